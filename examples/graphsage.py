@@ -1,11 +1,11 @@
 """Trains GraphSAGE on Cora through PyG's own NodeLoader, of a graph that is in an Asterism service.
 
-    python examples/graphsage.py localhost:9669 ../shared/data/cora     # a service; or a folder in place of its address: embedded
-    python examples/graphsage.py graphs/ ../shared/data/cora --epochs 50 --workers 2
+    python examples/graphsage.py localhost:9669 ../shared/data/cora     # a service; or a folder in
+    place of its address: embedded python examples/graphsage.py graphs/ ../shared/data/cora --epochs
+    50 --workers 2
 
-The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs `asterism[pyg,ingest]`, and `asterism[services]`
-for a folder.
-"""
+The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs
+`asterism[pyg,ingest]`, and `asterism[services]` for a folder."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class TrainingResult:
     """The median epoch, in seconds."""
 
 
-def train(make_loader: LoaderFactory, papers: dict[str, Any], *, seed: int, epochs: int) -> TrainingResult:
+def train(
+    make_loader: LoaderFactory, papers: dict[str, Any], *, seed: int, epochs: int
+) -> TrainingResult:
     """Train, and tell."""
     torch.manual_seed(seed)
     model = Sage()
@@ -116,9 +118,15 @@ def train(make_loader: LoaderFactory, papers: dict[str, Any], *, seed: int, epoc
         if epoch % 5 == 4 or epoch + 1 == epochs:
             score = accuracy(model, validation)
             if score > best_score:
-                best_score, best_state = score, {name: value.clone() for name, value in model.state_dict().items()}
+                best_score, best_state = (
+                    score,
+                    {name: value.clone() for name, value in model.state_dict().items()},
+                )
     model.load_state_dict(best_state)
-    return TrainingResult(accuracy=accuracy(model, make_loader(papers["test"], False)), epoch_s=float(np.median(seconds)))
+    return TrainingResult(
+        accuracy=accuracy(model, make_loader(papers["test"], False)),
+        epoch_s=float(np.median(seconds)),
+    )
 
 
 @torch.no_grad()
@@ -134,18 +142,28 @@ def accuracy(model: Sage, batches: Iterable[Any]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("where", help="host:port of a service, or a folder")
     parser.add_argument("root", type=Path, help="the folder with papers.csv and edges.csv")
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--workers", type=int, default=0)
     args = parser.parse_args()
-    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
+    with (
+        asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client,
+        load(client, args.root).pin() as graph,
+    ):
         papers = splits(graph)
         for seed in range(args.seeds):
-            result = train(loader_factory(graph, args.workers), papers, seed=seed, epochs=args.epochs)
-            print(f"seed {seed}: test accuracy {result.accuracy:.3f}, {result.epoch_s * 1e3:.0f} ms an epoch")
+            result = train(
+                loader_factory(graph, args.workers), papers, seed=seed, epochs=args.epochs
+            )
+            print(
+                f"seed {seed}: test accuracy {result.accuracy:.3f}, "
+                f"{result.epoch_s * 1e3:.0f} ms an epoch"
+            )
 
 
 if __name__ == "__main__":

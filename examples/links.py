@@ -1,13 +1,16 @@
-"""Predicts links of Facebook's page-page network, once with uniform negatives and once with negatives by popularity, and compares the two.
+"""Predicts links of Facebook's page-page network, once with uniform negatives and once with
+negatives by popularity, and compares the two.
 
-    python examples/links.py localhost:9669 ../shared/data/facebook     # a service; or a folder in place of its address: embedded
-    python examples/links.py graphs/ ../shared/data/facebook --epochs 5
+    python examples/links.py localhost:9669 ../shared/data/facebook     # a service; or a folder in
+    place of its address: embedded python examples/links.py graphs/ ../shared/data/facebook --epochs
+    5
 
-GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's own LinkLoader gives; negatives are any page, or pages by degree to
-the power 0.75 (Mikolov et al. 2013), a table of the graph. A tenth of the links is held back. Each is compared with a pair of the same page and
-another one that it does not like: drawn uniformly, or by degree, as a recommender meets them. The links of a batch are taken out of its messages.
-The folder holds edges.csv. Needs `asterism[pyg]`, and `asterism[services]` for a folder.
-"""
+GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's own LinkLoader
+gives; negatives are any page, or pages by degree to the power 0.75 (Mikolov et al. 2013), a table
+of the graph. A tenth of the links is held back. Each is compared with a pair of the same page and
+another one that it does not like: drawn uniformly, or by degree, as a recommender meets them. The
+links of a batch are taken out of its messages. The folder holds edges.csv. Needs `asterism[pyg]`,
+and `asterism[services]` for a folder."""
 
 from __future__ import annotations
 
@@ -54,7 +57,9 @@ class Links:
 
 
 class Model(torch.nn.Module):
-    """A vector for each page, and one layer of GraphSAGE (Hamilton, Ying & Leskovec 2017); a link scores their product."""
+    """A vector for each page, and one layer of GraphSAGE (Hamilton, Ying & Leskovec 2017); a link
+    scores their product.
+    """
 
     def __init__(self, pages: int) -> None:
         super().__init__()
@@ -68,13 +73,21 @@ class Model(torch.nn.Module):
 
 
 def split(root: Path) -> Links:
-    """The links of the file; which are held back, and the pairs beside them, are always the same."""
-    links = np.unique(np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0)
+    """The links of the file; which are held back, and the pairs beside them, are always the
+    same.
+    """
+    links = np.unique(
+        np.sort(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1), axis=1), axis=0
+    )
     links = links[links[:, 0] != links[:, 1]]
     generator, pages = np.random.default_rng(0), int(links.max()) + 1
     is_test = generator.random(len(links)) < TEST_FRACTION
-    link_keys = np.unique(np.concatenate([links @ [pages, 1], links @ [1, pages], np.arange(pages) * (pages + 1)]))
-    test_links = np.where(generator.random((is_test.sum(), 1)) < 0.5, links[is_test], links[is_test][:, ::-1])
+    link_keys = np.unique(
+        np.concatenate([links @ [pages, 1], links @ [1, pages], np.arange(pages) * (pages + 1)])
+    )
+    test_links = np.where(
+        generator.random((is_test.sum(), 1)) < 0.5, links[is_test], links[is_test][:, ::-1]
+    )
     ends = links[~is_test].reshape(-1)
 
     def sample_non_links(draw: Any) -> Any:
@@ -83,8 +96,14 @@ def split(root: Path) -> Links:
             candidates[is_link] = draw(int(is_link.sum()))
         return candidates
 
-    uniform, popular = sample_non_links(lambda n: generator.integers(0, pages, n)), sample_non_links(lambda n: generator.choice(ends, n))
-    train, test_links, uniform, popular = (torch.from_numpy(np.ascontiguousarray(array)) for array in (links[~is_test], test_links, uniform, popular))
+    uniform, popular = (
+        sample_non_links(lambda n: generator.integers(0, pages, n)),
+        sample_non_links(lambda n: generator.choice(ends, n)),
+    )
+    train, test_links, uniform, popular = (
+        torch.from_numpy(np.ascontiguousarray(array))
+        for array in (links[~is_test], test_links, uniform, popular)
+    )
     return Links(train=train, test=test_links, uniform=uniform, popular=popular, pages=pages)
 
 
@@ -94,13 +113,17 @@ def load(client: Client, links: Links) -> Graph:
     graph = client.graph(SPACE)
     if not client.versions(SPACE):
         both = torch.cat([links.train, links.train.flip(1)]).numpy()
-        graph.upsert_nodes(np.arange(links.pages), "page", weights=np.bincount(both[:, 0], minlength=links.pages))
+        graph.upsert_nodes(
+            np.arange(links.pages), "page", weights=np.bincount(both[:, 0], minlength=links.pages)
+        )
         graph.upsert_edges(both[:, 0], both[:, 1], "likes")
         graph.build()
     return graph
 
 
-def train(graph: Graph, links: Links, *, negatives: str | None, epochs: int, seed: int, workers: int = 0) -> Any:
+def train(
+    graph: Graph, links: Links, *, negatives: str | None, epochs: int, seed: int, workers: int = 0
+) -> Any:
     """Embeddings [pages, DIM], learned with uniform negatives, or by a table of weights."""
     torch.manual_seed(seed)
     model = Model(links.pages)
@@ -116,13 +139,26 @@ def train(graph: Graph, links: Links, *, negatives: str | None, epochs: int, see
     )
     for _ in range(epochs):
         for batch in loader:
-            positives, node_count = torch.stack([batch.src_index, batch.dst_pos_index]), len(batch.n_id)
-            excluded_keys = torch.cat([positives[0] * node_count + positives[1], positives[1] * node_count + positives[0]])
-            messages = batch.edge_index[:, ~torch.isin(batch.edge_index[0] * node_count + batch.edge_index[1], excluded_keys)]
+            positives, node_count = (
+                torch.stack([batch.src_index, batch.dst_pos_index]),
+                len(batch.n_id),
+            )
+            excluded_keys = torch.cat(
+                [positives[0] * node_count + positives[1], positives[1] * node_count + positives[0]]
+            )
+            messages = batch.edge_index[
+                :,
+                ~torch.isin(batch.edge_index[0] * node_count + batch.edge_index[1], excluded_keys),
+            ]
             out = model(batch.n_id, messages)
             score = (out[batch.src_index] * out[batch.dst_pos_index]).sum(1)
-            negative_scores = torch.einsum("pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)])
-            loss = -functional.logsigmoid(score).mean() - functional.logsigmoid(-negative_scores).mean(0).sum()
+            negative_scores = torch.einsum(
+                "pd,pnd->pn", out[batch.src_index], out[batch.dst_neg_index.view(-1, NEGATIVES)]
+            )
+            loss = (
+                -functional.logsigmoid(score).mean()
+                - functional.logsigmoid(-negative_scores).mean(0).sum()
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -133,7 +169,12 @@ def train(graph: Graph, links: Links, *, negatives: str | None, epochs: int, see
 def embeddings(graph: Graph, model: Model, pages: int) -> Any:
     """Of every page."""
     model.eval()
-    loader = NodeLoader(stores(graph, {}), NeighborSampler(graph, [2 * FANOUT], seed=0), input_nodes=torch.arange(pages), batch_size=BATCH)
+    loader = NodeLoader(
+        stores(graph, {}),
+        NeighborSampler(graph, [2 * FANOUT], seed=0),
+        input_nodes=torch.arange(pages),
+        batch_size=BATCH,
+    )
     return torch.cat([model(batch.n_id, batch.edge_index)[: batch.batch_size] for batch in loader])
 
 
@@ -141,11 +182,18 @@ def rank_accuracy(out: Any, links: Links, non_links: Any) -> float:
     """How often a link held back scores above the pair beside it; by chance 0.5."""
     src, dst = links.test.t()
     link_scores, non_link_scores = (out[src] * out[dst]).sum(1), (out[src] * out[non_links]).sum(1)
-    return float(((link_scores > non_link_scores).double() + 0.5 * (link_scores == non_link_scores).double()).mean())
+    return float(
+        (
+            (link_scores > non_link_scores).double()
+            + 0.5 * (link_scores == non_link_scores).double()
+        ).mean()
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("where", help="host:port of a service, or a folder")
     parser.add_argument("root", type=Path, help="the folder with edges.csv")
     parser.add_argument("--epochs", type=int, default=4)
@@ -153,15 +201,34 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=0)
     args = parser.parse_args()
     links = split(args.root)
-    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, links).pin() as graph:
-        print(f"{len(links.test):,} links held back; how often one scores above a pair that is none, by how that was drawn")
+    with (
+        asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client,
+        load(client, links).pin() as graph,
+    ):
+        print(
+            f"{len(links.test):,} links held back; how often one scores above a pair that is "
+            "none, by how that was drawn"
+        )
         print(f"{'trained with':<26}{'any page':>12}{'by degree':>12}{'s':>8}")
         for name, table in (("uniform negatives", None), ("negatives by popularity", "popular")):
             for seed in range(args.seeds):
                 started = time.perf_counter()
-                out = train(graph, links, negatives=table, epochs=args.epochs, seed=seed, workers=args.workers)
-                figures = [rank_accuracy(out, links, non_links) for non_links in (links.uniform, links.popular)]
-                print(f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - started:>8.1f}", flush=True)
+                out = train(
+                    graph,
+                    links,
+                    negatives=table,
+                    epochs=args.epochs,
+                    seed=seed,
+                    workers=args.workers,
+                )
+                figures = [
+                    rank_accuracy(out, links, non_links)
+                    for non_links in (links.uniform, links.popular)
+                ]
+                print(
+                    f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - started:>8.1f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

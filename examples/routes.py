@@ -1,14 +1,17 @@
-"""Tells the region of an airport from the routes that leave and reach it: a model of several types, on weighted draws.
+"""Tells the region of an airport from the routes that leave and reach it: a model of several types,
+on weighted draws.
 
-    python examples/routes.py localhost:9669 ../shared/data/openflights     # a service; or a folder in place of its address: embedded
-    python examples/routes.py graphs/ ../shared/data/openflights --seeds 5
+    python examples/routes.py localhost:9669 ../shared/data/openflights     # a service; or a folder
+    in place of its address: embedded python examples/routes.py graphs/ ../shared/data/openflights
+    --seeds 5
 
-The folder holds the .dat files of openflights.org (examples/schemas/openflights.yaml says which columns). Airports join airports by routes, which
-weigh the airlines that fly them, and airlines join airports, by as many routes as begin there; which country an airport is in is left out, for it
-would tell the answer. An airport's own region, the first word of its time zone, is hidden; those of two thirds of the others are known. GraphSAGE
-over both kinds of node (Hamilton, Ying & Leskovec 2017) is trained through PyG's own NodeLoader, on neighbors drawn by weight, and on uniform ones.
-Needs `asterism[pyg,ingest]`, and `asterism[services]` for a folder.
-"""
+The folder holds the .dat files of openflights.org (examples/schemas/openflights.yaml says which
+columns). Airports join airports by routes, which weigh the airlines that fly them, and airlines
+join airports, by as many routes as begin there; which country an airport is in is left out, for it
+would tell the answer. An airport's own region, the first word of its time zone, is hidden; those of
+two thirds of the others are known. GraphSAGE over both kinds of node (Hamilton, Ying & Leskovec
+2017) is trained through PyG's own NodeLoader, on neighbors drawn by weight, and on uniform ones.
+Needs `asterism[pyg,ingest]`, and `asterism[services]` for a folder."""
 
 from __future__ import annotations
 
@@ -31,7 +34,11 @@ from asterism import Client, Graph, ingest
 from asterism.pyg import NeighborSampler, stores
 
 SPACE, SCHEMA = "openflights", Path(__file__).parent / "schemas/openflights.yaml"
-ROUTE, SERVES, SERVED = ("airport", "route", "airport"), ("airline", "serves", "airport"), ("airport", "served_by", "airline")
+ROUTE, SERVES, SERVED = (
+    ("airport", "route", "airport"),
+    ("airline", "serves", "airport"),
+    ("airport", "served_by", "airline"),
+)
 FANOUTS = {ROUTE: [6, 4], SERVES: [4, 2], SERVED: [4, 6]}
 HIDDEN, BATCH, UNKNOWN = 32, 128, -1
 MIN_AIRPORTS = 30
@@ -51,13 +58,19 @@ class Airports:
 
 
 class Regions(torch.nn.Module):
-    """Two layers over airports and airlines; what is known of an airport is its region, where it is in the training set and no seed."""
+    """Two layers over airports and airlines; what is known of an airport is its region, where it is
+    in the training set and no seed.
+    """
 
     def __init__(self, regions: int) -> None:
         super().__init__()
         sizes = {"airport": regions, "airline": 1}
-        self.first = HeteroConv({t: SAGEConv((sizes[t[0]], sizes[t[2]]), HIDDEN) for t in FANOUTS}, aggr="mean")
-        self.second = HeteroConv({t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in FANOUTS}, aggr="mean")
+        self.first = HeteroConv(
+            {t: SAGEConv((sizes[t[0]], sizes[t[2]]), HIDDEN) for t in FANOUTS}, aggr="mean"
+        )
+        self.second = HeteroConv(
+            {t: SAGEConv((HIDDEN, HIDDEN), HIDDEN) for t in FANOUTS}, aggr="mean"
+        )
         self.classifier = torch.nn.Linear(HIDDEN, regions)
 
     def forward(self, batch: Any, region_features: Any) -> Any:
@@ -66,12 +79,17 @@ class Regions(torch.nn.Module):
         airport_features[: airports.batch_size] = 0  # nobody is told the answer
         x = {"airport": airport_features, "airline": torch.ones(len(batch["airline"].n_id), 1)}
         edges = {triple: batch[triple].edge_index for triple in FANOUTS}
-        x = {name: functional.dropout(h.relu(), 0.3, self.training) for name, h in self.first(x, edges).items()}
+        x = {
+            name: functional.dropout(h.relu(), 0.3, self.training)
+            for name, h in self.first(x, edges).items()
+        }
         return self.classifier(self.second(x, edges)["airport"].relu()[: airports.batch_size])
 
 
 def load(client: Client, root: Path) -> Graph:
-    """The routes in a space, loaded and built where they are not; rows that name no airport are left out."""
+    """The routes in a space, loaded and built where they are not; rows that name no airport are
+    left out.
+    """
     client.create_space(SPACE, ingest.schema_of(SCHEMA, root=root), if_not_exists=True)
     graph = client.graph(SPACE)
     if not client.versions(SPACE):
@@ -83,33 +101,59 @@ def load(client: Client, root: Path) -> Graph:
 def split_airports(graph: Graph, root: Path) -> Airports:
     """Whose region is asked for, and whose is known."""
     with (root / "airports.dat").open(encoding="utf-8", newline="") as file:
-        region_of = {int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]}
+        region_of = {
+            int(row[0]): row[11].partition("/")[0] for row in csv.reader(file) if "/" in row[11]
+        }
     ids = np.concatenate([batch.ids for batch in graph.scan_nodes("airport")])
     reached_ids = ids[graph.degrees(ids, "route", direction="in")[:, 0] > 0]
-    common = [region for region, count in Counter(region_of.get(i, "") for i in reached_ids.tolist()).most_common() if region and count >= MIN_AIRPORTS]
+    common = [
+        region
+        for region, count in Counter(
+            region_of.get(i, "") for i in reached_ids.tolist()
+        ).most_common()
+        if region and count >= MIN_AIRPORTS
+    ]
     region = torch.full((int(ids.max()) + 1,), UNKNOWN)
     labelled = [i for i in reached_ids.tolist() if region_of.get(i) in common]
     region[labelled] = torch.tensor([common.index(region_of[i]) for i in labelled])
-    order = torch.tensor(labelled)[torch.randperm(len(labelled), generator=torch.Generator().manual_seed(0))]
+    order = torch.tensor(labelled)[
+        torch.randperm(len(labelled), generator=torch.Generator().manual_seed(0))
+    ]
     train, validation = len(order) * 6 // 10, len(order) * 8 // 10
-    return Airports(region=region, regions=common, train=order[:train], validation=order[train:validation], test=order[validation:])
+    return Airports(
+        region=region,
+        regions=common,
+        train=order[:train],
+        validation=order[train:validation],
+        test=order[validation:],
+    )
 
 
-def train(graph: Graph, data: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0) -> float:
-    """The share of test airports whose region is told, by the model that was best on the validation ones."""
+def train(
+    graph: Graph, data: Airports, *, weight: str | None, seed: int, epochs: int, workers: int = 0
+) -> float:
+    """The share of test airports whose region is told, by the model that was best on the validation
+    ones.
+    """
     torch.manual_seed(seed)
     region_features = torch.zeros(len(data.region), len(data.regions))
     region_features[data.train, data.region[data.train]] = 1
     graph_stores = stores(graph, {})
 
     def make_loader(ids: Any, **options: Any) -> Any:
-        sampler = NeighborSampler(graph, FANOUTS, weight_attr=weight, seed=None if "shuffle" in options else seed)
-        return NodeLoader(graph_stores, sampler, input_nodes=("airport", ids), batch_size=BATCH, **options)
+        sampler = NeighborSampler(
+            graph, FANOUTS, weight_attr=weight, seed=None if "shuffle" in options else seed
+        )
+        return NodeLoader(
+            graph_stores, sampler, input_nodes=("airport", ids), batch_size=BATCH, **options
+        )
 
     def accuracy(ids: Any) -> float:
         model.eval()
         with torch.no_grad():
-            predicted = torch.cat([model(batch, region_features).argmax(1) for batch in make_loader(ids)])
+            predicted = torch.cat(
+                [model(batch, region_features).argmax(1) for batch in make_loader(ids)]
+            )
         return float((predicted == data.region[ids]).double().mean())
 
     model, best_score, best_state = Regions(len(data.regions)), -1.0, {}
@@ -122,29 +166,55 @@ def train(graph: Graph, data: Airports, *, weight: str | None, seed: int, epochs
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-        if (epoch % 3 == 2 or epoch + 1 == epochs) and (score := accuracy(data.validation)) > best_score:
-            best_score, best_state = score, {name: value.clone() for name, value in model.state_dict().items()}
+        if (epoch % 3 == 2 or epoch + 1 == epochs) and (
+            score := accuracy(data.validation)
+        ) > best_score:
+            best_score, best_state = (
+                score,
+                {name: value.clone() for name, value in model.state_dict().items()},
+            )
     model.load_state_dict(best_state)
     return accuracy(data.test)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("where", help="host:port of a service, or a folder")
     parser.add_argument("root", type=Path, help="the folder with the .dat files")
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=0)
     args = parser.parse_args()
-    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, args.root).pin() as graph:
+    with (
+        asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client,
+        load(client, args.root).pin() as graph,
+    ):
         data = split_airports(graph, args.root)
-        majority_share = float((data.region[data.test] == data.region[data.train].mode().values).double().mean())
-        print(f"{len(data.regions)} regions, {len(data.train)} airports to train with; the commonest region alone would be right for {majority_share:.3f}")
+        majority_share = float(
+            (data.region[data.test] == data.region[data.train].mode().values).double().mean()
+        )
+        print(
+            f"{len(data.regions)} regions, {len(data.train)} airports to train with; the "
+            f"commonest region alone would be right for {majority_share:.3f}"
+        )
         for name, weight in (("uniform neighbors", None), ("neighbors by weight", "weight")):
             started = time.perf_counter()
-            accuracies = [train(graph, data, weight=weight, seed=seed, epochs=args.epochs, workers=args.workers) for seed in range(args.seeds)]
+            accuracies = [
+                train(
+                    graph, data, weight=weight, seed=seed, epochs=args.epochs, workers=args.workers
+                )
+                for seed in range(args.seeds)
+            ]
             elapsed_s = (time.perf_counter() - started) / args.seeds
-            print(f"{name}: test accuracy {np.mean(accuracies):.3f} +- {np.std(accuracies):.3f} over {args.seeds} seeds, {elapsed_s:.1f} s each", flush=True)
+            print(
+                (
+                    f"{name}: test accuracy {np.mean(accuracies):.3f} +- "
+                    f"{np.std(accuracies):.3f} over {args.seeds} seeds, {elapsed_s:.1f} s each"
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,18 +1,21 @@
-"""Predicts what users buy next while their tastes change: with neighborhoods until each purchase, and with such as see what came later.
+"""Predicts what users buy next while their tastes change: with neighborhoods until each purchase,
+and with such as see what came later.
 
-    python examples/tastes.py localhost:9669        # a service; or a folder in place of its address: embedded
-    python examples/tastes.py graphs/ --epochs 3
+    python examples/tastes.py localhost:9669        # a service; or a folder in place of its
+    address: embedded python examples/tastes.py graphs/ --epochs 3
 
-The shop is made up, so that what there is to know is known: a user likes one of 20 genres at a time, and another one after a while; of ten
-purchases nine are of the genre that is liked then. Purchases of the last tenth of the time are asked for, none of which was learned from. A
-user is the mean of what was bought, one layer of GraphSAGE over learned vectors of items that PyG's own LinkLoader brings.
+The shop is made up, so that what there is to know is known: a user likes one of 20 genres at a
+time, and another one after a while; of ten purchases nine are of the genre that is liked then.
+Purchases of the last tenth of the time are asked for, none of which was learned from. A user is the
+mean of what was bought, one layer of GraphSAGE over learned vectors of items that PyG's own
+LinkLoader brings.
 
-Three ways to sample what was bought: some of it, whenever that was; some until the purchase in question; and the last few before it. The
-first may see what came later, and the very purchase that it is to tell. So it promises more than it keeps: how well each tells a purchase
-from an item at random is said twice, as AUC, with neighborhoods as it was trained with and with what there was before. Only the second can
-be had, as every recommender is asked before the purchase is made.
-Needs `asterism[pyg]`, and `asterism[services]` for a folder.
-"""
+Three ways to sample what was bought: some of it, whenever that was; some until the purchase in
+question; and the last few before it. The first may see what came later, and the very purchase that
+it is to tell. So it promises more than it keeps: how well each tells a purchase from an item at
+random is said twice, as AUC, with neighborhoods as it was trained with and with what there was
+before. Only the second can be had, as every recommender is asked before the purchase is made. Needs
+`asterism[pyg]`, and `asterism[services]` for a folder."""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ SCHEMA = {
     "parts": 4,
     "direction": "both",
     "nodes": {"user": {}, "item": {}},
-    "edges": {":".join(triple): {"features": {"day": "int32"}, "time": "day"} for triple in (BUYS, BOUGHT)},
+    "edges": {
+        ":".join(triple): {"features": {"day": "int32"}, "time": "day"} for triple in (BUYS, BOUGHT)
+    },
 }
 
 
@@ -72,10 +77,17 @@ def make_shop(seed: int = 0) -> Shop:
     days, users = np.sort(rng.integers(0, DAYS, PURCHASES)), rng.integers(0, USERS, PURCHASES)
     # A user's spells of one genre begin on days that are the user's own.
     spell_count = DAYS // LIKED_DAYS + 2
-    liked, spell_starts = rng.integers(0, GENRES, (USERS, spell_count)), rng.integers(0, LIKED_DAYS, USERS)
+    liked, spell_starts = (
+        rng.integers(0, GENRES, (USERS, spell_count)),
+        rng.integers(0, LIKED_DAYS, USERS),
+    )
     genres = liked[users, (days + spell_starts[users]) // LIKED_DAYS]
     is_faithful = rng.random(PURCHASES) < FAITHFUL
-    items = np.where(is_faithful, genres + GENRES * rng.integers(0, ITEMS // GENRES, PURCHASES), rng.integers(0, ITEMS, PURCHASES))
+    items = np.where(
+        is_faithful,
+        genres + GENRES * rng.integers(0, ITEMS // GENRES, PURCHASES),
+        rng.integers(0, ITEMS, PURCHASES),
+    )
     return Shop(users=users, items=items, days=days)
 
 
@@ -93,7 +105,9 @@ def load(client: Client, shop: Shop) -> Graph:
 
 
 class Model(torch.nn.Module):
-    """A vector for each item; a user is what a layer of GraphSAGE (Hamilton, Ying & Leskovec 2017) makes of the user's."""
+    """A vector for each item; a user is what a layer of GraphSAGE (Hamilton, Ying & Leskovec 2017)
+    makes of the user's.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,17 +118,25 @@ class Model(torch.nn.Module):
     def forward(self, batch: Any) -> tuple[Any, Any]:
         """How well each purchase of a batch fits its user, and how well the item beside it."""
         items = self.vectors(batch["item"].n_id)
-        users = self.layer((items, items.new_zeros(len(batch["user"].n_id), DIM)), batch[BOUGHT].edge_index)[batch["user"].src_index]
-        return ((users * items[batch["item"][name].view(-1)]).sum(1) for name in ("dst_pos_index", "dst_neg_index"))  # type: ignore[return-value]
+        users = self.layer(
+            (items, items.new_zeros(len(batch["user"].n_id), DIM)), batch[BOUGHT].edge_index
+        )[batch["user"].src_index]
+        return (
+            (users * items[batch["item"][name].view(-1)]).sum(1)
+            for name in ("dst_pos_index", "dst_neg_index")
+        )  # type: ignore[return-value]
 
 
 def loader(graph: Graph, shop: Shop, mode: str, rows: slice, *, shuffle: bool) -> LinkLoader:
-    """Some purchases, an item at random beside each, and around them what a way to sample shows on the day before."""
+    """Some purchases, an item at random beside each, and around them what a way to sample shows on
+    the day before.
+    """
     options = SAMPLING_MODES[mode]
     links = torch.from_numpy(np.stack([shop.users[rows], shop.items[rows]]))
     return LinkLoader(
         stores(graph),
-        NeighborSampler(graph, {BOUGHT: [FANOUT]}, disjoint=True, **options),  # type: ignore[arg-type]  # words by name
+        # Words by name.
+        NeighborSampler(graph, {BOUGHT: [FANOUT]}, disjoint=True, **options),  # type: ignore[arg-type]
         edge_label_index=(BUYS, links),
         edge_label_time=torch.from_numpy(shop.days[rows] - 1) if options else None,
         neg_sampling=NegativeSampling("triplet", 1),
@@ -131,7 +153,10 @@ def train(graph: Graph, shop: Shop, mode: str, *, epochs: int, seed: int) -> Mod
     for _ in range(epochs):
         for batch in loader(graph, shop, mode, slice(shop.first_test), shuffle=True):
             purchase_scores, random_scores = model(batch)
-            loss = -functional.logsigmoid(purchase_scores).mean() - functional.logsigmoid(-random_scores).mean()
+            loss = (
+                -functional.logsigmoid(purchase_scores).mean()
+                - functional.logsigmoid(-random_scores).mean()
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -140,32 +165,63 @@ def train(graph: Graph, shop: Shop, mode: str, *, epochs: int, seed: int) -> Mod
 
 @torch.no_grad()
 def test_auc(graph: Graph, shop: Shop, model: Model, mode: str) -> float:
-    """The area under the curve (AUC) of the purchases that were not learned from, with neighborhoods of one of the ways."""
+    """The area under the curve (AUC) of the purchases that were not learned from, with
+    neighborhoods of one of the ways.
+    """
     model.eval()
     purchase_scores, random_scores = (
-        torch.cat(scores) for scores in zip(*(model(b) for b in loader(graph, shop, mode, slice(shop.first_test, None), shuffle=False)), strict=True)
+        torch.cat(scores)
+        for scores in zip(
+            *(
+                model(b)
+                for b in loader(graph, shop, mode, slice(shop.first_test, None), shuffle=False)
+            ),
+            strict=True,
+        )
     )
     sorted_random = torch.sort(random_scores).values
-    return float((torch.searchsorted(sorted_random, purchase_scores) + torch.searchsorted(sorted_random, purchase_scores, right=True)).double().mean() / 2 / len(random_scores))
+    return float(
+        (
+            torch.searchsorted(sorted_random, purchase_scores)
+            + torch.searchsorted(sorted_random, purchase_scores, right=True)
+        )
+        .double()
+        .mean()
+        / 2
+        / len(random_scores)
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("where", help="host:port of a service, or a folder")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=2)
     args = parser.parse_args()
     shop = make_shop()
-    with asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client, load(client, shop).pin() as graph:
-        print(f"{len(shop.days) - shop.first_test:,} purchases of the last days; AUC against an item at random, by what neighborhoods see")
+    with (
+        asterism.connect(args.where) if ":" in args.where else asterism.open(args.where) as client,
+        load(client, shop).pin() as graph,
+    ):
+        print(
+            f"{len(shop.days) - shop.first_test:,} purchases of the last days; AUC against "
+            "an item at random, by what neighborhoods see"
+        )
         print(f"{'trained with':<16}{'asked with it':>16}{'until then':>16}{'s':>8}")
         for mode in SAMPLING_MODES:
             for seed in range(args.seeds):
                 started = time.perf_counter()
                 model = train(graph, shop, mode, epochs=args.epochs, seed=seed)
                 honest_mode = mode if SAMPLING_MODES[mode] else "until then"
-                figures = [test_auc(graph, shop, model, test_mode) for test_mode in (mode, honest_mode)]
-                print(f"{mode:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}{time.perf_counter() - started:>8.1f}", flush=True)
+                figures = [
+                    test_auc(graph, shop, model, test_mode) for test_mode in (mode, honest_mode)
+                ]
+                print(
+                    f"{mode:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}{time.perf_counter() - started:>8.1f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -20,22 +20,33 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FIRST = ("compose", "law", "integration", "contract", "property", "house", "unit")
-"""Folders of tests in the order in which workers take their files: short ones last, so that all workers end at the same time."""
+"""Folders of tests in the order in which workers take their files: short ones last, so that all
+workers end at the same time.
+"""
 
 
 def pytest_configure() -> None:
-    # Before anything is started: what this process leaves running ends with it, even where it is killed.
+    # Before anything is started: what this process leaves running ends with it, even where it is
+    # killed.
     reaper.start()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--require-all", action="store_true", help="fail where a test would be skipped: nothing that it needs may be missing")
+    parser.addoption(
+        "--require-all",
+        action="store_true",
+        help="fail where a test would be skipped: nothing that it needs may be missing",
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
         ranks = {ROOT / "tests" / folder: rank for rank, folder in enumerate(LONGEST_FIRST)}
-        items.sort(key=lambda item: next((ranks[folder] for folder in item.path.parents if folder in ranks), 0))
+        items.sort(
+            key=lambda item: next(
+                (ranks[folder] for folder in item.path.parents if folder in ranks), 0
+            )
+        )
 
 
 def _fail_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -45,15 +56,23 @@ def _fail_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if report.skipped and not hasattr(report, "wasxfail") and item.config.getoption("--require-all"):
+    if (
+        report.skipped
+        and not hasattr(report, "wasxfail")
+        and item.config.getoption("--require-all")
+    ):
         _fail_skip(report)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     report = yield
     if report.skipped and collector.config.getoption("--require-all"):
         _fail_skip(report)
@@ -71,7 +90,9 @@ def shared(root: Path) -> Path:
     """The folder of real graphs and DGL truth sets beside the checkout."""
     folder = root.parent / "shared"
     if not folder.is_dir():
-        pytest.skip("the folder `shared` with real graphs and DGL truth sets is not beside the checkout")
+        pytest.skip(
+            "the folder `shared` with real graphs and DGL truth sets is not beside the checkout"
+        )
     return folder
 
 
@@ -115,9 +136,16 @@ def tf_python(root: Path) -> Path:
 def compose_command() -> list[str]:
     """What runs compose here, v2 or v1, on a Docker engine that answers."""
     docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "info"], capture_output=True, timeout=HANG_S, check=False).returncode:
+    if (
+        docker is None
+        or subprocess.run(
+            [docker, "info"], capture_output=True, timeout=HANG_S, check=False
+        ).returncode
+    ):
         pytest.skip("no Docker engine answers `docker info`")
-    if not subprocess.run([docker, "compose", "version"], capture_output=True, timeout=HANG_S, check=False).returncode:
+    if not subprocess.run(
+        [docker, "compose", "version"], capture_output=True, timeout=HANG_S, check=False
+    ).returncode:
         return [docker, "compose"]
     legacy = shutil.which("docker-compose")
     if legacy is None:
@@ -127,8 +155,13 @@ def compose_command() -> list[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A Chromium without a window; closed behind each module, for while it is open an event loop runs in this thread, and others can not."""
-    kit = pytest.importorskip("tests.kit.browser", reason="there is no playwright, which drives the browser; it is in the extra `dev`")
+    """A Chromium without a window; closed behind each module, for while it is open an event loop
+    runs in this thread, and others can not.
+    """
+    kit = pytest.importorskip(
+        "tests.kit.browser",
+        reason="there is no playwright, which drives the browser; it is in the extra `dev`",
+    )
     path = kit.browser_path()
     if path is None:
         pytest.skip("there is no Chromium here; Debian's package is `chromium`")

@@ -1,9 +1,9 @@
 """Asterism: sample from graphs that are larger than memory.
 
-``connect("host:9669")`` gives a client of a running service, ``open("folder")`` one of a service inside this process.
-A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`, `export` and `cli` come with extras. What
-is not an error is imported when it is first named, so that the command line starts without arrays and sockets.
-"""
+``connect("host:9669")`` gives a client of a running service, ``open("folder")`` one of a service
+inside this process. A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`,
+`export` and `cli` come with extras. What is not an error is imported when it is first named, so
+that the command line starts without arrays and sockets."""
 
 from __future__ import annotations
 
@@ -93,33 +93,55 @@ def __dir__() -> list[str]:
 
 
 @overload
-def connect(addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False) -> Client: ...
+def connect(
+    addresses: str,
+    *,
+    space: None = None,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
+) -> Client: ...
 
 
 @overload
-def connect(addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False) -> Graph: ...
+def connect(
+    addresses: str,
+    *,
+    space: str,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
+) -> Graph: ...
 
 
 def connect(
-    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+    addresses: str,
+    *,
+    space: str | None = None,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
 ) -> Client | Graph:
     """Give a client of a running service, or the graph in one of its spaces.
 
     Parameters
     ----------
     addresses : str
-        ``"host:9669"``, or several graphds with commas between: calls take turns, and pass over one that is away.
+        ``"host:9669"``, or several graphds with commas between: calls take turns, and pass over one
+        that is away.
     space : str, optional
         Give this space's graph; NotFound where there is none.
     timeout_s : float
         Of every call, in seconds, retries included.
     hedge : float or "p95", optional
-        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones of its kind, is asked of another graphd
-        too: the first answer counts, the other request is cancelled. Same request, same seed, same bytes. At most a tenth of the calls, beyond
-        ten; ``client.traffic`` counts them. None: never.
+        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones
+        of its kind, is asked of another graphd too: the first answer counts, the other request is
+        cancelled. Same request, same seed, same bytes. At most a tenth of the calls, beyond ten;
+        ``client.traffic`` counts them. None: never.
     direct : bool
-        Ask storageds from this process, which merges and numbers what a graphd would: faster, and trainers share no graphd's cores; the arrays
-        are the same. It needs ``asterism[services]`` and a way to the storageds; what these can not be asked for goes through the graphds.
+        Ask storageds from this process, which merges and numbers what a graphd would: faster, and
+        trainers share no graphd's cores; the arrays are the same. It needs ``asterism[services]``
+        and a way to the storageds; what these can not be asked for goes through the graphds.
 
     Examples
     --------
@@ -131,21 +153,40 @@ def connect(
     from asterism.transport.grpc import GrpcTransport
 
     unicode_text.check("addresses", addresses)
-    transport = DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
+    transport = (
+        DirectTransport(addresses, hedge=hedge) if direct else GrpcTransport(addresses, hedge=hedge)
+    )
     client = Client(transport, timeout_s=timeout_s)
     return client if space is None else client.graph(space)
 
 
 @overload
-def open(path: str | Path, *, space: None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Client: ...
+def open(
+    path: str | Path,
+    *,
+    space: None = None,
+    mode: str = "w",
+    timeout_s: float = 30.0,
+    **settings: Any,
+) -> Client: ...
 
 
 @overload
-def open(path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Graph: ...
+def open(
+    path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any
+) -> Graph: ...
 
 
-def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Client | Graph:
-    """Give a client of a service inside this process, its data in a folder; needs ``asterism[services]``.
+def open(
+    path: str | Path,
+    *,
+    space: str | None = None,
+    mode: str = "w",
+    timeout_s: float = 30.0,
+    **settings: Any,
+) -> Client | Graph:
+    """Give a client of a service inside this process, its data in a folder; needs
+    ``asterism[services]``.
 
     Parameters
     ----------
@@ -154,8 +195,8 @@ def open(path: str | Path, *, space: str | None = None, mode: str = "w", timeout
     space : str, optional
         Give this space's graph.
     mode : {"w", "r+", "r"}
-        ``"w"``: the folder's one writer. ``"r+"``: the same, of a folder that has graphs. ``"r"``: one of many readers of the
-        versions published by now; it neither writes nor builds.
+        ``"w"``: the folder's one writer. ``"r+"``: the same, of a folder that has graphs. ``"r"``:
+        one of many readers of the versions published by now; it neither writes nor builds.
     timeout_s : float
         Of every call, in seconds.
     **settings

@@ -38,8 +38,8 @@ _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 class Client:
     """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 
-    Safe for threads; it may cross a fork, or be pickled into another process, where an embedded one reads. Every call takes at most
-    ``timeout_s`` seconds, retries included.
+    Safe for threads; it may cross a fork, or be pickled into another process, where an embedded one
+    reads. Every call takes at most ``timeout_s`` seconds, retries included.
 
     Parameters
     ----------
@@ -59,7 +59,14 @@ class Client:
     ...     graph = client.graph("papers")
     """
 
-    def __init__(self, transport: Transport, *, timeout_s: float = 30.0, on_close: Callable[[], None] | None = None, waits: Waiter = THREAD_WAITER) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        timeout_s: float = 30.0,
+        on_close: Callable[[], None] | None = None,
+        waits: Waiter = THREAD_WAITER,
+    ) -> None:
         if not timeout_s > 0:
             raise InvalidRequest(f"timeout_s {timeout_s!r}: expected a number of seconds above 0")
         self.session = Session(transport, timeout_s, waits)
@@ -67,7 +74,11 @@ class Client:
         self._pid = os.getpid()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"session": self.session, "_on_close": None, "_pid": 0}  # a copy in another process closes what is its own
+        return {
+            "session": self.session,
+            "_on_close": None,
+            "_pid": 0,
+        }  # a copy in another process closes what is its own
 
     def __repr__(self) -> str:
         addresses = ",".join(getattr(self.session.transport, "addresses", ())) or "in this process"
@@ -76,7 +87,12 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -88,12 +104,16 @@ class Client:
 
     @property
     def traffic(self) -> Traffic:
-        """What was asked by now: calls, requests of graphds, retries, hedges, calls of storageds; nothing where the service is in this process."""
+        """What was asked by now: calls, requests of graphds, retries, hedges, calls of storageds;
+        nothing where the service is in this process.
+        """
         return getattr(self.session.transport, "traffic", Traffic())
 
-    # -- spaces ---------------------------------------------------------------------------------------------------
+    # -- spaces ------------------------------------------------------------------------------------
 
-    def create_space(self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False) -> SpaceInfo:
+    def create_space(
+        self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False
+    ) -> SpaceInfo:
         """Make a space.
 
         Parameters
@@ -113,7 +133,9 @@ class Client:
             Where no storaged is online to hold its parts.
         """
         record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        request = meta.CreateSpaceRequest(name=name, schema=record.to_proto(), if_not_exists=if_not_exists)
+        request = meta.CreateSpaceRequest(
+            name=name, schema=record.to_proto(), if_not_exists=if_not_exists
+        )
         return self._remember_space(self.session.catalog("create_space", request))
 
     def drop_space(self, name: str, *, if_exists: bool = False) -> None:
@@ -123,19 +145,34 @@ class Client:
 
     def spaces(self) -> list[SpaceInfo]:
         """All spaces."""
-        return [self._remember_space(space) for space in self.session.catalog("list_spaces", pb.Empty()).spaces]
+        return [
+            self._remember_space(space)
+            for space in self.session.catalog("list_spaces", pb.Empty()).spaces
+        ]
 
     def describe(self, name: str) -> SpaceInfo:
         """One space; NotFound where there is none of that name."""
-        return self._remember_space(self.session.catalog("describe_space", meta.SpaceRequest(space=name)))
+        return self._remember_space(
+            self.session.catalog("describe_space", meta.SpaceRequest(space=name))
+        )
 
     def graph(self, name: str) -> Graph:
-        """The graph in a space: sampling, reading, small writes. The space is looked for at once."""
+        """The graph in a space: sampling, reading, small writes. The space is looked for at
+        once.
+        """
         self.session.schema(name)
         return Graph(self.session, name, self)
 
-    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql") -> QueryResult:
-        """Run statements in the style of nGQL, and give the last one's table; ``docs/statements.md`` has them all.
+    def query(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        space: str | None = None,
+        language: str = "ngql",
+    ) -> QueryResult:
+        """Run statements in the style of nGQL, and give the last one's table;
+        ``docs/statements.md`` has them all.
 
         Parameters
         ----------
@@ -144,14 +181,16 @@ class Client:
         parameters : mapping, optional
             What the text calls ``$name``: numbers, texts, and arrays of them.
         space : str, optional
-            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they end.
+            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they
+            end.
         language : {"ngql", "euler"}
             ``"euler"``: Euler's GQL.
 
         Raises
         ------
         InvalidRequest
-            Where it is none: the message shows the line with a caret, ``error.place`` has what was expected, and whether it is cut short.
+            Where it is none: the message shows the line with a caret, ``error.place`` has what was
+            expected, and whether it is cut short.
 
         Examples
         --------
@@ -161,19 +200,36 @@ class Client:
 
     def versions(self, space: str) -> list[VersionInfo]:
         """The published versions that are held, newest first, without their totals."""
-        return [VersionInfo.from_proto(version) for version in self.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions]
+        return [
+            VersionInfo.from_proto(version)
+            for version in self.session.catalog(
+                "list_versions", meta.SpaceRequest(space=space)
+            ).versions
+        ]
 
     def manifest(self, space: str, version: int = 0) -> VersionInfo:
         """One version with its totals; 0 is the current one."""
-        return self.session.manifest(self.session.catalog("get_manifest", meta.ManifestRequest(space=space, version=version)), space)
+        return self.session.manifest(
+            self.session.catalog(
+                "get_manifest", meta.ManifestRequest(space=space, version=version)
+            ),
+            space,
+        )
 
     def pins(self, space: str | None = None) -> list[PinInfo]:
         """Who holds which versions, of one space or of all; see ``Graph.pin``."""
-        return [PinInfo.from_proto(pin) for pin in self.session.catalog("list_pins", meta.ListPinsRequest(space=space or "")).pins]
+        return [
+            PinInfo.from_proto(pin)
+            for pin in self.session.catalog(
+                "list_pins", meta.ListPinsRequest(space=space or "")
+            ).pins
+        ]
 
     def hosts(self) -> list[Host]:
         """The daemons that metad has heard of."""
-        return [Host.from_proto(host) for host in self.session.catalog("list_hosts", pb.Empty()).hosts]
+        return [
+            Host.from_proto(host) for host in self.session.catalog("list_hosts", pb.Empty()).hosts
+        ]
 
     def verify(
         self,
@@ -189,7 +245,8 @@ class Client:
         timeout_s: float = 3600.0,
         on_progress: Callable[[str, int, int | None], None] | None = None,
     ) -> VerificationReport:
-        """Hold a version's draws against its weights; ``report.passed`` says whether they follow them.
+        """Hold a version's draws against its weights; ``report.passed`` says whether they follow
+        them.
 
         Arguments, law and errors as of `asterism.verification.verify`.
         """
@@ -218,10 +275,14 @@ class Client:
         timeout_s: float = 24 * 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> BackupInfo:
-        """Keep a version of a space at an address, written by the storageds; as `asterism.backup.backup`. Needs fsspec."""
+        """Keep a version of a space at an address, written by the storageds; as
+        `asterism.backup.backup`. Needs fsspec.
+        """
         from asterism.backup import backup
 
-        return backup(self, space, address, version=version, timeout_s=timeout_s, on_progress=on_progress)
+        return backup(
+            self, space, address, version=version, timeout_s=timeout_s, on_progress=on_progress
+        )
 
     def restore(
         self,
@@ -231,12 +292,14 @@ class Client:
         timeout_s: float = 24 * 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> SpaceInfo:
-        """Make a space of a backup, with the same version, digest and draws; as `asterism.backup.restore`. Needs fsspec."""
+        """Make a space of a backup, with the same version, digest and draws; as
+        `asterism.backup.restore`. Needs fsspec.
+        """
         from asterism.backup import restore
 
         return restore(self, address, name, timeout_s=timeout_s, on_progress=on_progress)
 
-    # -- loads ----------------------------------------------------------------------------------------------------
+    # -- loads -------------------------------------------------------------------------------------
 
     def load_graph(
         self,
@@ -257,10 +320,11 @@ class Client:
         salt: int = 0,
         build: bool = False,
     ) -> LoadedGraph:
-        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it is not there, and commit it.
+        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it
+        is not there, and commit it.
 
-        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says what becomes of what.
-        """
+        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says
+        what becomes of what."""
         from asterism.objects import load_graph
 
         return load_graph(
@@ -283,7 +347,8 @@ class Client:
         )
 
     def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> Load:
-        """Begin a load, or find the one that bears ``resume_key``: committed from this ``source``, or open from any.
+        """Begin a load, or find the one that bears ``resume_key``: committed from this ``source``,
+        or open from any.
 
         Parameters
         ----------
@@ -292,32 +357,50 @@ class Client:
         source : str
             Where the rows come from, for people; with what tells them from changed ones.
         resume_key : str
-            A name under which the load is found again; empty: always a new one. One that is committed already takes nothing
-            more: its ``commit_number`` says so.
+            A name under which the load is found again; empty: always a new one. One that is
+            committed already takes nothing more: its ``commit_number`` says so.
         """
         self.session.schema(space)
-        return Load(self.session, self.session.catalog("begin_load", meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key)))
+        return Load(
+            self.session,
+            self.session.catalog(
+                "begin_load",
+                meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key),
+            ),
+        )
 
-    # -- jobs -----------------------------------------------------------------------------------------------------
+    # -- jobs --------------------------------------------------------------------------------------
 
-    def submit_job(self, space: str, kind: str = "build", *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+    def submit_job(
+        self,
+        space: str,
+        kind: str = "build",
+        *,
+        options: Mapping[str, str] | None = None,
+        version: int = 0,
+    ) -> Job:
         """Ask for a job; an equal one that waits or runs is given back instead.
 
         Parameters
         ----------
         space : str
-            What it works on. Jobs of a space run one after the other, those of other spaces beside them.
+            What it works on. Jobs of a space run one after the other, those of other spaces beside
+            them.
         kind : str
-            ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version again on every storaged:
-            checksums, totals, the law of every alias table and row, both copies of every edge; it fails with the place where
-            something is wrong. ``"index"`` is a build that adds an index, for draws under conditions; later builds keep
-            it. ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of deleted blocks back.
+            ``"build"`` publishes what is committed as the next version. ``"audit"`` reads a version
+            again on every storaged: checksums, totals, the law of every alias table and row, both
+            copies of every edge; it fails with the place where something is wrong. ``"index"`` is a
+            build that adds an index, for draws under conditions; later builds keep it.
+            ``"export-tables"`` writes alias tables to files. ``"compact"`` gives the disk space of
+            deleted blocks back.
         options : mapping of str to str, optional
-            Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and ``to``, a folder that every
-            storaged can write to and the setting ``allowed_addresses`` lists, as ``"s3://bucket/folder"``; without it, files go to each
-            storaged's own folder ``exports``.
-            Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``, ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``.
-            Of ``"build"`` and ``"index"``: ``link="no"`` makes every part anew; without it what did not change is shared with versions before.
+            Of ``"export-tables"``: ``format`` (``"parquet"``, ``"csv"`` or ``"csv,parquet"``) and
+            ``to``, a folder that every storaged can write to and the setting ``allowed_addresses``
+            lists, as ``"s3://bucket/folder"``; without it, files go to each storaged's own folder
+            ``exports``. Of ``"index"``: ``type``, a node type; ``on``, a column; ``kind``,
+            ``"range"`` or ``"hash"`` (texts too); ``drop="yes"``. Of ``"build"`` and ``"index"``:
+            ``link="no"`` makes every part anew; without it what did not change is shared with
+            versions before.
         version : int
             Which one an audit or an export reads; 0 is the current one.
 
@@ -331,14 +414,21 @@ class Client:
             Where nothing is committed to build, or published to read.
         """
         return Job.from_proto(
-            self.session.catalog("submit_job", meta.SubmitJobRequest(space=space, kind=kind, options=dict(options or {}), version=version))
+            self.session.catalog(
+                "submit_job",
+                meta.SubmitJobRequest(
+                    space=space, kind=kind, options=dict(options or {}), version=version
+                ),
+            )
         )
 
     def job(self, job_id: int) -> Job:
         """How a job stands."""
         return Job.from_proto(self.session.catalog("get_job", meta.JobRequest(job_id=job_id)))
 
-    def jobs(self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0) -> list[Job]:
+    def jobs(
+        self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0
+    ) -> list[Job]:
         """Jobs, newest first.
 
         Parameters
@@ -353,7 +443,9 @@ class Client:
             Only jobs with a smaller id: the last one of the page before.
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
-        request = meta.ListJobsRequest(space=space or "", states=parsed_states, limit=limit, before=before)
+        request = meta.ListJobsRequest(
+            space=space or "", states=parsed_states, limit=limit, before=before
+        )
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
     def stop_job(self, job_id: int) -> Job:
@@ -364,7 +456,13 @@ class Client:
         """Let a failed or stopped job go on from what it has done, with the same input."""
         return Job.from_proto(self.session.catalog("recover_job", meta.JobRequest(job_id=job_id)))
 
-    def wait(self, job_id: int, *, timeout_s: float = 3600.0, on_progress: Callable[[Job], None] | None = None) -> Job:
+    def wait(
+        self,
+        job_id: int,
+        *,
+        timeout_s: float = 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> Job:
         """Wait until a job has ended, whichever way; its state says which.
 
         Parameters

@@ -1,4 +1,6 @@
-"""What a client's objects share: the transport, the schemas seen, and the newest version seen of each space."""
+"""What a client's objects share: the transport, the schemas seen, and the newest version seen of
+each space.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ os.register_at_fork(after_in_child=_in_child)
 class Session:
     """One connection's shared state; thread-safe."""
 
-    def __init__(self, transport: Transport, timeout_s: float, waiter: Waiter = THREAD_WAITER) -> None:
+    def __init__(
+        self, transport: Transport, timeout_s: float, waiter: Waiter = THREAD_WAITER
+    ) -> None:
         self.transport = transport
         self.timeout_s = timeout_s
         self.waiter = waiter
@@ -69,23 +73,33 @@ class Session:
         _open.add(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"transport": self.transport, "timeout_s": self.timeout_s, "waits": self.waiter, "schemas": self._schemas, "newest": self._newest}
+        return {
+            "transport": self.transport,
+            "timeout_s": self.timeout_s,
+            "waits": self.waiter,
+            "schemas": self._schemas,
+            "newest": self._newest,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]  # the lock stays behind
+        # The lock stays behind.
+        self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]
         self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
 
     def catalog(self, name: str, request: Message) -> Any:
         """A call to the catalog: the reply's message."""
         return self.transport.call(CATALOG[name], request, self.timeout_s)
 
-    def graph(self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+    def graph(
+        self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None
+    ) -> Frame:
         """Call the graph service; versions that are seen are not tracked.
 
         Raises
         ------
         InvalidRequest
-            Before it is sent, where its reply is certain to be larger than a message, whatever the limits of the service are.
+            Before it is sent, where its reply is certain to be larger than a message, whatever the
+            limits of the service are.
         """
         price = price_request(head, section_sizes(arrays or {}))
         if price is not None:
@@ -95,7 +109,8 @@ class Session:
         return reply
 
     def read(self, name: str, head: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
-        """A call that reads a version: when none is pinned, never an older one than this session has seen.
+        """A call that reads a version: when none is pinned, never an older one than this session
+        has seen.
 
         Raises
         ------
@@ -109,7 +124,8 @@ class Session:
         while True:
             try:
                 reply = self.graph(name, head, arrays)
-                reply_version: int = reply.head.version  # type: ignore[attr-defined]  # every reading reply has one
+                # Every reading reply has one.
+                reply_version: int = reply.head.version  # type: ignore[attr-defined]
             except NotReady:
                 if not floor:
                     raise
@@ -117,7 +133,10 @@ class Session:
             if pinned or reply_version >= floor:
                 break
             if time.monotonic() >= deadline:
-                raise Stale(f"space {space!r}: graphd answers version {reply_version}, this client has seen {floor}; it lags behind, try again")
+                raise Stale(
+                    f"space {space!r}: graphd answers version {reply_version}, this client "
+                    f"has seen {floor}; it lags behind, try again"
+                )
             self.waiter.sleep(0.02)
         if not pinned:
             self.note_version(space, reply_version)
@@ -153,7 +172,9 @@ class Session:
         """A space's schema, asked for once."""
         cached = None if fresh else self._schemas.get(space)
         if cached is None:
-            cached = self.store_space(SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))).schema
+            cached = self.store_space(
+                SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))
+            ).schema
         return cached
 
     def node_type(self, space: str, name: str) -> tuple[int, NodeType]:
@@ -178,21 +199,30 @@ class Session:
 
     def edge_type_ids(self, space: str, names: Sequence[str]) -> list[int]:
         """Ids of edge types, every one where none is named."""
-        return [self.edge_type(space, name)[0] for name in names] or list(range(len(self.schema(space).edge_types)))
+        return [self.edge_type(space, name)[0] for name in names] or list(
+            range(len(self.schema(space).edge_types))
+        )
 
     def has_schema(self, space: str) -> bool:
         """Whether a space's schema was learned."""
         return space in self._schemas
 
     def cached_manifest(self, space: str, version: int) -> VersionInfo | None:
-        """What a version holds, for showing it: as it was last seen where it can not be asked for in a moment; None: not known."""
+        """What a version holds, for showing it: as it was last seen where it can not be asked for
+        in a moment; None: not known.
+        """
         cached = self._manifests.get(space)
         if cached is not None and version == cached.version:
             return cached
         if self.waiter.may_block():
             request = meta.ManifestRequest(space=space, version=version)
             with contextlib.suppress(AsterismError):
-                return self.manifest(self.transport.call(CATALOG["get_manifest"], request, min(_MANIFEST_TIMEOUT_S, self.timeout_s)), space)
+                return self.manifest(
+                    self.transport.call(
+                        CATALOG["get_manifest"], request, min(_MANIFEST_TIMEOUT_S, self.timeout_s)
+                    ),
+                    space,
+                )
         return cached if cached is not None and not version else None
 
     def manifest(self, message: Any, space: str) -> VersionInfo:
@@ -216,8 +246,12 @@ def seconds_left(deadline: float) -> float:
     return remaining
 
 
-def expand_edge_types(nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]) -> NDArray[np.int32]:
-    """The edge type of each neighbor: a reply leaves them out where there was only one to choose from."""
+def expand_edge_types(
+    nodes: NDArray[np.int64], types: NDArray[np.int32] | None, edge_types: Sequence[int]
+) -> NDArray[np.int32]:
+    """The edge type of each neighbor: a reply leaves them out where there was only one to choose
+    from.
+    """
     if types is not None:
         return types
     return np.where(nodes >= 0, np.int32(edge_types[0] if edge_types else -1), np.int32(-1))

@@ -45,31 +45,53 @@ class Graph(ScanCalls):
     >>> graph.sample_neighbors([0, 1], "cites", 5).nodes  # doctest: +SKIP
     """
 
-    def __init__(self, session: Session, space: str, client: Client, *, version: int | None = None, lease: Lease | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        space: str,
+        client: Client,
+        *,
+        version: int | None = None,
+        lease: Lease | None = None,
+    ) -> None:
         super().__init__(session, space, version=version, lease=lease)
         self.client = client
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
         """Close the client that this graph belongs to; so does the end of a ``with`` block."""
         self.client.close()
 
-    # -- versions -------------------------------------------------------------------------------------------------
+    # -- versions ----------------------------------------------------------------------------------
 
     def at(self, version: int) -> Graph:
-        """The same graph, where every call reads this version. It is not held: once it is gone, calls are NotFound; see `pin`."""
+        """The same graph, where every call reads this version. It is not held: once it is gone,
+        calls are NotFound; see `pin`.
+        """
         return Graph(self._session, self.space, self.client, version=self._version(version))
 
-    def pin(self, version: int | None = None, *, term_s: float = DEFAULT_TERM_S, owner: str | None = None) -> PinnedVersion:
+    def pin(
+        self,
+        version: int | None = None,
+        *,
+        term_s: float = DEFAULT_TERM_S,
+        owner: str | None = None,
+    ) -> PinnedVersion:
         """Hold a version while a block runs, however many newer ones are published meanwhile.
 
-        The lease on it is renewed by a thread, at a third of its term. Where it could not be, the next call says so; none is
-        ever answered from another version. A process that dies loses its lease; a forked one reads while its parent holds it.
+        The lease on it is renewed by a thread, at a third of its term. Where it could not be, the
+        next call says so; none is ever answered from another version. A process that dies loses its
+        lease; a forked one reads while its parent holds it.
 
         Parameters
         ----------
@@ -88,7 +110,8 @@ class Graph(ScanCalls):
         Raises
         ------
         NotFound
-            At the block's begin, where there is no such version; in it, where the pin has ended: release it, and pin anew.
+            At the block's begin, where there is no such version; in it, where the pin has ended:
+            release it, and pin anew.
         Stale
             In the block, where the pin could not be renewed for a whole term.
         InvalidRequest, Busy
@@ -100,7 +123,14 @@ class Graph(ScanCalls):
         ...     for epoch in range(10):
         ...         train(held)
         """
-        return PinnedVersion(self._session, self.space, self._with_lease, version=self._version(version), term_s=term_s, owner=owner)
+        return PinnedVersion(
+            self._session,
+            self.space,
+            self._with_lease,
+            version=self._version(version),
+            term_s=term_s,
+            owner=owner,
+        )
 
     def _with_lease(self, lease: Lease) -> Graph:
         return Graph(self._session, self.space, self.client, version=lease.pin.version, lease=lease)
@@ -111,26 +141,42 @@ class Graph(ScanCalls):
 
     @property
     def explain(self) -> Explainer:
-        """The sampling calls, each of which tells what it takes: ``graph.explain.sample_nodes(...)``.
+        """The sampling calls, each of which tells what it takes:
+        ``graph.explain.sample_nodes(...)``.
 
-        The call is made, and gives an `Explanation` instead of its sample: which share of the draws falls on each type and part,
-        how many are expected and how many there are, which storaged is asked for how much, in how many rounds and bytes.
-        """
+        The call is made, and gives an `Explanation` instead of its sample: which share of the draws
+        falls on each type and part, how many are expected and how many there are, which storaged is
+        asked for how much, in how many rounds and bytes."""
         return Explainer(self)
 
-    def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> QueryResult:
-        """Run statements about this graph, and give the last one's table: as ``Client.query``, at the version that this graph is at.
+    def query(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql"
+    ) -> QueryResult:
+        """Run statements about this graph, and give the last one's table: as ``Client.query``, at
+        the version that this graph is at.
 
         Examples
         --------
         >>> graph.query("SAMPLE 10 NEIGHBORS FROM $users OVER buys YIELD src, dst, dst.price SEED 7", {"users": users})  # doctest: +SKIP
         """
-        return query(self._session, statement, parameters, space=self.space, language=language, version=self._version(None))
+        return query(
+            self._session,
+            statement,
+            parameters,
+            space=self.space,
+            language=language,
+            version=self._version(None),
+        )
 
-    # -- reads ----------------------------------------------------------------------------------------------------
+    # -- reads -------------------------------------------------------------------------------------
 
     def node_features(
-        self, nodes: ArrayLike, names: str | Iterable[str], ntype: str | None = None, *, version: int | None = None
+        self,
+        nodes: ArrayLike,
+        names: str | Iterable[str],
+        ntype: str | None = None,
+        *,
+        version: int | None = None,
     ) -> dict[str, FeatureValue]:
         """Feature columns of nodes.
 
@@ -146,49 +192,106 @@ class Graph(ScanCalls):
         Returns
         -------
         dict
-            By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or bytes.
+            By name: ``[m, *shape]`` where dense, ``(indptr int64[m + 1], values)`` where ragged or
+            bytes.
         """
         feature_names = validation.names(names)
-        type_id = self._session.node_type(self.space, ntype)[0] if ntype is not None else self._feature_owner(feature_names)
-        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
+        type_id = (
+            self._session.node_type(self.space, ntype)[0]
+            if ntype is not None
+            else self._feature_owner(feature_names)
+        )
+        head = wire.NodeFeaturesRequest(
+            space=self.space, version=self._version(version), type_id=type_id, names=feature_names
+        )
         owner = self.schema.node_types[type_id]
-        request = feature_columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=feature_names)
-        return feature_columns.read_columns(self._session, request, self._ids("nodes", nodes, [type_id], version))
+        request = feature_columns.ColumnRequest(
+            method="node_features", head=head, section="nodes", owner=owner, names=feature_names
+        )
+        return feature_columns.read_columns(
+            self._session, request, self._ids("nodes", nodes, [type_id], version)
+        )
 
-    def edge_features(self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None) -> dict[str, FeatureValue]:
+    def edge_features(
+        self,
+        edge_ids: ArrayLike,
+        names: str | Iterable[str],
+        etype: str,
+        *,
+        version: int | None = None,
+    ) -> dict[str, FeatureValue]:
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
         feature_names = validation.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)
-        head = wire.EdgeFeaturesRequest(space=self.space, version=self._version(version), type_id=type_id, names=feature_names)
-        request = feature_columns.ColumnRequest(method="edge_features", head=head, section="eids", owner=owner, names=feature_names)
-        return feature_columns.read_columns(self._session, request, validation.ids("edge_ids", edge_ids, minimum=-1))
+        head = wire.EdgeFeaturesRequest(
+            space=self.space, version=self._version(version), type_id=type_id, names=feature_names
+        )
+        request = feature_columns.ColumnRequest(
+            method="edge_features", head=head, section="eids", owner=owner, names=feature_names
+        )
+        return feature_columns.read_columns(
+            self._session, request, validation.ids("edge_ids", edge_ids, minimum=-1)
+        )
 
-    # -- writes ---------------------------------------------------------------------------------------------------
+    # -- writes ------------------------------------------------------------------------------------
 
-    def upsert_nodes(self, ids: ArrayLike, ntype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
+    def upsert_nodes(
+        self,
+        ids: ArrayLike,
+        ntype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> int:
         """Add nodes, or replace those that are there; give back the commit number.
 
         Durable on return, visible with the next build. Arguments as of ``Load.write_nodes``.
         """
-        return self._write("upsert_nodes", writes.node_upserts(self._session, self.space, ntype, ids, weights, features or NO_FEATURES))
+        return self._write(
+            "upsert_nodes",
+            writes.node_upserts(
+                self._session, self.space, ntype, ids, weights, features or NO_FEATURES
+            ),
+        )
 
-    def upsert_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int:
-        """Add edges (``edges: multi``), or replace those between the same nodes (``edges: unique``); give back the commit number.
+    def upsert_edges(
+        self,
+        src: ArrayLike,
+        dst: ArrayLike,
+        etype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> int:
+        """Add edges (``edges: multi``), or replace those between the same nodes (``edges:
+        unique``); give back the commit number.
 
         Raises
         ------
         InvalidRequest
             Where an end is not a node, unless the edge type says ``missing: create``.
         """
-        return self._write("upsert_edges", writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features or NO_FEATURES))
+        return self._write(
+            "upsert_edges",
+            writes.edge_upserts(
+                self._session, self.space, etype, src, dst, weights, features or NO_FEATURES
+            ),
+        )
 
     def delete_nodes(self, ids: ArrayLike, ntype: str) -> int:
         """Delete nodes, and every edge at them; give back the commit number."""
-        return self._write("delete_nodes", writes.node_deletes(self._session, self.space, ntype, ids))
+        return self._write(
+            "delete_nodes", writes.node_deletes(self._session, self.space, ntype, ids)
+        )
 
-    def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int:
-        """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit number."""
-        return self._write("delete_edges", writes.edge_deletes(self._session, self.space, etype, src, dst, edge_ids))
+    def delete_edges(
+        self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None
+    ) -> int:
+        """Delete edges by (src, dst, edge id), or every one between two nodes; give back the commit
+        number.
+        """
+        return self._write(
+            "delete_edges",
+            writes.edge_deletes(self._session, self.space, etype, src, dst, edge_ids),
+        )
 
     def _write(self, source: str, rows: WriteRows) -> int:
         if rows.is_small:
@@ -204,7 +307,9 @@ class Graph(ScanCalls):
     def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]:
         """bool[n]: which ids were committed as nodes of a type, published or not."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        return find_nodes(self._session, self.space, type_id, written_ids("ids", ids, self.schema)[0])
+        return find_nodes(
+            self._session, self.space, type_id, written_ids("ids", ids, self.schema)[0]
+        )
 
     def build(self, wait: bool = True, *, timeout_s: float = 3600.0) -> Job:
         """Build and publish what is committed.
@@ -226,7 +331,10 @@ class Graph(ScanCalls):
             return job
         job = self.client.wait(job.job_id, timeout_s=timeout_s)
         if job.state != "FINISHED":
-            raise NotReady(f"build {job.job_id} of space {self.space!r} ended as {job.state}: {job.cause or 'no cause given'}; see recover_job")
+            raise NotReady(
+                f"build {job.job_id} of space {self.space!r} ended as {job.state}: "
+                f"{job.cause or 'no cause given'}; see recover_job"
+            )
         return job
 
     def _feature_owner(self, names: list[str]) -> int:
@@ -234,8 +342,14 @@ class Graph(ScanCalls):
         types = self.schema.node_types
         owners = [i for i, node_type in enumerate(types) if _has_features(node_type, names)]
         if len(owners) != 1:
-            reason = f"{', '.join(types[i].name for i in owners)} have them" if owners else "no node type has them"
-            raise InvalidRequest(f"features {names}: {reason}; say ntype, one of {', '.join(t.name for t in types)}")
+            reason = (
+                f"{', '.join(types[i].name for i in owners)} have them"
+                if owners
+                else "no node type has them"
+            )
+            raise InvalidRequest(
+                f"features {names}: {reason}; say ntype, one of {', '.join(t.name for t in types)}"
+            )
         return owners[0]
 
 

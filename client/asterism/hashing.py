@@ -1,8 +1,8 @@
 """Orders out of seeds, in NumPy alone: hashed keys, shuffles, permutations that take no memory.
 
-The mixing is splitmix64's output function (Steele, Lea & Flood 2014, *Fast splittable pseudorandom number generators*, OOPSLA), as in
-the services' draws; the tags under a seed are none of theirs. NumPy's own generators would do, but promise no stream for ever.
-"""
+The mixing is splitmix64's output function (Steele, Lea & Flood 2014, *Fast splittable pseudorandom
+number generators*, OOPSLA), as in the services' draws; the tags under a seed are none of theirs.
+NumPy's own generators would do, but promise no stream for ever."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def key_of(seed: int, *tags: int) -> int:
     """The key of a seed and a path of tags."""
     key = _mix64_scalar(seed & _MASK)
     for tag in tags:
-        key = _mix64_scalar(_mix64_scalar(key ^ _SALT) + _mix64_scalar((tag + 1) * _GOLDEN & _MASK) & _MASK)
+        key = _mix64_scalar(
+            _mix64_scalar(key ^ _SALT) + _mix64_scalar((tag + 1) * _GOLDEN & _MASK) & _MASK
+        )
     return key
 
 
@@ -57,10 +59,10 @@ def shuffled_range(count: int, seed: int) -> NDArray[np.int64]:
 def permute(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64]:
     """Where a permutation of the numbers below ``size`` takes some of them.
 
-    A Feistel network over the next power of four, gone through again by what it takes beyond ``size`` (Black & Rogaway 2002,
-    *Ciphers with arbitrary finite domains*, CT-RSA). It takes no memory beyond the numbers given. Not every order of a few numbers
-    is equally likely: it is for visiting each once, not for draws.
-    """
+    A Feistel network over the next power of four, gone through again by what it takes beyond
+    ``size`` (Black & Rogaway 2002, *Ciphers with arbitrary finite domains*, CT-RSA). It takes no
+    memory beyond the numbers given. Not every order of a few numbers is equally likely: it is for
+    visiting each once, not for draws."""
     half = np.uint64((max(size - 1, 1).bit_length() + 1) // 2)
     mask = np.uint64((1 << int(half)) - 1)
     keys = key_stream(key, _ROUNDS)
@@ -72,7 +74,9 @@ def permute(numbers: NDArray[np.int64], size: int, key: int) -> NDArray[np.int64
     return out.astype(np.int64)
 
 
-def _network(numbers: UInt64Array, half: np.uint64, mask: np.uint64, keys: UInt64Array) -> UInt64Array:
+def _network(
+    numbers: UInt64Array, half: np.uint64, mask: np.uint64, keys: UInt64Array
+) -> UInt64Array:
     left, right = numbers >> half, numbers & mask
     for key in keys:
         left, right = right, left ^ (mix64(right ^ key) & mask)

@@ -1,7 +1,8 @@
-"""Local operations on what sampling gives: pairs of walks, gathers and scatters; nothing is asked of a service.
+"""Local operations on what sampling gives: pairs of walks, gathers and scatters; nothing is asked
+of a service.
 
-Arrays give arrays. `gather` and the scatters take torch's tensors too, and give tensors that have gradients.
-"""
+Arrays give arrays. `gather` and the scatters take torch's tensors too, and give tensors that have
+gradients."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def walk_pairs(
     left, right : int
         How many places before and behind a centre count as near.
     types : int[m, n], optional
-        The node type of each place, as `walk_types` gives them; needed by ``excluded`` and ``within``.
+        The node type of each place, as `walk_types` gives them; needed by ``excluded`` and
+        ``within``.
     excluded : iterable of (int, int)
         Leave out pairs of these types, the centre's first.
     within : iterable of int, optional
@@ -65,8 +67,8 @@ def walk_pairs(
     Returns
     -------
     int64[k, 2]
-        (centre, neighbor on the walk), by walk, then centre; of a centre those before it, the nearest first, then those behind
-        it, the nearest first. -1 enters no pair.
+        (centre, neighbor on the walk), by walk, then centre; of a centre those before it, the
+        nearest first, then those behind it, the nearest first. -1 enters no pair.
 
     Examples
     --------
@@ -76,7 +78,13 @@ def walk_pairs(
     [[1, 2], [2, 3], [3, 2]]
     """
     walks = np.asarray(paths, np.int64)
-    return np.asarray(walks.reshape(-1)[pair_places(walks, left, right, types=types, excluded=excluded, within=within, seed=seed)])
+    return np.asarray(
+        walks.reshape(-1)[
+            pair_places(
+                walks, left, right, types=types, excluded=excluded, within=within, seed=seed
+            )
+        ]
+    )
 
 
 def pair_places(
@@ -89,7 +97,9 @@ def pair_places(
     within: Iterable[int] | None = None,
     seed: int | None = None,
 ) -> Ids:
-    """As `walk_pairs`, but where the nodes are: places in ``paths`` laid flat, by which more can be gathered than ids."""
+    """As `walk_pairs`, but where the nodes are: places in ``paths`` laid flat, by which more can be
+    gathered than ids.
+    """
     walks = np.asarray(paths, np.int64)
     if walks.ndim != 2:
         raise InvalidRequest(f"paths has shape {list(walks.shape)}; expected a row per walk")
@@ -101,7 +111,10 @@ def pair_places(
     centres, offset_index = np.nonzero((neighbor >= 0) & (neighbor < steps))
     present = walks >= 0
     rows, windows = np.nonzero(present[:, centres] & present[:, neighbor[centres, offset_index]])
-    pairs = np.stack([centres, neighbor[centres, offset_index]], axis=1)[windows] + (rows * steps)[:, None]
+    pairs = (
+        np.stack([centres, neighbor[centres, offset_index]], axis=1)[windows]
+        + (rows * steps)[:, None]
+    )
     allowed = _allowed(walks, types, list(excluded), within)
     if allowed is not None:
         node_types = np.asarray(types, np.int64).reshape(-1)[pairs]
@@ -109,17 +122,36 @@ def pair_places(
     return np.asarray(pairs if seed is None else pairs[hashing.shuffled_range(len(pairs), seed)])
 
 
-def _allowed(walks: Ids, types: ArrayLike | None, excluded: Sequence[tuple[int, int]], within: Iterable[int] | None) -> NDArray[np.bool_] | None:
-    """bool[types + 1, types + 1]: which pairs of types are wanted, the last one being "unknown" (-1); None: all."""
+def _allowed(
+    walks: Ids,
+    types: ArrayLike | None,
+    excluded: Sequence[tuple[int, int]],
+    within: Iterable[int] | None,
+) -> NDArray[np.bool_] | None:
+    """bool[types + 1, types + 1]: which pairs of types are wanted, the last one being "unknown"
+    (-1); None: all.
+    """
     if not excluded and within is None:
         return None
     if types is None:
-        raise InvalidRequest("excluded and within need the types of the walks' nodes; give types=walk_types(...)")
+        raise InvalidRequest(
+            "excluded and within need the types of the walks' nodes; give types=walk_types(...)"
+        )
     type_array = np.asarray(types, np.int64)
     if type_array.shape != walks.shape or (type_array.size and type_array.min() < -1):
-        raise InvalidRequest(f"types has shape {list(type_array.shape)}, walks {list(walks.shape)}: expected a type for each node, or -1")
+        raise InvalidRequest(
+            f"types has shape {list(type_array.shape)}, walks {list(walks.shape)}: expected "
+            "a type for each node, or -1"
+        )
     chosen = None if within is None else list(within)
-    size = max(int(type_array.max(initial=-1)), *(max(pair) for pair in excluded or [(-1, -1)]), *(chosen or [-1])) + 1
+    size = (
+        max(
+            int(type_array.max(initial=-1)),
+            *(max(pair) for pair in excluded or [(-1, -1)]),
+            *(chosen or [-1]),
+        )
+        + 1
+    )
     allowed = np.ones((size + 1, size + 1), np.bool_)
     if chosen is not None:
         others = np.setdiff1d(np.arange(size + 1), chosen)
@@ -143,22 +175,34 @@ def walk_types(walks: WalkSample, schema: Schema, *, direction: str = "out") -> 
     Returns
     -------
     int32[m, length + 1]
-        -1 where there is no node, and for the start of a walk that has never left it: no edge says what it is.
+        -1 where there is no node, and for the start of a walk that has never left it: no edge says
+        what it is.
     """
-    start_field, end_field = ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
-    starts = np.array([*(schema.node_type_id(getattr(edge, start_field)) for edge in schema.edge_types), -1], np.int32)
-    ends = np.array([*(schema.node_type_id(getattr(edge, end_field)) for edge in schema.edge_types), -1], np.int32)
+    start_field, end_field = (
+        ("src_type", "dst_type") if direction == "out" else ("dst_type", "src_type")
+    )
+    starts = np.array(
+        [*(schema.node_type_id(getattr(edge, start_field)) for edge in schema.edge_types), -1],
+        np.int32,
+    )
+    ends = np.array(
+        [*(schema.node_type_id(getattr(edge, end_field)) for edge in schema.edge_types), -1],
+        np.int32,
+    )
     out = np.full(walks.nodes.shape, -1, np.int32)
     if walks.types.shape[1]:
         # Before the first edge there are only restarts: it leaves from the start.
         first = np.argmax(walks.types >= 0, axis=1)
         out[:, 0] = starts[walks.types[np.arange(len(first)), first]]
-    out[:, 1:] = np.where((walks.types < 0) & (walks.nodes[:, 1:] >= 0), out[:, :1], ends[walks.types])
+    out[:, 1:] = np.where(
+        (walks.types < 0) & (walks.nodes[:, 1:] >= 0), out[:, :1], ends[walks.types]
+    )
     return out
 
 
 def inflate_idx(idx: ArrayLike) -> NDArray[np.int64]:
-    """Where each occurrence goes when every unique value is written as often as it occurs, one value behind the other.
+    """Where each occurrence goes when every unique value is written as often as it occurs, one
+    value behind the other.
 
     Parameters
     ----------
@@ -202,7 +246,9 @@ def ragged_gather(column: RaggedColumn, rows: ArrayLike) -> RaggedColumn:
     return out, values[np.repeat(indptr[:-1][selected] - out[:-1], lengths) + np.arange(out[-1])]
 
 
-def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape: Sequence[int]) -> tuple[Ids, Values, tuple[int, ...]]:
+def sparse_gather(
+    rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape: Sequence[int]
+) -> tuple[Ids, Values, tuple[int, ...]]:
     """The given rows of a sparse tensor (COO), in that order: `numpy.take` on its first dimension.
 
     Parameters
@@ -227,14 +273,23 @@ def sparse_gather(rows: ArrayLike, indices: ArrayLike, values: ArrayLike, shape:
     (array([[0, 2],
            [1, 2]]), array([8, 8]), (2, 4))
     """
-    coordinates, data, selected = np.asarray(indices, np.int64), np.asarray(values), np.asarray(rows, np.int64)
+    coordinates, data, selected = (
+        np.asarray(indices, np.int64),
+        np.asarray(values),
+        np.asarray(rows, np.int64),
+    )
     if coordinates.ndim != 2 or coordinates.shape != (len(data), len(shape)) or not len(shape):
-        raise InvalidRequest(f"indices {list(coordinates.shape)}, values {list(data.shape)}, shape {list(shape)}: expected [k, d], [k] and d numbers")
+        raise InvalidRequest(
+            f"indices {list(coordinates.shape)}, values {list(data.shape)}, shape "
+            f"{list(shape)}: expected [k, d], [k] and d numbers"
+        )
     for dimension, extent in enumerate(shape):
         _check_positions(f"indices[:, {dimension}]", coordinates[:, dimension], extent)
     _check_positions("rows", selected, shape[0])
     order = np.argsort(coordinates[:, 0], kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(coordinates[:, 0], minlength=shape[0]))]).astype(np.int64)
+    indptr = np.concatenate(
+        [[0], np.cumsum(np.bincount(coordinates[:, 0], minlength=shape[0]))]
+    ).astype(np.int64)
     picked, positions = ragged_gather((indptr, order), selected)
     out = coordinates[positions]
     out[:, 0] = np.repeat(np.arange(len(selected)), np.diff(picked))
@@ -267,11 +322,16 @@ def scatter_mean(updates: Any, indices: Any, size: int) -> Any:
     values, targets = _updates(updates, indices, size)
     counts = np.bincount(targets, minlength=size).reshape(size, *([1] * (values.ndim - 1)))
     sums = scatter_add(values, targets, size)
-    return np.asarray(sums / np.maximum(counts, 1).astype(values.dtype if values.dtype.kind == "f" else np.float64))
+    return np.asarray(
+        sums
+        / np.maximum(counts, 1).astype(values.dtype if values.dtype.kind == "f" else np.float64)
+    )
 
 
 def scatter_max(updates: Any, indices: Any, size: int, *, empty: float = -1e9) -> Any:
-    """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where none goes."""
+    """The largest of the updates that go to each of ``size`` places; [size, ...], ``empty`` where
+    none goes.
+    """
     if tensor_ops.is_tensor(updates):
         return tensor_ops.scatter_max(updates, indices, size, empty=empty)
     values, targets = _updates(updates, indices, size)
@@ -297,7 +357,10 @@ def _updates(updates: ArrayLike, indices: ArrayLike, size: int) -> tuple[NDArray
     if size < 0:
         raise InvalidRequest(f"size {size}: expected 0 or more")
     if targets.ndim != 1 or values.ndim < 1 or len(values) != len(targets):
-        raise InvalidRequest(f"updates {list(values.shape)} and indices {list(targets.shape)}: expected one index per update")
+        raise InvalidRequest(
+            f"updates {list(values.shape)} and indices {list(targets.shape)}: expected one "
+            "index per update"
+        )
     _check_positions("indices", targets, size)
     return values, targets
 
@@ -308,4 +371,7 @@ def _check_positions(name: str, positions: Ids, size: int | None) -> None:
     bad = positions < 0 if size is None else (positions < 0) | (positions >= size)
     if bad.any():
         position = int(np.argmax(bad))
-        raise InvalidRequest(f"{name}[{position}] = {positions[position]}: expected 0 or more" + ("" if size is None else f", and less than {size}"))
+        raise InvalidRequest(
+            f"{name}[{position}] = {positions[position]}: expected 0 or more"
+            + ("" if size is None else f", and less than {size}")
+        )

@@ -1,4 +1,5 @@
-"""Graphs for PyTorch: epochs of batches as datasets, over ranks and workers, that go on where a trainer stopped. Needs ``asterism[torch]``.
+"""Graphs for PyTorch: epochs of batches as datasets, over ranks and workers, that go on where a
+trainer stopped. Needs ``asterism[torch]``.
 
 torch is imported with this module; nobody inside `asterism` but the adapters imports it.
 """
@@ -17,10 +18,25 @@ from asterism import hashing
 from asterism.calls import validation
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.records.samples import FeatureValue, Ids
-from asterism.training.batches import ClusterEpochBatches, LinkEpochBatches, NodeEpochBatches, SubgraphEpochBatches, WorkerBatch
+from asterism.training.batches import (
+    ClusterEpochBatches,
+    LinkEpochBatches,
+    NodeEpochBatches,
+    SubgraphEpochBatches,
+    WorkerBatch,
+)
 from asterism_proto.errors import InvalidRequest
 
-__all__ = ["BatchLoader", "BatchOrder", "ClusterBatches", "EdgeBatches", "MultiHot", "NodeBatches", "SaintBatches", "tensor"]
+__all__ = [
+    "BatchLoader",
+    "BatchOrder",
+    "ClusterBatches",
+    "EdgeBatches",
+    "MultiHot",
+    "NodeBatches",
+    "SaintBatches",
+    "tensor",
+]
 
 _SEEDS = 1 << 62
 
@@ -32,7 +48,9 @@ def tensor(column: Any) -> Any:
 
 
 def batch_seed(seed: int | None, ids: Any) -> int:
-    """The seed of a batch's draws: of ``seed`` and its nodes, or without one a fresh one from torch's generator."""
+    """The seed of a batch's draws: of ``seed`` and its nodes, or without one a fresh one from
+    torch's generator.
+    """
     if seed is None:
         return int(torch.randint(_SEEDS, (1,)))
     digest = hashlib.blake2b(np.ascontiguousarray(ids).tobytes(), digest_size=8).digest()
@@ -60,13 +78,19 @@ class MultiHot:
     def __call__(self, column: FeatureValue) -> Any:
         """The rows of a column ``(indptr, indices)``."""
         if not isinstance(column, tuple):
-            raise InvalidRequest(f"a dense column of shape {list(column.shape)}: expected (indptr, indices), of a ragged feature")
+            raise InvalidRequest(
+                f"a dense column of shape {list(column.shape)}: expected (indptr, indices), "
+                "of a ragged feature"
+            )
         indptr, indices = column
         wrong = np.flatnonzero((indices < 0) | (indices >= self.width))
         if wrong.size:
             raise InvalidRequest(f"index {indices[wrong[0]]}: expected 0 to {self.width - 1}")
         out = torch.zeros(len(indptr) - 1, self.width)
-        out[tensor(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))), tensor(indices.astype(np.int64, copy=False))] = 1.0
+        out[
+            tensor(np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))),
+            tensor(indices.astype(np.int64, copy=False)),
+        ] = 1.0
         return out
 
 
@@ -76,11 +100,14 @@ def _worker_index() -> tuple[int, int]:
     return (worker.id, worker.num_workers) if worker is not None else (0, 1)
 
 
-class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
-    """Every node of a type once an epoch over all ranks and workers, in shuffled batches; each made by ``make`` in threads ahead of time.
+# Torch is not installed where types are checked.
+class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]
+    """Every node of a type once an epoch over all ranks and workers, in shuffled batches; each made
+    by ``make`` in threads ahead of time.
 
-    Going through it gives what is left of the epoch, and begins the next one. Read it through a `BatchLoader` for worker processes, or go through
-    it directly; a ``DataLoader`` with ``batch_size=None`` takes it too, where `set_epoch` is called before each epoch but the first.
+    Going through it gives what is left of the epoch, and begins the next one. Read it through a
+    `BatchLoader` for worker processes, or go through it directly; a ``DataLoader`` with
+    ``batch_size=None`` takes it too, where `set_epoch` is called before each epoch but the first.
 
     Parameters
     ----------
@@ -99,12 +126,14 @@ class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]  # t
     ahead : int
         Batches in the making while one is trained on, each in a thread; 0: none.
     patience_s : float
-        How long a batch is tried again, in seconds, while the service does not answer: as long as its restart may take.
+        How long a batch is tried again, in seconds, while the service does not answer: as long as
+        its restart may take.
 
     Notes
     -----
-    The seed of a batch's draws follows from (seed, epoch, the place of its first node in the epoch's order): it is the same whatever
-    was stopped and resumed before. Batches are other ones with another number of ranks or workers; every node still comes once.
+    The seed of a batch's draws follows from (seed, epoch, the place of its first node in the
+    epoch's order): it is the same whatever was stopped and resumed before. Batches are other ones
+    with another number of ranks or workers; every node still comes once.
 
     Examples
     --------
@@ -121,8 +150,10 @@ class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]  # t
         return tensor(nodes)
 
 
-class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
-    """Every edge of a type once an epoch over all ranks and workers, in shuffled batches, with negatives; each made by ``make`` ahead of time.
+# Torch is not installed where types are checked.
+class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]
+    """Every edge of a type once an epoch over all ranks and workers, in shuffled batches, with
+    negatives; each made by ``make`` ahead of time.
 
     Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
 
@@ -135,9 +166,11 @@ class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]  # t
     batch_size : int
         Edges of a batch; the last of a worker's share may have fewer.
     make : callable, optional
-        Gives a batch of ``(graph, edges, seed)``, where edges are an `EdgeRows`, or with ``negatives`` a `LinkSeeds`. None: these.
+        Gives a batch of ``(graph, edges, seed)``, where edges are an `EdgeRows`, or with
+        ``negatives`` a `LinkSeeds`. None: these.
     negatives : mapping, optional
-        What `Graph.link_seeds` is to draw beside the edges, by its arguments: ``{"mode": "triplet", "amount": 5}``.
+        What `Graph.link_seeds` is to draw beside the edges, by its arguments: ``{"mode": "triplet",
+        "amount": 5}``.
     weight, where
         As of `Graph.edge_batches`.
     seed, rank, world, ahead, patience_s
@@ -158,8 +191,10 @@ class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]  # t
         return _worker_index()
 
 
-class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
-    """Every cluster once an epoch over all ranks and workers, q at a time, with all edges among their nodes; each made ahead of time.
+# Torch is not installed where types are checked.
+class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc]
+    """Every cluster once an epoch over all ranks and workers, q at a time, with all edges among
+    their nodes; each made ahead of time.
 
     Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are.
 
@@ -172,7 +207,8 @@ class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc
     make : callable, optional
         Gives a batch of ``(graph, batch, seed)``, where batch is a `ClusterBatch`. None: that.
     reading : mapping, optional
-        How subgraphs are read, by the arguments of `Graph.induced_subgraph`: ``{"etypes": "cites", "node_features": ["vec"]}``.
+        How subgraphs are read, by the arguments of `Graph.induced_subgraph`: ``{"etypes": "cites",
+        "node_features": ["vec"]}``.
     seed, rank, world, ahead, patience_s
         As of `NodeBatches`.
 
@@ -188,11 +224,14 @@ class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc
         return _worker_index()
 
 
-class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
-    """So many subgraphs an epoch over all ranks and workers, each drawn as a whole (GraphSAINT), in threads ahead of time.
+# Torch is not installed where types are checked.
+class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]
+    """So many subgraphs an epoch over all ranks and workers, each drawn as a whole (GraphSAINT), in
+    threads ahead of time.
 
-    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are. The nodes of a subgraph follow from the sampler, its seed,
-    ``seed``, the epoch and the subgraph's place in it; the sampler's `normalize` counts others of the same law.
+    Gone through, stopped, resumed and shared over ranks and workers as `NodeBatches` are. The nodes
+    of a subgraph follow from the sampler, its seed, ``seed``, the epoch and the subgraph's place in
+    it; the sampler's `normalize` counts others of the same law.
 
     Parameters
     ----------
@@ -219,7 +258,8 @@ class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]
 Dataset = NodeBatches | EdgeBatches | ClusterBatches | SaintBatches
 
 
-class _TrackedBatches(IterableDataset):  # type: ignore[misc]  # torch is not installed where types are checked
+# Torch is not installed where types are checked.
+class _TrackedBatches(IterableDataset):  # type: ignore[misc]
     """Batches with where they end, for the process that counts them."""
 
     def __init__(self, batches: Dataset) -> None:
@@ -234,7 +274,8 @@ def _identity(batch: WorkerBatch) -> WorkerBatch:
 
 
 class BatchLoader:
-    """Goes through `NodeBatches` and their like with worker processes, and counts in this one what came: its state can be saved at any batch.
+    """Goes through `NodeBatches` and their like with worker processes, and counts in this one what
+    came: its state can be saved at any batch.
 
     Parameters
     ----------
@@ -243,26 +284,51 @@ class BatchLoader:
     num_workers : int
         Processes; 0: none but this.
     **more
-        Of torch's ``DataLoader``: ``multiprocessing_context``, ``prefetch_factor``, ``pin_memory``, ``timeout`` ...
+        Of torch's ``DataLoader``: ``multiprocessing_context``, ``prefetch_factor``, ``pin_memory``,
+        ``timeout`` ...
 
     Raises
     ------
     InvalidRequest
-        For ``persistent_workers``: workers are made for each epoch, so that an interrupted one can be gone on with.
+        For ``persistent_workers``: workers are made for each epoch, so that an interrupted one can
+        be gone on with.
     """
 
     def __init__(self, batches: Dataset, num_workers: int = 0, **loader_options: Any) -> None:
-        reserved = sorted({"persistent_workers", "batch_size", "shuffle", "sampler", "batch_sampler", "collate_fn", "drop_last"} & set(loader_options))
+        reserved = sorted(
+            {
+                "persistent_workers",
+                "batch_size",
+                "shuffle",
+                "sampler",
+                "batch_sampler",
+                "collate_fn",
+                "drop_last",
+            }
+            & set(loader_options)
+        )
         if reserved:
-            raise InvalidRequest(f"{', '.join(reserved)}: a loader of batches makes, shuffles and shares them itself; leave this out")
+            raise InvalidRequest(
+                f"{', '.join(reserved)}: a loader of batches makes, shuffles and shares them "
+                "itself; leave this out"
+            )
         self.batches, self._workers, self._more = batches, num_workers, loader_options
 
     def __iter__(self) -> Iterator[Any]:
         if not self._workers:
             yield from self.batches
             return
-        loader = DataLoader(_TrackedBatches(self.batches), batch_size=None, num_workers=self._workers, collate_fn=_identity, **self._more)
-        epoch, iterator = self.batches.epoch, iter(loader)  # workers get a copy of what is left before it is split here
+        loader = DataLoader(
+            _TrackedBatches(self.batches),
+            batch_size=None,
+            num_workers=self._workers,
+            collate_fn=_identity,
+            **self._more,
+        )
+        epoch, iterator = (
+            self.batches.epoch,
+            iter(loader),
+        )  # workers get a copy of what is left before it is split here
         self.batches._split_over_workers(self._workers)
         for worker_batch in iterator:
             self.batches._record_progress(worker_batch)
@@ -279,10 +345,11 @@ class BatchLoader:
 
 
 class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where types are checked
-    """The order of an epoch for loaders that batch places, such as PyG's: every place below ``size`` once, and where a trainer is in it.
+    """The order of an epoch for loaders that batch places, such as PyG's: every place below
+    ``size`` once, and where a trainer is in it.
 
-    It is the loader's ``batch_sampler``; go through the loader by `through`, which counts in this process what came, whatever workers have made
-    ahead.
+    It is the loader's ``batch_sampler``; go through the loader by `through`, which counts in this
+    process what came, whatever workers have made ahead.
 
     Parameters
     ----------
@@ -304,8 +371,12 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
     ...     checkpoint = order.state_dict()
     """
 
-    def __init__(self, size: int, batch_size: int, *, seed: int, rank: int = 0, world: int = 1) -> None:
-        self._cursor = EpochCursor(validation.count("size", size), seed=validation.seed(seed), rank=rank, world=world)
+    def __init__(
+        self, size: int, batch_size: int, *, seed: int, rank: int = 0, world: int = 1
+    ) -> None:
+        self._cursor = EpochCursor(
+            validation.count("size", size), seed=validation.seed(seed), rank=rank, world=world
+        )
         self.batch_size = validation.count("batch_size", batch_size, minimum=1)
 
     @property
@@ -322,7 +393,9 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
             yield cursor.take(self.batch_size).tolist()
 
     def through(self, loader: Iterable[Any]) -> Iterator[Any]:
-        """What is left of the epoch, batch by batch, and then the next one begins; a batch that was given counts as visited."""
+        """What is left of the epoch, batch by batch, and then the next one begins; a batch that was
+        given counts as visited.
+        """
         for batch in loader:
             self._cursor.take(self.batch_size)
             yield batch
@@ -337,5 +410,9 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
         self._cursor.load_state_dict(state)
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what all ranks of another number of them left of their epoch: of every one's state."""
-        self._cursor = EpochCursor.resharded(states, rank=self._cursor.rank, world=self._cursor.world)
+        """Take this rank's share of what all ranks of another number of them left of their epoch:
+        of every one's state.
+        """
+        self._cursor = EpochCursor.resharded(
+            states, rank=self._cursor.rank, world=self._cursor.world
+        )

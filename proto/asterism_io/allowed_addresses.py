@@ -18,8 +18,17 @@ from pathlib import Path
 from asterism_io.remote_storage import redact
 from asterism_proto.errors import InvalidRequest
 
-PROTOCOLS = {"file": "file", "local": "file", "s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
-"""Protocols that can be allowed, with their canonical names. Every other protocol is refused, whatever fsspec or its plug-ins know."""
+PROTOCOLS = {
+    "file": "file",
+    "local": "file",
+    "s3": "s3",
+    "s3a": "s3",
+    "sftp": "sftp",
+    "ssh": "sftp",
+}
+"""Protocols that can be allowed, with their canonical names. Every other protocol is refused,
+whatever fsspec or its plug-ins know.
+"""
 ALLOW_ALL = "*"
 """The value of `allowed_addresses` that allows every address of these protocols."""
 MAX_LENGTH = 1024
@@ -43,7 +52,8 @@ class Address:
     ----------
     protocol : {"file", "s3", "sftp"}
     path : str
-        Absolute and normalized, as ``"/srv/exports"``. For s3 the key prefix after the bucket; ``"/"`` is the whole bucket.
+        Absolute and normalized, as ``"/srv/exports"``. For s3 the key prefix after the bucket;
+        ``"/"`` is the whole bucket.
     host : str
         The bucket of s3, the host of sftp in lower case, empty for files.
     port : int
@@ -60,7 +70,9 @@ class Address:
     password: str = ""
 
     def __str__(self) -> str:
-        login = self.user + (f":{self.password}" if self.password else "") + ("@" if self.user else "")
+        login = (
+            self.user + (f":{self.password}" if self.password else "") + ("@" if self.user else "")
+        )
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = f":{self.port}" if self.port not in (0, SFTP_PORT) else ""
         return f"{self.protocol}://{login}{host}{port}{self.path if self.path != '/' or self.protocol == 'file' else ''}"
@@ -70,13 +82,20 @@ class Address:
         return redact(str(self))
 
     def resolved(self) -> Address:
-        """Return the address with the symbolic links of a local path resolved; other addresses as they are."""
+        """Return the address with the symbolic links of a local path resolved; other addresses as
+        they are.
+        """
         return replace(self, path=os.path.realpath(self.path)) if self.protocol == "file" else self
 
     def contains(self, other: Address) -> bool:
         """Return whether ``other`` is this folder or below it."""
-        mine, theirs = (self.protocol, self.host, self.port), (other.protocol, other.host, other.port)
-        return mine == theirs and self.user in ("", other.user) and _is_within(other.path, self.path)
+        mine, theirs = (
+            (self.protocol, self.host, self.port),
+            (other.protocol, other.host, other.port),
+        )
+        return (
+            mine == theirs and self.user in ("", other.user) and _is_within(other.path, self.path)
+        )
 
 
 def parse_address(text: str, *, field: str = "address", root: bool = False) -> Address:
@@ -94,24 +113,34 @@ def parse_address(text: str, *, field: str = "address", root: bool = False) -> A
     Raises
     ------
     InvalidRequest
-        For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or control characters.
+        For another protocol, a chain of protocols, a relative path, percent-escapes, backslashes or
+        control characters.
     """
 
     def syntax_error(expected: str) -> InvalidRequest:
         return InvalidRequest(f"{field}={redact(text)[:_SHOWN]!r}: expected {expected}")
 
     if len(text) > MAX_LENGTH:
-        raise syntax_error(f"at most {MAX_LENGTH} characters, found {len(text)}; use a shorter address")
+        raise syntax_error(
+            f"at most {MAX_LENGTH} characters, found {len(text)}; use a shorter address"
+        )
     if not text.isprintable() or "\\" in text:
-        raise syntax_error(f"a folder's address without backslashes and control characters, {_EXAMPLES}")
+        raise syntax_error(
+            f"a folder's address without backslashes and control characters, {_EXAMPLES}"
+        )
     if "::" in text:
-        raise syntax_error(f"a single protocol, {_EXAMPLES}; chained protocols ('::') are not accepted")
+        raise syntax_error(
+            f"a single protocol, {_EXAMPLES}; chained protocols ('::') are not accepted"
+        )
     match = _SYNTAX.fullmatch(text)
     if match is None:
         raise syntax_error(f"a protocol and a folder, {_EXAMPLES}")
     protocol, rest = PROTOCOLS.get(match[1].lower(), ""), match[3]
     if not protocol:
-        raise syntax_error(f"one of the protocols {', '.join(sorted(set(PROTOCOLS.values())))}, {_EXAMPLES}; found {match[1][:40]!r}")
+        raise syntax_error(
+            f"one of the protocols {', '.join(sorted(set(PROTOCOLS.values())))}, "
+            f"{_EXAMPLES}; found {match[1][:40]!r}"
+        )
     if protocol == "file":
         if not rest.startswith("/"):
             raise syntax_error("an absolute path, as in file:///srv/exports")
@@ -127,22 +156,37 @@ def parse_address(text: str, *, field: str = "address", root: bool = False) -> A
             raise syntax_error(f"a remote path without '.' and '..', {_EXAMPLES}")
         remote = _parse_bucket(authority) if protocol == "s3" else _parse_login(authority)
         if remote is None:
-            bucket = "a bucket name of letters, digits, '.', '_' and '-', without user and password, as in s3://bucket/folder"
-            raise syntax_error(bucket if protocol == "s3" else "[USER[:PASSWORD]@]HOST[:PORT], as in sftp://backup@host:22/folder")
+            bucket = (
+                "a bucket name of letters, digits, '.', '_' and '-', without user and "
+                "password, as in s3://bucket/folder"
+            )
+            raise syntax_error(
+                bucket
+                if protocol == "s3"
+                else "[USER[:PASSWORD]@]HOST[:PORT], as in sftp://backup@host:22/folder"
+            )
         address = replace(remote, path="/" + "/".join(segments))
     if _ESCAPE.search(address.path):
-        raise syntax_error("a path without percent-escapes, which are not decoded; write the characters themselves")
+        raise syntax_error(
+            "a path without percent-escapes, which are not decoded; write the characters themselves"
+        )
     if address.path == "/" and not root:
-        raise syntax_error(f"a folder, {_EXAMPLES}; a whole bucket, host or file system is not accepted")
+        raise syntax_error(
+            f"a folder, {_EXAMPLES}; a whole bucket, host or file system is not accepted"
+        )
     return address
 
 
 def _parse_bucket(authority: str) -> Address | None:
-    return Address(protocol="s3", path="/", host=authority) if _BUCKET.fullmatch(authority) else None
+    return (
+        Address(protocol="s3", path="/", host=authority) if _BUCKET.fullmatch(authority) else None
+    )
 
 
 def _parse_login(authority: str) -> Address | None:
-    """Return ``user:password@host:port`` as an address without its path; None where it is not of that form."""
+    """Return ``user:password@host:port`` as an address without its path; None where it is not of
+    that form.
+    """
     login, separator, host_port = authority.rpartition("@")
     user, _, password = login.partition(":")
     if separator and not user:
@@ -162,7 +206,14 @@ def _parse_login(authority: str) -> Address | None:
             return None
     if port and not (port.isascii() and port.isdigit() and 0 < int(port) <= 65535):
         return None
-    return Address(protocol="sftp", path="/", host=host.lower(), port=int(port or SFTP_PORT), user=user, password=password)
+    return Address(
+        protocol="sftp",
+        path="/",
+        host=host.lower(),
+        port=int(port or SFTP_PORT),
+        user=user,
+        password=password,
+    )
 
 
 def _is_within(path: str, folder: str) -> bool:
@@ -194,7 +245,9 @@ class AllowedAddresses:
     reserved: Path | None = None
 
     @classmethod
-    def parse(cls, setting: str, *, daemon: str, exports: Path | None = None, reserved: Path | None = None) -> AllowedAddresses:
+    def parse(
+        cls, setting: str, *, daemon: str, exports: Path | None = None, reserved: Path | None = None
+    ) -> AllowedAddresses:
         """Return the allow-list of a setting: addresses separated by commas, or ``*``.
 
         Raises
@@ -204,16 +257,25 @@ class AllowedAddresses:
         """
         entries = [entry.strip() for entry in setting.split(",") if entry.strip()]
         allows_all = ALLOW_ALL in entries
-        roots = tuple(parse_address(entry, field="allowed_addresses", root=True) for entry in entries if entry != ALLOW_ALL)
+        roots = tuple(
+            parse_address(entry, field="allowed_addresses", root=True)
+            for entry in entries
+            if entry != ALLOW_ALL
+        )
         for root in roots:
             if root.password:
-                raise InvalidRequest(f"allowed_addresses={root.redacted()!r}: expected an address without a password")
-        return cls(daemon=daemon, roots=roots, allows_all=allows_all, exports=exports, reserved=reserved)
+                raise InvalidRequest(
+                    f"allowed_addresses={root.redacted()!r}: expected an address without a password"
+                )
+        return cls(
+            daemon=daemon, roots=roots, allows_all=allows_all, exports=exports, reserved=reserved
+        )
 
     def check(self, field: str, text: str) -> Address:
         """Return an address in canonical form if it may be opened.
 
-        A local path has to be below an allowed folder both as written and with its symbolic links resolved.
+        A local path has to be below an allowed folder both as written and with its symbolic links
+        resolved.
 
         Parameters
         ----------
@@ -233,12 +295,15 @@ class AllowedAddresses:
         """Return an address that is in canonical form already, as `check` does."""
         is_own = self._is_own_export(address)
         if not is_own and not self._is_allowed(address):
-            raise InvalidRequest(f"{field}={address.redacted()}: expected an address below {self._describe_roots()}")
+            raise InvalidRequest(
+                f"{field}={address.redacted()}: expected an address below {self._describe_roots()}"
+            )
         if not is_own and self.reserved is not None and address.protocol == "file":
             real, data = os.path.realpath(address.path), os.path.realpath(self.reserved)
             if _is_within(real, data):
                 raise InvalidRequest(
-                    f"{field}={address.redacted()}: expected a folder outside of the data folder of this {self.daemon}; choose another one"
+                    f"{field}={address.redacted()}: expected a folder outside of the data "
+                    f"folder of this {self.daemon}; choose another one"
                 )
         return address
 
@@ -251,13 +316,17 @@ class AllowedAddresses:
         if self.allows_all:
             return True
         roots = [root for root in self.roots if root.contains(address)]
-        return bool(roots) and (address.protocol != "file" or any(root.resolved().contains(address.resolved()) for root in self.roots))
+        return bool(roots) and (
+            address.protocol != "file"
+            or any(root.resolved().contains(address.resolved()) for root in self.roots)
+        )
 
     def _describe_roots(self) -> str:
         roots: Sequence[str] = [root.redacted() for root in self.roots]
         if not roots:
             return (
-                f"a folder in the setting allowed_addresses of {self.daemon}, which is empty; add it to this setting of metad and of every storaged"
+                f"a folder in the setting allowed_addresses of {self.daemon}, which is "
+                "empty; add it to this setting of metad and of every storaged"
             )
         description = roots[0] if len(roots) == 1 else f"one of {', '.join(roots)}"
         return f"{description}, as listed in the setting allowed_addresses of {self.daemon}"

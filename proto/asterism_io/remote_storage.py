@@ -1,8 +1,8 @@
-"""Places: folders at addresses, as fsspec names them. The client and storaged keep backups there, storaged exports tables to them.
+"""Places: folders at addresses, as fsspec names them. The client and storaged keep backups there,
+storaged exports tables to them.
 
-What an address may carry of secrets (``ftp://me:secret@host``, ``?sig=...``) is told to nobody: `redacted` is what messages,
-logs and lists of jobs show.
-"""
+What an address may carry of secrets (``ftp://me:secret@host``, ``?sig=...``) is told to nobody:
+`redacted` is what messages, logs and lists of jobs show."""
 
 from __future__ import annotations
 
@@ -37,16 +37,25 @@ _BUCKET_PROTOCOLS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 
 _SSH_PROTOCOLS = frozenset({"sftp", "ssh"})
 _CONNECT_TIMEOUT_S = 20.0
-"""How long each step of a connection by SSH may take; the system itself gives up after minutes, or never."""
+"""How long each step of a connection by SSH may take; the system itself gives up after minutes, or
+never.
+"""
 REMOTE_TIMEOUT_S = 30.0
-"""Seconds that an object store or a host may take to accept a connection, or to send or take any byte."""
+"""Seconds that an object store or a host may take to accept a connection, or to send or take any
+byte.
+"""
 _OPERATION_TIMEOUTS = 4
-"""Silences of that length, with the retries of the protocol's package between them, after which one operation on a file is given up."""
+"""Silences of that length, with the retries of the protocol's package between them, after which one
+operation on a file is given up.
+"""
 MAX_READ_BYTES = 256 << 20
 """Bytes of a file that is read into memory as a whole."""
 
 _USER_PATTERN = re.compile(r"(://)(?:[^/\s@]+|[^\s@:]*:[^\s@]*)@")
-_SECRET_PATTERN = re.compile(r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+", re.IGNORECASE)
+_SECRET_PATTERN = re.compile(
+    r"([?&;][^=\s&;]*(?:key|secret|token|password|sig|signature|credential)[^=\s&;]*=)[^\s&;'\"]+",
+    re.IGNORECASE,
+)
 
 
 def redact(text: str) -> str:
@@ -65,21 +74,24 @@ class StoredFile:
 
 
 class RemoteFolder:
-    """A folder at an address; needs fsspec, and what the address's protocol needs (``s3://``: `asterism[s3]`).
+    """A folder at an address; needs fsspec, and what the address's protocol needs (``s3://``:
+    `asterism[s3]`).
 
     Parameters
     ----------
     address : str
-        As ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of object stores are those of this
-        process's environment.
+        As ``"file:///srv/backup"`` or ``"s3://bucket/backup"``. Credentials and endpoints of object
+        stores are those of this process's environment.
     content_name : str
         What is kept there, in messages: a backup, or an export.
     display_address : str, optional
         The address in messages, without secrets; None: ``address``.
     confined : bool
-        Refuse files that lead out of the folder: names that are not below it, symbolic links, and anything local that is no regular file.
+        Refuse files that lead out of the folder: names that are not below it, symbolic links, and
+        anything local that is no regular file.
     timeout_s : float
-        Seconds that a remote host may be silent; each operation on a file ends within four times as long.
+        Seconds that a remote host may be silent; each operation on a file ends within four times as
+        long.
 
     Raises
     ------
@@ -90,7 +102,13 @@ class RemoteFolder:
     """
 
     def __init__(
-        self, address: str, *, content_name: str = "backup", display_address: str | None = None, confined: bool = False, timeout_s: float = REMOTE_TIMEOUT_S
+        self,
+        address: str,
+        *,
+        content_name: str = "backup",
+        display_address: str | None = None,
+        confined: bool = False,
+        timeout_s: float = REMOTE_TIMEOUT_S,
     ) -> None:
         self.display_address = redact(address) if display_address is None else display_address
         self._content_name = content_name
@@ -102,25 +120,44 @@ class RemoteFolder:
             from fsspec.implementations.local import LocalFileSystem
 
             def connect() -> Any:
-                system, root = fsspec.core.url_to_fs(address, **_timeout_arguments(protocol, timeout_s))
+                system, root = fsspec.core.url_to_fs(
+                    address, **_timeout_arguments(protocol, timeout_s)
+                )
                 if protocol in _SSH_PROTOCOLS:
                     system.ftp.get_channel().settimeout(timeout_s)
                 return system, root
 
-            self._fs, root = _run_with_timeout(self._operation_limit_s, connect) if protocol in _SSH_PROTOCOLS else connect()
+            self._fs, root = (
+                _run_with_timeout(self._operation_limit_s, connect)
+                if protocol in _SSH_PROTOCOLS
+                else connect()
+            )
         except ImportError as error:
-            raise InvalidRequest(f"{self.display_address}: a package that this address needs is not installed here ({error})") from error
+            raise InvalidRequest(
+                f"{self.display_address}: a package that this address needs is not installed "
+                f"here ({error})"
+            ) from error
         except (ValueError, TypeError, KeyError) as error:
-            raise InvalidRequest(f"{self.display_address}: no address of a folder ({redact(str(error))})") from error
+            raise InvalidRequest(
+                f"{self.display_address}: no address of a folder ({redact(str(error))})"
+            ) from error
         except Exception as error:  # some protocols connect at once
-            raise Unavailable(f"{self.display_address}: can not be reached ({type(error).__name__}: {redact(str(error))})") from error
+            raise Unavailable(
+                f"{self.display_address}: can not be reached ({type(error).__name__}: "
+                f"{redact(str(error))})"
+            ) from error
         self._root = str(root).rstrip("/")
         self._is_local = isinstance(self._fs, LocalFileSystem)
         if self._is_local and confined:
             self._root = os.path.realpath(self._root or "/").rstrip("/")
         user = _USER_PATTERN.search(address)
-        if user is not None and not self._is_local and user.group()[3:-1] in self._root:  # taken for a part of a bucket's name
-            raise InvalidRequest(f"{self.display_address}: this protocol takes no user and password; give them to storageds and clients in their environment")
+        if (
+            user is not None and not self._is_local and user.group()[3:-1] in self._root
+        ):  # taken for a part of a bucket's name
+            raise InvalidRequest(
+                f"{self.display_address}: this protocol takes no user and password; give "
+                "them to storageds and clients in their environment"
+            )
 
     def read(self, path: str, *, limit: int = MAX_READ_BYTES) -> bytes:
         """Read a small file as a whole.
@@ -151,16 +188,24 @@ class RemoteFolder:
 
     @contextmanager
     def open(self, path: str, *, expected: int = 0) -> Iterator[BinaryIO]:
-        """A new file, there under its name once the block ends well, and durable then; ``expected`` bytes are a guess at its size."""
+        """A new file, there under its name once the block ends well, and durable then; ``expected``
+        bytes are a guess at its size.
+        """
         target = self._target(path)
         with self._translate_errors(path):
             if self._is_local:
                 yield from _write_local(Path(target))
             else:
-                yield from self._write_remote(target, max(_BLOCK_BYTES, -(-expected // _MAX_BLOCKS)))
+                yield from self._write_remote(
+                    target, max(_BLOCK_BYTES, -(-expected // _MAX_BLOCKS))
+                )
 
     def _write_remote(self, target: str, block: int) -> Iterator[BinaryIO]:
-        bucket = bool(_BUCKET_PROTOCOLS.intersection([self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol))
+        bucket = bool(
+            _BUCKET_PROTOCOLS.intersection(
+                [self._fs.protocol] if isinstance(self._fs.protocol, str) else self._fs.protocol
+            )
+        )
         # A bucket shows an object once it is whole; elsewhere it gets its name then.
         temporary = target if bucket else f"{target}.making"
         if not bucket:
@@ -169,7 +214,8 @@ class RemoteFolder:
         try:
             yield cast(BinaryIO, _TimedWriter(file, self._operation_limit_s))
         except BaseException as error:
-            # To close it would be to publish half of it. A host that is silent is not waited for once more.
+            # To close it would be to publish half of it. A host that is silent is not waited for
+            # once more.
             if not isinstance(error, TimeoutError):
                 with suppress(Exception):
                     self._call(lambda: self._discard(file, None if bucket else temporary))
@@ -211,14 +257,18 @@ class RemoteFolder:
         return StoredFile(path=path, bytes=size, sha256=digest.hexdigest())
 
     def read_pieces(self, file: StoredFile) -> Iterator[bytes]:
-        """A file's bytes; Corrupt, with its name, once they turn out not to be those that were written."""
+        """A file's bytes; Corrupt, with its name, once they turn out not to be those that were
+        written.
+        """
         digest, size = hashlib.sha256(), 0
         try:
             target = self._target(file.path, reading=True)
             with self._translate_errors(file.path):
                 stream = self._call(lambda: self._fs.open(target, "rb", block_size=_BLOCK_BYTES))
                 try:
-                    while size <= file.bytes and (piece := self._call(lambda: stream.read(PIECE_BYTES))):
+                    while size <= file.bytes and (
+                        piece := self._call(lambda: stream.read(PIECE_BYTES))
+                    ):
                         digest.update(piece)
                         size += len(piece)
                         yield piece
@@ -226,18 +276,28 @@ class RemoteFolder:
                     with suppress(TimeoutError):
                         self._call(stream.close)
         except NotFound as error:
-            raise Corrupt(f"{self.display_address}/{file.path}: missing; the {self._content_name} is damaged") from error
+            raise Corrupt(
+                f"{self.display_address}/{file.path}: missing; the {self._content_name} is damaged"
+            ) from error
         if (size, digest.hexdigest()) != (file.bytes, file.sha256):
-            raise Corrupt(f"{self.display_address}/{file.path}: {size} bytes that are not the {file.bytes} that were written; the {self._content_name} is damaged")
+            raise Corrupt(
+                f"{self.display_address}/{file.path}: {size} bytes that are not the "
+                f"{file.bytes} that were written; the {self._content_name} is damaged"
+            )
 
     def read_file(self, file: StoredFile) -> bytes:
         """A small file's bytes, checked; Corrupt where there are more than `MAX_READ_BYTES`."""
         if file.bytes > MAX_READ_BYTES:
-            raise Corrupt(f"{self.display_address}/{file.path}: {file.bytes} bytes by its record; expected at most {MAX_READ_BYTES}")
+            raise Corrupt(
+                f"{self.display_address}/{file.path}: {file.bytes} bytes by its record; "
+                f"expected at most {MAX_READ_BYTES}"
+            )
         return b"".join(self.read_pieces(file))
 
     def _target(self, path: str, *, reading: bool = False) -> str:
-        """Return the path of a file in its file system; Corrupt where it leads out of a confined folder."""
+        """Return the path of a file in its file system; Corrupt where it leads out of a confined
+        folder.
+        """
         target = f"{self._root}/{path}"
         if not self._is_confined:
             return target
@@ -245,14 +305,22 @@ class RemoteFolder:
         if self._is_local:
             folder = os.path.dirname(target)
             if os.path.realpath(folder) != folder or os.path.islink(target):
-                raise Corrupt(f"{self.display_address}/{path}: a symbolic link; expected a file of its own; the {self._content_name} is damaged")
+                raise Corrupt(
+                    f"{self.display_address}/{path}: a symbolic link; expected a file of its "
+                    f"own; the {self._content_name} is damaged"
+                )
             if reading and os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-                raise Corrupt(f"{self.display_address}/{path}: expected a regular file; the {self._content_name} is damaged")
+                raise Corrupt(
+                    f"{self.display_address}/{path}: expected a regular file; the "
+                    f"{self._content_name} is damaged"
+                )
         return target
 
     def _call(self, operation: Callable[[], T]) -> T:
         """Run one operation of the file system; TimeoutError where a remote one takes too long."""
-        return operation() if self._is_local else _run_with_timeout(self._operation_limit_s, operation)
+        return (
+            operation() if self._is_local else _run_with_timeout(self._operation_limit_s, operation)
+        )
 
     @contextmanager
     def _translate_errors(self, path: str) -> Iterator[None]:
@@ -261,12 +329,19 @@ class RemoteFolder:
         except AsterismError:
             raise
         except FileNotFoundError as error:
-            raise NotFound(f"{self.display_address}/{path}: there is no such file, or no such bucket or folder to write it to") from error
+            raise NotFound(
+                f"{self.display_address}/{path}: there is no such file, or no such bucket or "
+                "folder to write it to"
+            ) from error
         except TimeoutError as error:
             raise Unavailable(f"{self.display_address}/{path}: {error or 'timed out'}") from error
         except Exception as error:  # every protocol has errors of its own
             disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-            reason = "the disk is full; free space and do it again" if disk_full else f"{type(error).__name__}: {redact(str(error))}"
+            reason = (
+                "the disk is full; free space and do it again"
+                if disk_full
+                else f"{type(error).__name__}: {redact(str(error))}"
+            )
             raise Unavailable(f"{self.display_address}/{path}: {reason}") from error
 
 
@@ -279,8 +354,16 @@ def check_file_name(path: str) -> None:
         For an absolute path, ``.``, ``..``, an empty segment, a backslash or a control character.
     """
     segments = path.split("/")
-    if len(path) > MAX_NAME_CHARS or not path.isprintable() or "\\" in path or any(segment in ("", ".", "..") for segment in segments):
-        raise Corrupt(f"file {path[:MAX_NAME_CHARS]!r}: expected a relative name that is below the folder of its record")
+    if (
+        len(path) > MAX_NAME_CHARS
+        or not path.isprintable()
+        or "\\" in path
+        or any(segment in ("", ".", "..") for segment in segments)
+    ):
+        raise Corrupt(
+            f"file {path[:MAX_NAME_CHARS]!r}: expected a relative name that is below the "
+            "folder of its record"
+        )
 
 
 class _TimedWriter:
@@ -299,7 +382,9 @@ class _TimedWriter:
 
 
 def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
-    """Run an operation in a thread, which is abandoned once the time is over: nothing ends a call that waits for a silent host."""
+    """Run an operation in a thread, which is abandoned once the time is over: nothing ends a call
+    that waits for a silent host.
+    """
     results: list[T] = []
     errors: list[BaseException] = []
 
@@ -322,9 +407,17 @@ def _run_with_timeout(seconds: float, operation: Callable[[], T]) -> T:
 def _timeout_arguments(protocol: str, seconds: float) -> dict[str, Any]:
     """Return the arguments of a protocol's file system that bound connecting and waiting."""
     if protocol in _SSH_PROTOCOLS:  # of paramiko
-        return dict.fromkeys(("timeout", "banner_timeout", "auth_timeout", "channel_timeout"), min(_CONNECT_TIMEOUT_S, seconds))
+        return dict.fromkeys(
+            ("timeout", "banner_timeout", "auth_timeout", "channel_timeout"),
+            min(_CONNECT_TIMEOUT_S, seconds),
+        )
     if protocol in ("s3", "s3a"):  # of botocore
-        return {"config_kwargs": {"connect_timeout": min(_CONNECT_TIMEOUT_S, seconds), "read_timeout": seconds}}
+        return {
+            "config_kwargs": {
+                "connect_timeout": min(_CONNECT_TIMEOUT_S, seconds),
+                "read_timeout": seconds,
+            }
+        }
     return {}
 
 

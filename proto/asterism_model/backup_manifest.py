@@ -1,10 +1,11 @@
 """Backups: where their files lie and what their record says. The client and storaged share it.
 
-    ADDRESS/backup.json                        the record: every file with its size and sha256; written last
-    ADDRESS/catalog.pb                         SpaceRecord: schema, manifest, loads with chunks, next edge ids
-    ADDRESS/parts/p00003/part.json             the part is complete: its image's digest, its files
-    ADDRESS/parts/p00003/image/*               the part's image, as a storaged has it
-    ADDRESS/parts/p00003/blocks.bin            what was loaded of it, see docs/storage.md
+    ADDRESS/backup.json                        the record: every file with its size and sha256;
+    written last ADDRESS/catalog.pb                         SpaceRecord: schema, manifest, loads
+    with chunks, next edge ids ADDRESS/parts/p00003/part.json             the part is complete: its
+    image's digest, its files ADDRESS/parts/p00003/image/*               the part's image, as a
+    storaged has it ADDRESS/parts/p00003/blocks.bin            what was loaded of it, see
+    docs/storage.md
 
 An address is that of a `asterism_io.remote_storage.Place`.
 """
@@ -54,13 +55,19 @@ class PartManifest:
         data = _decode_json(content, "part.json")
         try:
             record = cls(
-                part=_int_field(data, "part", MAX_PARTS - 1), cut=_int_field(data, "cut", _MAX_NUMBER), image=_str_field(data, "image"), files=_file_list(data)
+                part=_int_field(data, "part", MAX_PARTS - 1),
+                cut=_int_field(data, "cut", _MAX_NUMBER),
+                image=_str_field(data, "image"),
+                files=_file_list(data),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise Corrupt(f"part.json: it is no record of a part ({error!r})") from error
         for file in record.files:
             if not file.path.startswith(part_folder(record.part) + "/"):
-                raise Corrupt(f"part.json of part {record.part}: it names {file.path!r}, which is not in {part_folder(record.part)}")
+                raise Corrupt(
+                    f"part.json of part {record.part}: it names {file.path!r}, which is not "
+                    f"in {part_folder(record.part)}"
+                )
         return record
 
 
@@ -83,10 +90,14 @@ class BackupManifest:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> BackupManifest:
-        """What `to_bytes` gave; Corrupt where it is not that, InvalidRequest where another release wrote it."""
+        """What `to_bytes` gave; Corrupt where it is not that, InvalidRequest where another release
+        wrote it.
+        """
         data = _decode_json(content, MANIFEST_FILE)
         if data.get("format") != FORMAT:
-            raise InvalidRequest(f"{MANIFEST_FILE}: format {data.get('format')!r}; this release reads {FORMAT}")
+            raise InvalidRequest(
+                f"{MANIFEST_FILE}: format {data.get('format')!r}; this release reads {FORMAT}"
+            )
         try:
             return cls(
                 space=_str_field(data, "space"),
@@ -136,7 +147,9 @@ def _int_field(data: dict[str, Any], name: str, limit: int) -> int:
 def _str_field(data: dict[str, Any], name: str) -> str:
     value = data[name]
     if not isinstance(value, str) or len(value) > _MAX_TEXT:
-        raise ValueError(f"{name}={str(value)[:40]!r}: expected a text of at most {_MAX_TEXT} characters")
+        raise ValueError(
+            f"{name}={str(value)[:40]!r}: expected a text of at most {_MAX_TEXT} characters"
+        )
     return value
 
 
@@ -144,7 +157,14 @@ def _file_list(data: dict[str, Any]) -> tuple[StoredFile, ...]:
     entries = data["files"]
     if not isinstance(entries, list) or len(entries) > MAX_FILES:
         raise ValueError(f"files: expected a list of at most {MAX_FILES}")
-    files = tuple(StoredFile(path=_str_field(f, "path"), bytes=_int_field(f, "bytes", MAX_FILE_BYTES), sha256=_str_field(f, "sha256")) for f in entries)
+    files = tuple(
+        StoredFile(
+            path=_str_field(f, "path"),
+            bytes=_int_field(f, "bytes", MAX_FILE_BYTES),
+            sha256=_str_field(f, "sha256"),
+        )
+        for f in entries
+    )
     for file in files:
         check_file_name(file.path)
     if len({file.path for file in files}) != len(files):

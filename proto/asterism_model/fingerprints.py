@@ -39,20 +39,34 @@ class PartFingerprint:
 
     def __str__(self) -> str:
         """Return the fingerprint as text for messages."""
-        return f"{self.blocks} blocks, {self.rows} rows, {self.size} bytes, checksum {self.checksum:032x}"
+        return (
+            f"{self.blocks} blocks, {self.rows} rows, {self.size} bytes, checksum "
+            f"{self.checksum:032x}"
+        )
 
     def to_proto(self) -> pb.PartFingerprint:
         """Return the fingerprint as a message."""
         checksum = self.checksum.to_bytes(CHECKSUM_BYTES, "little")
-        return pb.PartFingerprint(part=self.part, blocks=self.blocks, rows=self.rows, bytes=self.size, checksum=checksum)
+        return pb.PartFingerprint(
+            part=self.part, blocks=self.blocks, rows=self.rows, bytes=self.size, checksum=checksum
+        )
 
     @classmethod
     def from_proto(cls, message: pb.PartFingerprint) -> PartFingerprint:
         """Return the fingerprint in a message; InvalidRequest if the checksum has another size."""
         if len(message.checksum) != CHECKSUM_BYTES:
-            raise InvalidRequest(f"checksum of partition {message.part}: expected {CHECKSUM_BYTES} bytes, found {len(message.checksum)}")
+            raise InvalidRequest(
+                f"checksum of partition {message.part}: expected {CHECKSUM_BYTES} bytes, "
+                f"found {len(message.checksum)}"
+            )
         checksum = int.from_bytes(message.checksum, "little")
-        return cls(part=message.part, blocks=message.blocks, rows=message.rows, size=message.bytes, checksum=checksum)
+        return cls(
+            part=message.part,
+            blocks=message.blocks,
+            rows=message.rows,
+            size=message.bytes,
+            checksum=checksum,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +76,9 @@ class LoadFingerprint:
     load_id: int
     commit: int
     is_known: bool
-    """False for loads that were committed by a release without fingerprints; they are not compared."""
+    """False for loads that were committed by a release without fingerprints; they are not
+    compared.
+    """
     parts: Mapping[int, PartFingerprint] = field(default_factory=dict)
     """By partition; other partitions have no block of the load."""
 
@@ -70,12 +86,22 @@ class LoadFingerprint:
     def from_proto(cls, message: meta.LoadFingerprint) -> LoadFingerprint:
         """Return the fingerprints in a message."""
         parts = {part.part: PartFingerprint.from_proto(part) for part in message.parts}
-        return cls(load_id=message.load_id, commit=message.commit, is_known=message.fingerprinted, parts=parts)
+        return cls(
+            load_id=message.load_id,
+            commit=message.commit,
+            is_known=message.fingerprinted,
+            parts=parts,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return plain values, for JSON."""
         parts = [[p.part, p.blocks, p.rows, p.size, f"{p.checksum:x}"] for p in self.parts.values()]
-        return {"load_id": self.load_id, "commit": self.commit, "known": self.is_known, "parts": parts}
+        return {
+            "load_id": self.load_id,
+            "commit": self.commit,
+            "known": self.is_known,
+            "parts": parts,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> LoadFingerprint:
@@ -84,8 +110,15 @@ class LoadFingerprint:
         rows = data["parts"]
         assert isinstance(rows, list)
         for part, blocks, count, size, checksum in rows:
-            parts[part] = PartFingerprint(part=part, blocks=blocks, rows=count, size=size, checksum=int(checksum, 16))
-        return cls(load_id=int(str(data["load_id"])), commit=int(str(data["commit"])), is_known=bool(data["known"]), parts=parts)
+            parts[part] = PartFingerprint(
+                part=part, blocks=blocks, rows=count, size=size, checksum=int(checksum, 16)
+            )
+        return cls(
+            load_id=int(str(data["load_id"])),
+            commit=int(str(data["commit"])),
+            is_known=bool(data["known"]),
+            parts=parts,
+        )
 
 
 @dataclass(slots=True)
@@ -116,10 +149,14 @@ class FingerprintAccumulator:
 
     def fingerprint(self, part: int) -> PartFingerprint:
         """Return the fingerprint of all added records."""
-        return PartFingerprint(part=part, blocks=self.blocks, rows=self.rows, size=self.size, checksum=self.checksum)
+        return PartFingerprint(
+            part=part, blocks=self.blocks, rows=self.rows, size=self.size, checksum=self.checksum
+        )
 
 
-def check_fingerprints(part: int, stored: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]) -> int:
+def check_fingerprints(
+    part: int, stored: Mapping[int, PartFingerprint], expected: Iterable[LoadFingerprint]
+) -> int:
     """Compare the blocks of committed loads in a partition with the catalog.
 
     Parameters
@@ -147,8 +184,10 @@ def check_fingerprints(part: int, stored: Mapping[int, PartFingerprint], expecte
         committed, stored_part = load.parts.get(part), stored.get(load.load_id)
         if committed != stored_part:
             raise FingerprintMismatch(
-                f"load {load.load_id} (commit {load.commit}), partition {part}: expected {committed or 'no blocks'}, "
-                f"as committed, found {stored_part or 'no blocks'}; the stored blocks were changed after the commit: "
+                f"load {load.load_id} (commit {load.commit}), partition {part}: expected "
+                f"{committed or 'no blocks'}, "
+                f"as committed, found {stored_part or 'no blocks'}; the stored blocks were "
+                "changed after the commit: "
                 "restore the space from a backup, or load the data again"
             )
     return unknown

@@ -58,7 +58,9 @@ class _RequestSizes:
         Of its version.
     """
 
-    def __init__(self, head: Any, sizes: Mapping[str, int], schema: Schema | None, counts: VersionCounts) -> None:
+    def __init__(
+        self, head: Any, sizes: Mapping[str, int], schema: Schema | None, counts: VersionCounts
+    ) -> None:
         self.head, self.sizes, self.schema, self.counts = head, sizes, schema, counts
 
     @property
@@ -77,14 +79,26 @@ class _RequestSizes:
             times="until" in fields and head.until.want_times,
         )
 
-    def feature_width(self, owner: NodeType | EdgeType | None, names: Iterable[str]) -> tuple[int, bool]:
+    def feature_width(
+        self, owner: NodeType | EdgeType | None, names: Iterable[str]
+    ) -> tuple[int, bool]:
         """Bytes of a row of dense features, and whether there are ragged ones."""
-        features = [feature for feature in (owner.features if owner is not None else ()) if feature.name in set(names)]
-        return sum(_dense_bytes(feature) for feature in features), any(feature.kind != "dense" for feature in features)
+        features = [
+            feature
+            for feature in (owner.features if owner is not None else ())
+            if feature.name in set(names)
+        ]
+        return sum(_dense_bytes(feature) for feature in features), any(
+            feature.kind != "dense" for feature in features
+        )
 
 
 def _dense_bytes(feature: Feature) -> int:
-    return int(np.dtype(feature.dtype).itemsize * np.prod(feature.shape, dtype=np.int64)) if feature.kind == "dense" else _RAGGED_ROW_BYTES
+    return (
+        int(np.dtype(feature.dtype).itemsize * np.prod(feature.shape, dtype=np.int64))
+        if feature.kind == "dense"
+        else _RAGGED_ROW_BYTES
+    )
 
 
 def _price_nodes(request: _RequestSizes) -> Price:
@@ -97,39 +111,75 @@ def _price_nodes(request: _RequestSizes) -> Price:
 def _price_edges(request: _RequestSizes) -> Price:
     head = request.head
     available = request.counts.edges(head.types) if head.distinct else 0
-    return prices.draw_rows(head.count, width=32 + 8 * head.want_probabilities, distinct=head.distinct, available=available)
+    return prices.draw_rows(
+        head.count,
+        width=32 + 8 * head.want_probabilities,
+        distinct=head.distinct,
+        available=available,
+    )
 
 
 def _price_nodes_like(request: _RequestSizes) -> Price:
-    return prices.draw_per_row(request.nodes, request.head.count, width=8 + 8 * request.head.want_probabilities)
+    return prices.draw_per_row(
+        request.nodes, request.head.count, width=8 + 8 * request.head.want_probabilities
+    )
 
 
 def _price_negatives(request: _RequestSizes) -> Price:
-    return prices.draw_per_row(request.head.rows, request.head.count, width=12 + 8 * request.head.want_probabilities)
+    return prices.draw_per_row(
+        request.head.rows, request.head.count, width=12 + 8 * request.head.want_probabilities
+    )
 
 
 def _price_neighbors(request: _RequestSizes) -> Price:
     head, types = request.head, len(request.head.edge_types)
-    return prices.neighbors(request.nodes, head.count, width=request.neighbor_width(types), types=types, replace=head.replace)
+    return prices.neighbors(
+        request.nodes,
+        head.count,
+        width=request.neighbor_width(types),
+        types=types,
+        replace=head.replace,
+    )
 
 
 def _price_fanout(request: _RequestSizes) -> Price:
     head = request.head
     types = [len(hop.edge_types) for hop in head.hops]
     widths = [request.neighbor_width(type_count) for type_count in types]
-    return prices.fanout(request.nodes, [hop.count for hop in head.hops], widths=widths, types=types, replace=head.replace)
+    return prices.fanout(
+        request.nodes,
+        [hop.count for hop in head.hops],
+        widths=widths,
+        types=types,
+        replace=head.replace,
+    )
 
 
 def _price_subgraph(request: _RequestSizes) -> Price:
     head, schema = request.head, request.schema
-    ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731  # types are not distinguished without a schema
+    # Types are not distinguished without a schema.
+    ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731
     if schema is not None:
-        end_types = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
+        end_types = [
+            (schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type))
+            for edge in schema.edge_types
+        ]
         incoming = head.direction == pb.IN
-        ends = lambda t: (end_types[t][::-1] if incoming else end_types[t]) if t < len(end_types) else (0, 0)  # noqa: E731
-    fanouts = [(*ends(fanout.edge_type), request.counts.edges([fanout.edge_type]), tuple(fanout.counts)) for fanout in head.reach]
+        ends = lambda t: (  # noqa: E731
+            (end_types[t][::-1] if incoming else end_types[t]) if t < len(end_types) else (0, 0)
+        )
+    fanouts = [
+        (*ends(fanout.edge_type), request.counts.edges([fanout.edge_type]), tuple(fanout.counts))
+        for fanout in head.reach
+    ]
     disjoint = "disjoint" in head.DESCRIPTOR.fields_by_name and head.disjoint
-    return prices.subgraph(request.nodes, fanouts, expand_all_hops=head.every, disjoint=disjoint, width=request.neighbor_width(1) + 8)
+    return prices.subgraph(
+        request.nodes,
+        fanouts,
+        expand_all_hops=head.every,
+        disjoint=disjoint,
+        width=request.neighbor_width(1) + 8,
+    )
 
 
 def _price_layer(request: _RequestSizes) -> Price:
@@ -143,38 +193,76 @@ def _price_layers(request: _RequestSizes) -> Price:
 def _price_layered(request: _RequestSizes, hops: list[tuple[int, Any]]) -> Price:
     layers = request.nodes // request.head.width if request.head.width > 0 else 1
     edges = max((request.counts.edges(types) for _, types in hops), default=0)
-    return prices.layer(layers, sum(max(count, 0) for count, _ in hops), edges=edges, width=24 + 8 * request.head.want_edge_ids)
+    return prices.layer(
+        layers,
+        sum(max(count, 0) for count, _ in hops),
+        edges=edges,
+        width=24 + 8 * request.head.want_edge_ids,
+    )
 
 
 def _price_hgt(request: _RequestSizes) -> Price:
     head = request.head
     layers = max((len(type_counts.counts) for type_counts in head.counts), default=0)
-    count = max((sum(max(n, 0) for n in layer) for layer in zip(*(type_counts.counts for type_counts in head.counts), strict=False)), default=0)
-    return prices.hgt_layers(request.nodes, layers, count, edges=request.counts.edges([*head.followed, *head.edge_types]), width=request.neighbor_width(1) + 8)
+    count = max(
+        (
+            sum(max(n, 0) for n in layer)
+            for layer in zip(*(type_counts.counts for type_counts in head.counts), strict=False)
+        ),
+        default=0,
+    )
+    return prices.hgt_layers(
+        request.nodes,
+        layers,
+        count,
+        edges=request.counts.edges([*head.followed, *head.edge_types]),
+        width=request.neighbor_width(1) + 8,
+    )
 
 
 def _price_walks(request: _RequestSizes) -> Price:
     head = request.head
-    width = 8 + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps)) + 8 * head.want_edge_ids
-    return prices.walks(request.nodes, head.walks, head.length, width=width, attempts=prices.expected_attempts(head.p, head.q))
+    width = (
+        8
+        + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps))
+        + 8 * head.want_edge_ids
+    )
+    return prices.walks(
+        request.nodes,
+        head.walks,
+        head.length,
+        width=width,
+        attempts=prices.expected_attempts(head.p, head.q),
+    )
 
 
 def _price_visit_counts(request: _RequestSizes) -> Price:
     head = request.head
     width = 8 + 4 * any(len(step.edge_types) > 1 for step in head.steps)
-    return prices.visit_counts(request.nodes, head.count, head.walks, len(head.steps) * head.traversals, width=width)
+    return prices.visit_counts(
+        request.nodes, head.count, head.walks, len(head.steps) * head.traversals, width=width
+    )
 
 
 def _price_pagerank(request: _RequestSizes) -> Price:
     head, counts = request.head, request.counts
     return prices.pagerank(
-        request.nodes, head.top, alpha=head.alpha, epsilon=head.epsilon, existing=counts.nodes(()), edges=min(counts.edges(head.edge_types), 1 << 50)
+        request.nodes,
+        head.top,
+        alpha=head.alpha,
+        epsilon=head.epsilon,
+        existing=counts.nodes(()),
+        edges=min(counts.edges(head.edge_types), 1 << 50),
     )
 
 
 def _price_all_neighbors(request: _RequestSizes) -> Price:
     head, edges = request.head, request.counts.edges(request.head.edge_types)
-    width = 12 + 4 * (head.want_weights or head.sort == "weight" or head.top > 0) + 8 * head.want_edge_ids
+    width = (
+        12
+        + 4 * (head.want_weights or head.sort == "weight" or head.top > 0)
+        + 8 * head.want_edge_ids
+    )
     if head.top:
         return prices.top_neighbors(request.nodes, head.top, edges=edges, width=width)
     return prices.all_neighbors(request.nodes, edges=edges, width=width)
@@ -190,7 +278,12 @@ def _price_node_types(request: _RequestSizes) -> Price:
 
 def _price_edges_between(request: _RequestSizes) -> Price:
     head = request.head
-    return prices.edges_between(request.nodes, request.sizes.get("cols", request.nodes), edges=request.counts.edges(head.edge_types), width=request.neighbor_width(2) + 16)
+    return prices.edges_between(
+        request.nodes,
+        request.sizes.get("cols", request.nodes),
+        edges=request.counts.edges(head.edge_types),
+        width=request.neighbor_width(2) + 16,
+    )
 
 
 def _price_graph_labels(request: _RequestSizes) -> Price:
@@ -199,24 +292,37 @@ def _price_graph_labels(request: _RequestSizes) -> Price:
 
 def _price_node_features(request: _RequestSizes) -> Price:
     head, schema = request.head, request.schema
-    owner = schema.node_types[head.type_id] if schema is not None and head.type_id < len(schema.node_types) else None
+    owner = (
+        schema.node_types[head.type_id]
+        if schema is not None and head.type_id < len(schema.node_types)
+        else None
+    )
     width, ragged = request.feature_width(owner, head.names)
     return prices.features(request.nodes, width=width, ragged=ragged)
 
 
 def _price_edge_features(request: _RequestSizes) -> Price:
     head, schema = request.head, request.schema
-    owner = schema.edge_types[head.type_id] if schema is not None and head.type_id < len(schema.edge_types) else None
+    owner = (
+        schema.edge_types[head.type_id]
+        if schema is not None and head.type_id < len(schema.edge_types)
+        else None
+    )
     width, ragged = request.feature_width(owner, head.names)
     return prices.features(request.sizes.get("eids", 0), width=width, ragged=ragged)
 
 
 def _price_scan(request: _RequestSizes) -> Price:
-    return prices.scan(min(request.head.limit or _DEFAULT_SCAN_ROWS, prices.REPLY_BYTES // 8), width=28)
+    return prices.scan(
+        min(request.head.limit or _DEFAULT_SCAN_ROWS, prices.REPLY_BYTES // 8), width=28
+    )
 
 
 def _price_positions(request: _RequestSizes) -> Price:
-    return prices.per_node(request.sizes.get("places", 0), width=8 if isinstance(request.head, wire.NodesAtRequest) else 28)
+    return prices.per_node(
+        request.sizes.get("places", 0),
+        width=8 if isinstance(request.head, wire.NodesAtRequest) else 28,
+    )
 
 
 _PRICES: dict[type, Callable[[_RequestSizes], Price]] = {
@@ -265,7 +371,13 @@ def section_sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
     return {name: array.size for name, array in arrays.items()}
 
 
-def price_request(head: Any, sizes: Mapping[str, int], *, schema: Schema | None = None, counts: VersionCounts | None = None) -> Price | None:
+def price_request(
+    head: Any,
+    sizes: Mapping[str, int],
+    *,
+    schema: Schema | None = None,
+    counts: VersionCounts | None = None,
+) -> Price | None:
     """Return what a request to the Graph service takes at most.
 
     Parameters
@@ -285,4 +397,8 @@ def price_request(head: Any, sizes: Mapping[str, int], *, schema: Schema | None 
         None where a request of its kind has no price (`UNPRICED`).
     """
     price = _PRICES.get(type(head))
-    return None if price is None else price(_RequestSizes(head, sizes, schema, counts or UnknownCounts()))
+    return (
+        None
+        if price is None
+        else price(_RequestSizes(head, sizes, schema, counts or UnknownCounts()))
+    )

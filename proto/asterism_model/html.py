@@ -1,4 +1,6 @@
-"""Tables as notebooks show them: HTML without scripts, styles of others or addresses; all text in it is escaped."""
+"""Tables as notebooks show them: HTML without scripts, styles of others or addresses; all text in
+it is escaped.
+"""
 
 from __future__ import annotations
 
@@ -31,17 +33,31 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
     """
     head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in headers)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    return f"<table><caption style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        "<table><caption "
+        f"style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
 
 
 def schema_table(schema: Schema) -> str:
     """The types of a schema, as HTML tables."""
-    headers, groups = ["type", "weighted", "features", "tables"], (("nodes", schema.node_types), ("edges", schema.edge_types))
+    headers, groups = (
+        ["type", "weighted", "features", "tables"],
+        (("nodes", schema.node_types), ("edges", schema.edge_types)),
+    )
     return "".join(
         table(
             f"{label}, in {schema.parts} parts, ids {schema.ids}",
             headers,
-            [[t.name, t.weighted, ", ".join(f.name for f in t.features), ", ".join(w.name for w in t.tables)] for t in types],
+            [
+                [
+                    t.name,
+                    t.weighted,
+                    ", ".join(f.name for f in t.features),
+                    ", ".join(w.name for w in t.tables),
+                ]
+                for t in types
+            ],
         )
         for label, types in groups
     )
@@ -50,7 +66,11 @@ def schema_table(schema: Schema) -> str:
 def _cell(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f'<td style="text-align:left">{_text(value)}</td>'
-    return f'<td style="text-align:right">{value:,}</td>' if isinstance(value, int) else f'<td style="text-align:right">{value:,.6g}</td>'
+    return (
+        f'<td style="text-align:right">{value:,}</td>'
+        if isinstance(value, int)
+        else f'<td style="text-align:right">{value:,.6g}</td>'
+    )
 
 
 def _text(value: object) -> str:

@@ -1,4 +1,6 @@
-"""Indexes: which columns of a type a version keeps its rows in order of, for draws under conditions."""
+"""Indexes: which columns of a type a version keeps its rows in order of, for draws under
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Index:
     column: str
     """As conditions write it, canonical."""
     kind: str
-    """``hash``: rows by equal values, of texts too; ``range``: rows by value, of edges those of each node as well."""
+    """``hash``: rows by equal values, of texts too; ``range``: rows by value, of edges those of
+    each node as well.
+    """
 
     @property
     def parsed_column(self) -> ColumnOperand:
@@ -35,7 +39,9 @@ class Index:
 
     def describe(self, schema: Schema) -> str:
         """In words."""
-        types: tuple[NodeType | EdgeType, ...] = schema.node_types if self.element == NODE else schema.edge_types
+        types: tuple[NodeType | EdgeType, ...] = (
+            schema.node_types if self.element == NODE else schema.edge_types
+        )
         return f"{self.kind} of {types[self.type_id].name} on {self.column}"
 
 
@@ -48,8 +54,9 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
     type_name : str
         A node type, or an edge type.
     column : str
-        Of nodes a scalar feature, ``size[2]`` for one value of a vector, ``id`` or ``weight``; as conditions write it. Of edges
-        ``id``, ``src``, ``dst``, ``weight``, or a feature that the schema declares under ``index``.
+        Of nodes a scalar feature, ``size[2]`` for one value of a vector, ``id`` or ``weight``; as
+        conditions write it. Of edges ``id``, ``src``, ``dst``, ``weight``, or a feature that the
+        schema declares under ``index``.
     kind : str
 
     Raises
@@ -62,14 +69,19 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
     if kind not in KINDS:
         raise InvalidRequest(f"index kind {kind!r}: expected {' or '.join(KINDS)}")
     operand = parse_column(column)
-    if any(type_name in (edge.name, edge.relation) for edge in schema.edge_types) and all(type_name != node.name for node in schema.node_types):
+    if any(type_name in (edge.name, edge.relation) for edge in schema.edge_types) and all(
+        type_name != node.name for node in schema.node_types
+    ):
         return _edge_index(schema, schema.edge_type_id(type_name), operand, kind)
     type_id = schema.node_type_id(type_name)
     resolved = resolve_column(schema, NODE, type_id, operand)
     if resolved.kind == "ragged" or (resolved.feature is None and operand.name == "type"):
         raise InvalidRequest(f"index on {column!r}: expected a column of numbers or texts")
     if resolved.kind == "bytes" and kind != HASH:
-        raise InvalidRequest(f"index on {column!r}: it is a text, of which only equality can be asked; make it of kind {HASH}")
+        raise InvalidRequest(
+            f"index on {column!r}: it is a text, of which only equality can be asked; make "
+            f"it of kind {HASH}"
+        )
     if resolved.kind != "bytes":  # a vector without the place of a value is refused with its shape
         bind(parse(f"{operand} == 0"), schema, NODE, type_id)
     return Index(element=NODE, type_id=type_id, column=str(operand), kind=kind)
@@ -77,7 +89,9 @@ def resolve_index(schema: Schema, *, type_name: str, column: str, kind: str) -> 
 
 def index_from_options(schema: Schema, options: Mapping[str, str]) -> Index:
     """The index that options of a job name: ``type``, ``on`` and ``kind``."""
-    return resolve_index(schema, type_name=options["type"], column=options["on"], kind=options["kind"])
+    return resolve_index(
+        schema, type_name=options["type"], column=options["on"], kind=options["kind"]
+    )
 
 
 def _edge_index(schema: Schema, type_id: int, operand: ColumnOperand, kind: str) -> Index:
@@ -87,7 +101,8 @@ def _edge_index(schema: Schema, type_id: int, operand: ColumnOperand, kind: str)
         raise InvalidRequest(f"index on {str(operand)!r}: expected a column of the edge itself")
     if resolved.feature is not None and resolved.feature.name not in owner.indexed:
         raise InvalidRequest(
-            f"index on {str(operand)!r}: a feature of edges lies by edge id, and beside the edges only where the schema of {owner.name!r} says so; "
+            f"index on {str(operand)!r}: a feature of edges lies by edge id, and beside the "
+            f"edges only where the schema of {owner.name!r} says so; "
             f"declare `index: [{operand}]` there when the space is made"
         )
     if operand.element is not None:
@@ -100,26 +115,49 @@ def declared_indexes(schema: Schema) -> tuple[Index, ...]:
     indexes = []
     for type_id, node in enumerate(schema.node_types):
         for text in node.index:
-            kind = HASH if resolve_column(schema, NODE, type_id, parse_column(text)).kind == "bytes" else RANGE
+            kind = (
+                HASH
+                if resolve_column(schema, NODE, type_id, parse_column(text)).kind == "bytes"
+                else RANGE
+            )
             indexes.append(Index(element=NODE, type_id=type_id, column=text, kind=kind))
     for type_id, edge in enumerate(schema.edge_types):
-        indexes += [Index(element=EDGE, type_id=type_id, column=text, kind=RANGE) for text in edge.index]
+        indexes += [
+            Index(element=EDGE, type_id=type_id, column=text, kind=RANGE) for text in edge.index
+        ]
     return tuple(sorted(indexes))
 
 
 def indexes_to_proto(indexes: Iterable[Index]) -> list[pb.Index]:
     """As they travel."""
-    return [pb.Index(element=pb.Element.Name(index.element), type_id=index.type_id, column=index.column, kind=index.kind) for index in indexes]
+    return [
+        pb.Index(
+            element=pb.Element.Name(index.element),
+            type_id=index.type_id,
+            column=index.column,
+            kind=index.kind,
+        )
+        for index in indexes
+    ]
 
 
 def indexes_from_proto(messages: Iterable[pb.Index]) -> tuple[Index, ...]:
-    """Return the indexes of messages; InvalidRequest where one is of no element or kind that there is."""
+    """Return the indexes of messages; InvalidRequest where one is of no element or kind that there
+    is.
+    """
     return tuple(_index_from_proto(message) for message in messages)
 
 
 def _index_from_proto(message: pb.Index) -> Index:
     if message.element not in (NODE, EDGE):
-        raise InvalidRequest(f"index on {message.column!r}: element={message.element}: expected NODE ({NODE}) or EDGE ({EDGE})")
+        raise InvalidRequest(
+            f"index on {message.column!r}: element={message.element}: expected NODE ({NODE}) "
+            f"or EDGE ({EDGE})"
+        )
     if message.kind not in KINDS:
-        raise InvalidRequest(f"index on {message.column!r}: kind={message.kind!r}: expected {' or '.join(KINDS)}")
-    return Index(element=message.element, type_id=message.type_id, column=message.column, kind=message.kind)
+        raise InvalidRequest(
+            f"index on {message.column!r}: kind={message.kind!r}: expected {' or '.join(KINDS)}"
+        )
+    return Index(
+        element=message.element, type_id=message.type_id, column=message.column, kind=message.kind
+    )

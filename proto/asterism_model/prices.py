@@ -1,8 +1,9 @@
-"""Prices of requests: rows, bytes and kernel steps, computed from numbers alone before anything is allocated.
+"""Prices of requests: rows, bytes and kernel steps, computed from numbers alone before anything is
+allocated.
 
-Prices are upper bounds in Python integers, so that they neither overflow nor depend on a platform. What a request of one family takes is
-one function here. `asterism_model.graph_prices` and `storaged.pricing` read the numbers out of requests.
-"""
+Prices are upper bounds in Python integers, so that they neither overflow nor depend on a platform.
+What a request of one family takes is one function here. `asterism_model.graph_prices` and
+`storaged.pricing` read the numbers out of requests."""
 
 from __future__ import annotations
 
@@ -22,11 +23,15 @@ MAX_ROWS_LIMIT = 1 << 26
 ROWS_LIMIT = 1 << 24
 MEMORY_LIMIT_MIB = 512
 STEPS_LIMIT = 1 << 36
-"""Defaults of the settings ``request_rows_limit``, ``request_memory_limit_mib`` and ``request_steps_limit``."""
+"""Defaults of the settings ``request_rows_limit``, ``request_memory_limit_mib`` and
+``request_steps_limit``.
+"""
 
 _ID, _TYPE, _WEIGHT, _SCORE = 8, 4, 4, 8
 _DISTINCT_BYTES = 160
-"""Scratch of draws without replacement per neighbor of the largest count: marks and values of a table a quarter full, and a heap."""
+"""Scratch of draws without replacement per neighbor of the largest count: marks and values of a
+table a quarter full, and a heap.
+"""
 _STEP_KEYS_BYTES = 32
 """Scratch of a walk per step of its length: up to four keys."""
 _WALKER_BYTES = 120
@@ -35,7 +40,9 @@ _HEAP_BYTES = 56
 _KEYED_ROW_BYTES = 28
 _PAGERANK_NODES = 1 << 22
 _PAGERANK_NODE_BYTES = 120
-"""Nodes that one start of a personalised PageRank may come to, and scratch of each, while its tables grow."""
+"""Nodes that one start of a personalised PageRank may come to, and scratch of each, while its
+tables grow.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +73,9 @@ class Price:
     steps: int = 0
     """Iterations of kernels."""
     exact: bool = True
-    """Whether all of it follows from the arguments. Else it depends on the graph too: these are bounds, and what exceeds a limit is refused as
-    soon as it is known, before its arrays are allocated."""
+    """Whether all of it follows from the arguments. Else it depends on the graph too: these are
+    bounds, and what exceeds a limit is refused as soon as it is known, before its arrays are
+    allocated."""
 
     @property
     def memory(self) -> int:
@@ -108,16 +116,19 @@ def check(price: Price, limits: Limits) -> None:
         return
     if price.rows > limits.rows:
         raise InvalidRequest(
-            f"{price.formula} = {price.rows:,} rows: at most {limits.rows:,} rows per request; split the request or raise request_rows_limit"
+            f"{price.formula} = {price.rows:,} rows: at most {limits.rows:,} rows per "
+            "request; split the request or raise request_rows_limit"
         )
     if price.memory > limits.memory:
         raise InvalidRequest(
-            f"{price.formula} takes {price.memory:,} bytes of memory: at most {limits.memory:,} bytes per request; "
+            f"{price.formula} takes {price.memory:,} bytes of memory: at most "
+            f"{limits.memory:,} bytes per request; "
             "split the request or raise request_memory_limit_mib"
         )
     if price.steps > limits.steps:
         raise InvalidRequest(
-            f"{price.formula} takes {price.steps:,} steps: at most {limits.steps:,} steps per request; split the request or raise request_steps_limit"
+            f"{price.formula} takes {price.steps:,} steps: at most {limits.steps:,} steps "
+            "per request; split the request or raise request_steps_limit"
         )
 
 
@@ -132,7 +143,8 @@ def check_reply(price: Price, max_bytes: int = MESSAGE_BYTES) -> None:
     if price.exact and price.bytes > max_bytes:
         max_rows = max_bytes * price.rows // price.bytes
         raise InvalidRequest(
-            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into one reply of {max_bytes:,} bytes; "
+            f"{price.formula} = {price.rows:,} rows of {price.bytes:,} bytes do not fit into "
+            f"one reply of {max_bytes:,} bytes; "
             f"split the request: ask for at most {max_rows:,} rows at a time"
         )
 
@@ -142,7 +154,9 @@ def product_text(**counts: int) -> str:
     return " x ".join(f"{name}={value}" for name, value in counts.items())
 
 
-def draw_rows(count: int, *, width: int, distinct: bool = False, available: int | None = None) -> Price:
+def draw_rows(
+    count: int, *, width: int, distinct: bool = False, available: int | None = None
+) -> Price:
     """Price global draws of nodes or edges.
 
     Parameters
@@ -159,21 +173,44 @@ def draw_rows(count: int, *, width: int, distinct: bool = False, available: int 
     count = max(count, 0)
     scratch, steps = count * (24 + width), count
     if distinct:
-        scratch, steps = count * (3 * (width + 24) + 2 * _KEYED_ROW_BYTES + 48), 3 * count + (available or 0)
-    return Price(formula=product_text(count=count), rows=count, bytes=count * width, scratch=scratch, steps=steps)
+        scratch, steps = (
+            count * (3 * (width + 24) + 2 * _KEYED_ROW_BYTES + 48),
+            3 * count + (available or 0),
+        )
+    return Price(
+        formula=product_text(count=count),
+        rows=count,
+        bytes=count * width,
+        scratch=scratch,
+        steps=steps,
+    )
 
 
 def exponential_key_rows(count: int, *, excluded: int, width: int, available: int) -> Price:
-    """Price the first arrivals of a race over all rows: one host's share of draws without replacement."""
+    """Price the first arrivals of a race over all rows: one host's share of draws without
+    replacement.
+    """
     rows = min(max(count, 0), max(available, 0))
     scratch = rows * (_KEYED_ROW_BYTES + width) + excluded * 48
-    return Price(formula=product_text(count=count), rows=rows, bytes=rows * (width + 8), scratch=scratch, steps=max(available, 0) + rows)
+    return Price(
+        formula=product_text(count=count),
+        rows=rows,
+        bytes=rows * (width + 8),
+        scratch=scratch,
+        steps=max(available, 0) + rows,
+    )
 
 
 def draw_per_row(rows: int, count: int, *, width: int) -> Price:
     """Price nodes drawn for each of some rows: nodes like others, negatives."""
     total = max(rows, 0) * max(count, 0)
-    return Price(formula=product_text(count=count, rows=rows), rows=total, bytes=total * width, scratch=total * (32 + width), steps=2 * total)
+    return Price(
+        formula=product_text(count=count, rows=rows),
+        rows=total,
+        bytes=total * width,
+        scratch=total * (32 + width),
+        steps=2 * total,
+    )
 
 
 def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool = True) -> Price:
@@ -194,23 +231,42 @@ def neighbors(nodes: int, count: int, *, width: int, types: int, replace: bool =
     scratch = rows * (_ID + _TYPE + 4) + nodes * (60 + 16 * types)
     if not replace:
         scratch += count * _DISTINCT_BYTES + (rows * 20 if types > 1 else 0)
-    return Price(formula=product_text(count=count, nodes=nodes), rows=rows, bytes=rows * width, scratch=scratch, steps=rows * types)
+    return Price(
+        formula=product_text(count=count, nodes=nodes),
+        rows=rows,
+        bytes=rows * width,
+        scratch=scratch,
+        steps=rows * types,
+    )
 
 
-def fanout(nodes: int, counts: Sequence[int], *, widths: Sequence[int], types: Sequence[int], replace: bool = True) -> Price:
+def fanout(
+    nodes: int,
+    counts: Sequence[int],
+    *,
+    widths: Sequence[int],
+    types: Sequence[int],
+    replace: bool = True,
+) -> Price:
     """Price neighbors of neighbors, hop after hop."""
     rows = size = scratch = steps = 0
     frontier = nodes
     for count, width, type_count in zip(counts, widths, types, strict=True):
         hop = neighbors(frontier, count, width=width, types=type_count, replace=replace)
-        rows, size, steps, scratch = rows + hop.rows, size + hop.bytes, steps + hop.steps, max(scratch, hop.scratch)
+        rows, size, steps, scratch = (
+            rows + hop.rows,
+            size + hop.bytes,
+            steps + hop.steps,
+            max(scratch, hop.scratch),
+        )
         frontier = hop.rows
     formula = f"fanouts={'x'.join(map(str, counts))} of nodes={nodes}"
     return Price(formula=formula, rows=rows, bytes=size, scratch=scratch, steps=steps)
 
 
 def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) -> Price:
-    """Price one hop of a subgraph at the host of its nodes: as many neighbors as each node has, at most ``count`` (-1: all).
+    """Price one hop of a subgraph at the host of its nodes: as many neighbors as each node has, at
+    most ``count`` (-1: all).
 
     Parameters
     ----------
@@ -220,10 +276,24 @@ def expansion(nodes: int, count: int, *, width: int, replace: bool, edges: int) 
     neighbors_per_node = edges if count < 0 else count if replace else min(count, edges)
     rows = nodes * neighbors_per_node
     scratch = nodes * 32 + (0 if count < 0 or replace else neighbors_per_node * _DISTINCT_BYTES)
-    return Price(formula=product_text(count=count, nodes=nodes), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=scratch, steps=rows, exact=False)
+    return Price(
+        formula=product_text(count=count, nodes=nodes),
+        rows=rows,
+        bytes=nodes * _TYPE + rows * width,
+        scratch=scratch,
+        steps=rows,
+        exact=False,
+    )
 
 
-def subgraph(seeds: int, fanouts: Sequence[tuple[int, int, int, Sequence[int]]], *, expand_all_hops: bool, disjoint: bool, width: int) -> Price:
+def subgraph(
+    seeds: int,
+    fanouts: Sequence[tuple[int, int, int, Sequence[int]]],
+    *,
+    expand_all_hops: bool,
+    disjoint: bool,
+    width: int,
+) -> Price:
     """Price a subgraph that grows hop by hop.
 
     Parameters
@@ -239,23 +309,34 @@ def subgraph(seeds: int, fanouts: Sequence[tuple[int, int, int, Sequence[int]]],
         Bytes of one edge of the reply.
     """
     hops = max((len(counts) for *_, counts in fanouts), default=0)
-    node_types = {node_type for local_type, remote_type, _, _ in fanouts for node_type in (local_type, remote_type)}
+    node_types = {
+        node_type
+        for local_type, remote_type, _, _ in fanouts
+        for node_type in (local_type, remote_type)
+    }
     visited = frontier = dict.fromkeys(node_types, seeds)
     rows = 0
     for hop in range(hops):
         new_counts = dict.fromkeys(node_types, 0)
         for local_type, remote_type, edges, counts in fanouts:
-            count, sources = counts[hop] if hop < len(counts) else 0, (visited if expand_all_hops else frontier)[local_type]
+            count, sources = (
+                counts[hop] if hop < len(counts) else 0,
+                (visited if expand_all_hops else frontier)[local_type],
+            )
             neighbors_per_node = edges if count < 0 else count
             sampled = sources * neighbors_per_node
             new_counts[remote_type] += sampled
             rows += sampled
         frontier = new_counts
-        visited = {node_type: visited[node_type] + new_counts[node_type] for node_type in node_types}
+        visited = {
+            node_type: visited[node_type] + new_counts[node_type] for node_type in node_types
+        }
     nodes = seeds + rows
     size = seeds * _TYPE + nodes * (_ID + (_TYPE if disjoint else 0)) + rows * width
     formula = f"{hops} hops from seeds={seeds}"
-    return Price(formula=formula, rows=rows, bytes=size, scratch=nodes * 24, steps=rows, exact=False)
+    return Price(
+        formula=formula, rows=rows, bytes=size, scratch=nodes * 24, steps=rows, exact=False
+    )
 
 
 def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
@@ -263,12 +344,19 @@ def layer(layers: int, count: int, *, edges: int, width: int) -> Price:
     draw_count = max(layers, 1) * max(count, 0)
     size = draw_count * 20
     return Price(
-        formula=product_text(count=count, layers=layers), rows=draw_count, bytes=size + edges * width, scratch=edges * 48, steps=draw_count + edges, exact=False
+        formula=product_text(count=count, layers=layers),
+        rows=draw_count,
+        bytes=size + edges * width,
+        scratch=edges * 48,
+        steps=draw_count + edges,
+        exact=False,
     )
 
 
 def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -> Price:
-    """Price nodes drawn by budgets, ``count`` in each layer over all types, and the edges among them."""
+    """Price nodes drawn by budgets, ``count`` in each layer over all types, and the edges among
+    them.
+    """
     draw_count = max(layers, 0) * max(count, 0)
     nodes = seeds + draw_count
     return Price(
@@ -281,8 +369,11 @@ def hgt_layers(seeds: int, layers: int, count: int, *, edges: int, width: int) -
     )
 
 
-def walks(starts: int, walks_per_start: int, length: int, *, width: int, attempts: int = 1) -> Price:
-    """Price random walks. A request without starts counts as one walk: what is made for each step is made all the same.
+def walks(
+    starts: int, walks_per_start: int, length: int, *, width: int, attempts: int = 1
+) -> Price:
+    """Price random walks. A request without starts counts as one walk: what is made for each step
+    is made all the same.
 
     Parameters
     ----------
@@ -297,13 +388,22 @@ def walks(starts: int, walks_per_start: int, length: int, *, width: int, attempt
     rows = count * (length + 1)
     scratch = length * _STEP_KEYS_BYTES + count * _WALKER_BYTES + rows * _ID
     formula = f"walks={count} x (length={length} + 1)"
-    return Price(formula=formula, rows=rows, bytes=rows * width, scratch=scratch, steps=count * length * max(attempts, 1))
+    return Price(
+        formula=formula,
+        rows=rows,
+        bytes=rows * width,
+        scratch=scratch,
+        steps=count * length * max(attempts, 1),
+    )
 
 
 def expected_attempts(p: float, q: float) -> int:
     """Return the draws that one step by p and q takes in expectation, at most."""
     p, q = p or 1.0, q or 1.0
-    if (p, q) == (1.0, 1.0) or not 1e-3 <= q <= 1e3:  # the operator refuses values that are out of range
+    if (p, q) == (
+        1.0,
+        1.0,
+    ) or not 1e-3 <= q <= 1e3:  # the operator refuses values that are out of range
         return 1
     return math.ceil(max(q, 1.0 / q))
 
@@ -312,33 +412,61 @@ def visit_counts(nodes: int, count: int, walks_per_node: int, length: int, *, wi
     """Price the nodes most visited by walks: walks are taken a quarter of a reply at a time."""
     rows = nodes * max(count, 0)
     walk_price = walks(1, walks_per_node, length, width=width)
-    scratch = min(max(REPLY_BYTES // 4, walk_price.bytes), max(nodes, 1) * walk_price.bytes) * 3 + length * _STEP_KEYS_BYTES
+    scratch = (
+        min(max(REPLY_BYTES // 4, walk_price.bytes), max(nodes, 1) * walk_price.bytes) * 3
+        + length * _STEP_KEYS_BYTES
+    )
     return Price(
-        formula=product_text(count=count, nodes=nodes), rows=rows, bytes=rows * 20, scratch=scratch, steps=max(nodes, 1) * max(walks_per_node, 1) * max(length, 0)
+        formula=product_text(count=count, nodes=nodes),
+        rows=rows,
+        bytes=rows * 20,
+        scratch=scratch,
+        steps=max(nodes, 1) * max(walks_per_node, 1) * max(length, 0),
     )
 
 
-def pagerank(nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int) -> Price:
-    """Price personalised PageRank: pushes from each start until no node holds more than epsilon of what its edges weigh.
+def pagerank(
+    nodes: int, top: int, *, alpha: float, epsilon: float, existing: int, edges: int
+) -> Price:
+    """Price personalised PageRank: pushes from each start until no node holds more than epsilon of
+    what its edges weigh.
 
-    Steps are the smaller of the two bounds 1 / (alpha epsilon) and edges x log(1 / epsilon) / alpha for each start.
-    """
+    Steps are the smaller of the two bounds 1 / (alpha epsilon) and edges x log(1 / epsilon) / alpha
+    for each start."""
     rows = nodes * max(top, 0)
     pushes = 0.0
     if 0 < alpha <= 1 and 0 < epsilon <= 1:  # the operator refuses values that are out of range
-        pushes = min(1.0 / max(alpha * epsilon, 1e-300), edges * (1.0 + math.log(1.0 / epsilon)) / alpha, 1e18)
+        pushes = min(
+            1.0 / max(alpha * epsilon, 1e-300),
+            edges * (1.0 + math.log(1.0 / epsilon)) / alpha,
+            1e18,
+        )
     scratch = min(existing, _PAGERANK_NODES) * _PAGERANK_NODE_BYTES + rows * 4
-    return Price(formula=product_text(top=top, nodes=nodes), rows=rows, bytes=rows * 20 + nodes * _SCORE, scratch=scratch, steps=nodes * (int(pushes) + 1))
+    return Price(
+        formula=product_text(top=top, nodes=nodes),
+        rows=rows,
+        bytes=rows * 20 + nodes * _SCORE,
+        scratch=scratch,
+        steps=nodes * (int(pushes) + 1),
+    )
 
 
 def all_neighbors(nodes: int, *, edges: int, width: int) -> Price:
     """Price all neighbors of nodes, ``edges`` being what there is along their edge types."""
     rows = nodes * edges
-    return Price(formula=f"all neighbors of nodes={nodes}", rows=rows, bytes=(nodes + 1) * _ID + rows * width, scratch=nodes * 40, exact=False)
+    return Price(
+        formula=f"all neighbors of nodes={nodes}",
+        rows=rows,
+        bytes=(nodes + 1) * _ID + rows * width,
+        scratch=nodes * 40,
+        exact=False,
+    )
 
 
 def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
-    """Price the heaviest neighbors of nodes, ``edges`` being what there is along their edge types."""
+    """Price the heaviest neighbors of nodes, ``edges`` being what there is along their edge
+    types.
+    """
     rows = nodes * min(max(top, 0), edges)
     return Price(
         formula=product_text(top=top, nodes=nodes),
@@ -353,27 +481,66 @@ def top_neighbors(nodes: int, top: int, *, edges: int, width: int) -> Price:
 def per_node(nodes: int, columns: int = 1, *, width: int, scratch: int = 0) -> Price:
     """Price something of a fixed size for each node: degrees, types, dense features."""
     rows = nodes * max(columns, 0)
-    formula = product_text(nodes=nodes) if columns == 1 else product_text(nodes=nodes, columns=columns)
-    return Price(formula=formula, rows=rows, bytes=rows * width, scratch=nodes * 40 + rows * scratch, steps=rows)
+    formula = (
+        product_text(nodes=nodes) if columns == 1 else product_text(nodes=nodes, columns=columns)
+    )
+    return Price(
+        formula=formula,
+        rows=rows,
+        bytes=rows * width,
+        scratch=nodes * 40 + rows * scratch,
+        steps=rows,
+    )
 
 
 def features(rows: int, *, width: int, ragged: bool) -> Price:
     """Price feature columns of rows, of ``width`` bytes together where they are dense."""
-    return Price(formula=f"features of rows={rows}", rows=rows, bytes=rows * (width + 1), scratch=rows * 40, steps=rows, exact=not ragged)
+    return Price(
+        formula=f"features of rows={rows}",
+        rows=rows,
+        bytes=rows * (width + 1),
+        scratch=rows * 40,
+        steps=rows,
+        exact=not ragged,
+    )
 
 
 def scan(limit: int, *, width: int) -> Price:
     """Price a run of rows."""
     rows = max(limit, 0)
-    return Price(formula=product_text(limit=limit), rows=rows, bytes=rows * width, scratch=rows * 16, steps=rows, exact=False)
+    return Price(
+        formula=product_text(limit=limit),
+        rows=rows,
+        bytes=rows * width,
+        scratch=rows * 16,
+        steps=rows,
+        exact=False,
+    )
 
 
 def edges_between(nodes: int, cols: int, *, edges: int, width: int) -> Price:
-    """Price the edges from nodes to others, ``edges`` being what there is along their edge types."""
+    """Price the edges from nodes to others, ``edges`` being what there is along their edge
+    types.
+    """
     rows = nodes * edges
-    return Price(formula=product_text(nodes=nodes, cols=cols), rows=rows, bytes=nodes * _TYPE + rows * width, scratch=(nodes + 4 * cols) * 32, exact=False)
+    return Price(
+        formula=product_text(nodes=nodes, cols=cols),
+        rows=rows,
+        bytes=nodes * _TYPE + rows * width,
+        scratch=(nodes + 4 * cols) * 32,
+        exact=False,
+    )
 
 
-def neighbor_width(*, types: int, weights: bool, edge_ids: bool, probabilities: bool = False, times: bool = False) -> int:
+def neighbor_width(
+    *, types: int, weights: bool, edge_ids: bool, probabilities: bool = False, times: bool = False
+) -> int:
     """Return the bytes of one drawn neighbor: its id, and what else is wanted."""
-    return _ID + _TYPE * (types > 1) + _WEIGHT * weights + _ID * edge_ids + _SCORE * probabilities + 8 * times
+    return (
+        _ID
+        + _TYPE * (types > 1)
+        + _WEIGHT * weights
+        + _ID * edge_ids
+        + _SCORE * probabilities
+        + 8 * times
+    )

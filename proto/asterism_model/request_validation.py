@@ -2,8 +2,8 @@
 
 graphd applies these rules to the writes of clients, storaged to every block that it receives, and
 builds to every block that they read from disk. They share one module, so that none of them accepts
-what another one cannot process. All checks are vectorised; the placement function is passed in by the caller.
-"""
+what another one cannot process. All checks are vectorised; the placement function is passed in by
+the caller."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def block_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
     types: tuple[NodeType | EdgeType, ...] = schema.node_types if nodes else schema.edge_types
     if not 0 <= type_id < len(types):
         element_name = "a node" if nodes else "an edge"
-        raise InvalidRequest(f"type_id={type_id}: expected {element_name} type of the schema, 0 to {len(types) - 1}")
+        raise InvalidRequest(
+            f"type_id={type_id}: expected {element_name} type of the schema, 0 to {len(types) - 1}"
+        )
     return types[type_id]
 
 
@@ -98,7 +100,10 @@ def block_layout(schema: Schema, kind: int, type_id: int) -> BlockLayout:
         edge_columns = tuple(owner.feature(name) for name in owner.edge_columns)
     elif isinstance(owner, NodeType) and kind == _TIMES:
         if not owner.time:
-            raise InvalidRequest(f"kind=NODE_TIMES: expected a node type with a time; {owner.name!r} is declared without one")
+            raise InvalidRequest(
+                f"kind=NODE_TIMES: expected a node type with a time; {owner.name!r} is "
+                "declared without one"
+            )
         edge_columns = (owner.feature(owner.time),)
     return BlockLayout(
         ids=_ID_SECTIONS[kind],
@@ -147,11 +152,21 @@ def check_block(
         Naming the section, the position and the value.
     """
     layout = block_layout(schema, kind, type_id)
-    unchecked = {*unchecked, layout.routing_section}  # those are checked with their partitions, in the same passes
-    rows = check_ids(layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=unchecked)
+    unchecked = {
+        *unchecked,
+        layout.routing_section,
+    }  # those are checked with their partitions, in the same passes
+    rows = check_ids(
+        layout.ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=unchecked
+    )
     if layout.routing_section:
-        _check_parts(schema, kind, layout.routing_section, arrays[layout.routing_section], runs, part_of)
-    declared = {*layout.ids, *check_weight(layout.owner, arrays, rows, allowed=layout.allows_weight)}
+        _check_parts(
+            schema, kind, layout.routing_section, arrays[layout.routing_section], runs, part_of
+        )
+    declared = {
+        *layout.ids,
+        *check_weight(layout.owner, arrays, rows, allowed=layout.allows_weight),
+    }
     for feature in layout.edge_columns:
         declared.add(_check_dense(f"w:{feature.name}", feature, arrays, rows))
         _check_times(layout.owner, feature, arrays.get(f"w:{feature.name}"))
@@ -166,7 +181,17 @@ def check_block(
     return rows
 
 
-def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: int, part: int, part_of: PartitionFunction, *, columns: bool) -> None:
+def check_stored(
+    schema: Schema,
+    kind: int,
+    type_id: int,
+    arrays: Arrays,
+    rows: int,
+    part: int,
+    part_of: PartitionFunction,
+    *,
+    columns: bool,
+) -> None:
     """Check a value of the graph database before anything is computed from it.
 
     Parameters
@@ -185,11 +210,25 @@ def check_stored(schema: Schema, kind: int, type_id: int, arrays: Arrays, rows: 
     ids = (layout.routing_section or "ids",) if columns else layout.ids
     if kind in (_OUT_DELETES, _IN_DELETES) and "eid" not in arrays:
         ids = ("src", "dst")  # as releases before edge ids in deletes wrote them
-    row_count = check_ids(ids, arrays, deletes=kind in (_OUT_DELETES, _IN_DELETES), unchecked=(layout.routing_section,))
+    row_count = check_ids(
+        ids,
+        arrays,
+        deletes=kind in (_OUT_DELETES, _IN_DELETES),
+        unchecked=(layout.routing_section,),
+    )
     if row_count != rows:
-        raise InvalidRequest(f"{ids[0]}: expected {rows} rows, as in the record of the block, found {row_count}")
+        raise InvalidRequest(
+            f"{ids[0]}: expected {rows} rows, as in the record of the block, found {row_count}"
+        )
     if layout.routing_section:
-        _check_parts(schema, kind, layout.routing_section, arrays[layout.routing_section], [(part, 0, rows)], part_of)
+        _check_parts(
+            schema,
+            kind,
+            layout.routing_section,
+            arrays[layout.routing_section],
+            [(part, 0, rows)],
+            part_of,
+        )
     for feature in layout.features if columns else ():
         check_feature(feature, arrays, rows)
     if not columns:
@@ -218,7 +257,9 @@ def check_ids(
     for name in sections:
         ids = _section(arrays, name)
         if ids.dtype != np.int64 or ids.ndim != 1:
-            raise InvalidRequest(f"{name}: expected int64 of one dimension, found {ids.dtype}{list(ids.shape)}")
+            raise InvalidRequest(
+                f"{name}: expected int64 of one dimension, found {ids.dtype}{list(ids.shape)}"
+            )
         rows = len(ids) if rows < 0 else rows
         _check_length(name, ids, rows)
         if name not in unchecked:
@@ -235,22 +276,31 @@ def check_range(name: str, ids: Ids, min_id: int = 0) -> None:
         raise InvalidRequest(f"{name}[{index}] = {ids[index]}: expected {min_id} to {MAX_ID}")
 
 
-def check_weight(owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allowed: bool | None = None) -> tuple[str, ...]:
+def check_weight(
+    owner: NodeType | EdgeType, arrays: Arrays, rows: int, *, allowed: bool | None = None
+) -> tuple[str, ...]:
     """Check the section ``weight`` if it is present, and return the names of allowed sections."""
     weight = arrays.get("weight")
     if weight is None:
         return ("weight",)
     if not (owner.weighted if allowed is None else allowed):
-        raise InvalidRequest(f"weight: expected no weights, because type {owner.name!r} is declared without them; remove the weights")
+        raise InvalidRequest(
+            f"weight: expected no weights, because type {owner.name!r} is declared without "
+            "them; remove the weights"
+        )
     if weight.dtype != np.float32 or weight.ndim != 1:
-        raise InvalidRequest(f"weight: expected float32 of one dimension, found {weight.dtype}{list(weight.shape)}")
+        raise InvalidRequest(
+            f"weight: expected float32 of one dimension, found {weight.dtype}{list(weight.shape)}"
+        )
     _check_length("weight", weight, rows)
-    # The bits of the floats from 0 up to infinity rise with them; those of NaN and of negative numbers
-    # are larger: one pass. -0.0 is a weight too.
+    # The bits of the floats from 0 up to infinity rise with them; those of NaN and of negative
+    # numbers are larger: one pass. -0.0 is a weight too.
     is_valid = not rows or weight.view(np.uint32).max() < _INFINITY
     if not is_valid and not (weight.min() >= 0 and weight.max() < np.inf):
         index = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise InvalidRequest(f"weight[{index}] = {weight[index]}: expected a finite number, 0 or more")
+        raise InvalidRequest(
+            f"weight[{index}] = {weight[index]}: expected a finite number, 0 or more"
+        )
     return ("weight",)
 
 
@@ -264,7 +314,10 @@ def check_feature(feature: Feature, arrays: Arrays, rows: int) -> set[str]:
         indptr, values = _section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")
         dtype = "uint8" if feature.kind == "bytes" else feature.dtype
         if values.dtype != np.dtype(dtype) or values.ndim != 1:
-            raise InvalidRequest(f"feature {feature.name!r}: expected values of {dtype} in one dimension, found {values.dtype}{list(values.shape)}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: expected values of {dtype} in one dimension, "
+                f"found {values.dtype}{list(values.shape)}"
+            )
         check_indptr(f"feature {feature.name!r}", indptr, len(values), rows)
     return sections
 
@@ -279,7 +332,9 @@ def check_indptr(label: str, indptr: NDArray[Any], values: int, rows: int) -> No
     decreases = indptr[1:] < indptr[:-1]
     if decreases.any():
         index = int(np.argmax(decreases)) + 1
-        raise InvalidRequest(f"{label}: indptr[{index}] = {indptr[index]} after {indptr[index - 1]}: {expected}")
+        raise InvalidRequest(
+            f"{label}: indptr[{index}] = {indptr[index]} after {indptr[index - 1]}: {expected}"
+        )
     if indptr[-1] != values:
         raise InvalidRequest(f"{label}: indptr[{rows}] = {indptr[-1]}: {expected}")
 
@@ -288,13 +343,19 @@ def check_sections(owner: NodeType | EdgeType, arrays: Arrays, declared: set[str
     """Raise InvalidRequest for a section that the type does not declare."""
     for name in arrays:
         if name not in declared:
-            raise InvalidRequest(f"section {name!r}: expected one of {', '.join(sorted(declared))} for type {owner.name!r}")
+            raise InvalidRequest(
+                f"section {name!r}: expected one of {', '.join(sorted(declared))} for type "
+                f"{owner.name!r}"
+            )
 
 
 def _section(arrays: Arrays, name: str) -> NDArray[Any]:
     section = arrays.get(name)
     if section is None:
-        raise InvalidRequest(f"the array {name!r} is missing: expected it in this write; the arrays are {', '.join(sorted(arrays)) or 'none'}")
+        raise InvalidRequest(
+            f"the array {name!r} is missing: expected it in this write; the arrays are "
+            f"{', '.join(sorted(arrays)) or 'none'}"
+        )
     return section
 
 
@@ -307,13 +368,22 @@ def _check_dense(section: str, feature: Feature, arrays: Arrays, rows: int) -> s
     values = arrays.get(section)
     if values is not None:
         if values.dtype != np.dtype(feature.dtype):
-            raise InvalidRequest(f"feature {feature.name!r}: expected {feature.dtype} in {section!r}, found {values.dtype}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: expected {feature.dtype} in {section!r}, found "
+                f"{values.dtype}"
+            )
         if values.shape != (rows, *feature.shape):
             shape = [rows, *feature.shape]
-            raise InvalidRequest(f"feature {feature.name!r}: expected shape {shape} of {section!r}, found {list(values.shape)}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: expected shape {shape} of {section!r}, found "
+                f"{list(values.shape)}"
+            )
         if values.dtype == np.bool_ and values.size and (raw := values.view(np.uint8)).max() > 1:
             index = int(np.argmax(raw.reshape(rows, -1).max(axis=1) > 1))
-            raise InvalidRequest(f"feature {feature.name!r}: expected bytes 0 or 1 in {section!r}[{index}], found {raw.max()}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: expected bytes 0 or 1 in {section!r}[{index}], "
+                f"found {raw.max()}"
+            )
     return section
 
 
@@ -324,13 +394,26 @@ def _check_times(owner: NodeType | EdgeType, feature: Feature, values: NDArray[A
 
 def _check_names(arrays: Arrays) -> None:
     stem = f"f:{string_ids.ID_COLUMN}"
-    string_ids.check_strings("ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values")))
+    string_ids.check_strings(
+        "ids", (_section(arrays, f"{stem}.indptr"), _section(arrays, f"{stem}.values"))
+    )
 
 
-def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[PartRun], part_of: PartitionFunction) -> None:
+def _check_parts(
+    schema: Schema,
+    kind: int,
+    name: str,
+    ids: Ids,
+    runs: Sequence[PartRun],
+    part_of: PartitionFunction,
+) -> None:
     """Raise InvalidRequest for an id out of range or sent to another partition than its own."""
     placement = "mod" if kind == _FEATURES else schema.placement
-    if placement == "mod" and schema.parts & (schema.parts - 1) == 0 and _has_low_bits(ids, runs, schema.parts - 1):
+    if (
+        placement == "mod"
+        and schema.parts & (schema.parts - 1) == 0
+        and _has_low_bits(ids, runs, schema.parts - 1)
+    ):
         return
     check_range(name, ids)
     for part, start, stop in runs:
@@ -338,7 +421,10 @@ def _check_parts(schema: Schema, kind: int, name: str, ids: Ids, runs: Sequence[
         if misplaced.any():
             index = start + int(np.argmax(misplaced))
             actual = int(part_of(ids[index : index + 1], schema.parts, placement)[0])
-            raise InvalidRequest(f"{name}[{index}] = {ids[index]}: expected a row of partition {part}, found one of partition {actual}")
+            raise InvalidRequest(
+                f"{name}[{index}] = {ids[index]}: expected a row of partition {part}, found "
+                f"one of partition {actual}"
+            )
 
 
 def _has_low_bits(ids: Ids, runs: Sequence[PartRun], mask: int) -> bool:
@@ -351,7 +437,10 @@ def _has_low_bits(ids: Ids, runs: Sequence[PartRun], mask: int) -> bool:
     for part, start, stop in runs:
         run_ids = ids[start:stop]
         bits = int(np.bitwise_or.reduce(run_ids))
-        if len(run_ids) and not (0 <= bits <= MAX_ID and bits & mask == part == int(np.bitwise_and.reduce(run_ids)) & mask):
+        if len(run_ids) and not (
+            0 <= bits <= MAX_ID
+            and bits & mask == part == int(np.bitwise_and.reduce(run_ids)) & mask
+        ):
             return False
         checked += len(run_ids)
     return checked == len(ids)

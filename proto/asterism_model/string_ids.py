@@ -1,9 +1,12 @@
-"""Names: the strings that nodes of a space with ``ids: string`` are called by, and the int64 ids that follow from them.
+"""Names: the strings that nodes of a space with ``ids: string`` are called by, and the int64 ids
+that follow from them.
 
-The id of a name is SipHash-1-3 of its UTF-8 bytes (Aumasson & Bernstein 2012, *SipHash: a fast short-input PRF*, with one
-round a word and three at the end) under the key ``(salt, 0)``, without the lowest bit: 63 bits, so that it is an id like
-any other. It is the same in every node type, on every host and in whatever order nodes come; the name itself is kept
-with the node, as its column `COLUMN`. `asterism_graphkit.arrays.siphash` has the same function compiled, for many names at a time.
+The id of a name is SipHash-1-3 of its UTF-8 bytes (Aumasson & Bernstein 2012, *SipHash: a fast
+short-input PRF*, with one round a word and three at the end) under the key ``(salt, 0)``, without
+the lowest bit: 63 bits, so that it is an id like any other. It is the same in every node type, on
+every host and in whatever order nodes come; the name itself is kept with the node, as its column
+`COLUMN`. `asterism_graphkit.arrays.siphash` has the same function compiled, for many names at a
+time.
 
 Many names are a column of bytes: ``(indptr int64[n + 1], values uint8[indptr[n]])``.
 """
@@ -31,7 +34,10 @@ MAX_STRING_BYTES = 256
 """Of a name in UTF-8."""
 _HASH_BLOCK = 8192
 """Names that are hashed at once: what is held of them stays in a core's cache."""
-_SIPHASH_INIT = tuple(np.uint64(word) for word in (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573))
+_SIPHASH_INIT = tuple(
+    np.uint64(word)
+    for word in (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
+)
 _END, _ALL, _EIGHT = np.uint64(0xFF), np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(8)
 
 
@@ -54,17 +60,23 @@ def hash_strings(indptr: I64, values: U8, salt: int = 0, bits: int = 63) -> I64:
     """
     count = len(indptr) - 1
     out = np.empty(count, np.int64)
-    words = np.zeros(int(indptr[-1]) // 8 + 2, "<u8")  # a word beyond the last name's: what is not its own is masked out
+    words = np.zeros(
+        int(indptr[-1]) // 8 + 2, "<u8"
+    )  # a word beyond the last name's: what is not its own is masked out
     words.view(np.uint8)[: len(values)] = values
     for block_start in range(0, count, _HASH_BLOCK):
         starts = indptr[block_start : min(block_start + _HASH_BLOCK, count) + 1]
-        out[block_start : block_start + _HASH_BLOCK] = (_siphash(words, starts[:-1], np.diff(starts), np.uint64(salt)) >> np.uint64(64 - bits)).astype(np.int64)
+        out[block_start : block_start + _HASH_BLOCK] = (
+            _siphash(words, starts[:-1], np.diff(starts), np.uint64(salt)) >> np.uint64(64 - bits)
+        ).astype(np.int64)
     return out
 
 
 def _siphash(words: U64, starts: I64, lengths: I64, salt: np.uint64) -> U64:
     """SipHash-1-3 of each run of bytes: uint64[n]."""
-    order = np.argsort(-(lengths >> 3), kind="stable")  # of the most words first: whoever takes a further one is in front
+    order = np.argsort(
+        -(lengths >> 3), kind="stable"
+    )  # of the most words first: whoever takes a further one is in front
     offsets, sizes = starts[order], lengths[order]
     state = [np.full(len(order), word) for word in _SIPHASH_INIT]
     state[0] ^= salt
@@ -87,7 +99,9 @@ def _siphash(words: U64, starts: I64, lengths: I64, salt: np.uint64) -> U64:
 def _load_words(words: U64, offsets: I64) -> U64:
     """The eight bytes from each place on, as a number."""
     index, shift = offsets >> 3, ((offsets & 7) << 3).astype(np.uint64)
-    loaded: U64 = (words[index] >> shift) | (words[index + 1] << np.uint64(1) << (np.uint64(63) - shift))
+    loaded: U64 = (words[index] >> shift) | (
+        words[index + 1] << np.uint64(1) << (np.uint64(63) - shift)
+    )
     return loaded
 
 
@@ -131,18 +145,23 @@ def encode_strings(label: str, names: Sequence[Any]) -> StringColumn:
     Raises
     ------
     InvalidRequest
-        For what is no name: empty, longer than `MAX_BYTES`, with a NUL character, a lone surrogate, no string at all.
+        For what is no name: empty, longer than `MAX_BYTES`, with a NUL character, a lone surrogate,
+        no string at all.
     """
     try:
         joined = "\0".join(names).encode()
     except (TypeError, UnicodeEncodeError) as error:
         unicode_text.check(label, list(names))
-        raise InvalidRequest(f"{label}{_first_non_string(names)}: expected a string, the name of a node") from error
+        raise InvalidRequest(
+            f"{label}{_first_non_string(names)}: expected a string, the name of a node"
+        ) from error
     values = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(values == 0)
     if len(ends) != max(len(names) - 1, 0):
         index = next(i for i, name in enumerate(names) if "\0" in name)
-        raise InvalidRequest(f"{label}[{index}] = {names[index]!r}: {invalid_reason(names[index].encode())}")
+        raise InvalidRequest(
+            f"{label}[{index}] = {names[index]!r}: {invalid_reason(names[index].encode())}"
+        )
     indptr = np.zeros(len(names) + 1, np.int64)
     indptr[1:-1], indptr[-1] = ends - np.arange(len(ends)), len(values) - len(ends)
     column = indptr, values[values != 0]
@@ -200,7 +219,9 @@ def _is_utf8(names: StringColumn) -> bool:
 def single_row(names: StringColumn, index: int) -> StringColumn:
     """One of some names."""
     indptr, values = names
-    return np.array([0, indptr[index + 1] - indptr[index]]), values[indptr[index] : indptr[index + 1]]
+    return np.array([0, indptr[index + 1] - indptr[index]]), values[
+        indptr[index] : indptr[index + 1]
+    ]
 
 
 def display_string(names: StringColumn, index: int) -> str:
@@ -224,7 +245,10 @@ def check_strings(label: str, names: StringColumn) -> None:
     invalid = invalid_mask(names)
     if invalid.any():
         index = int(np.argmax(invalid))
-        raise InvalidRequest(f"{label}[{index}] = {display_string(names, index):.80}: {invalid_reason(single_row(names, index)[1].tobytes())}")
+        raise InvalidRequest(
+            f"{label}[{index}] = {display_string(names, index):.80}: "
+            f"{invalid_reason(single_row(names, index)[1].tobytes())}"
+        )
 
 
 def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
@@ -234,7 +258,9 @@ def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
     rows = np.flatnonzero(equal)
     if rows.size:
         owner = np.repeat(rows, lengths[rows])
-        step = np.arange(len(owner)) - np.repeat(np.cumsum(lengths[rows]) - lengths[rows], lengths[rows])
+        step = np.arange(len(owner)) - np.repeat(
+            np.cumsum(lengths[rows]) - lengths[rows], lengths[rows]
+        )
         equal[owner[left[1][left[0][owner] + step] != right[1][right[0][owner] + step]]] = False
     return equal
 
@@ -242,6 +268,8 @@ def equal_mask(left: StringColumn, right: StringColumn) -> NDArray[np.bool_]:
 def collision_message(location: str, first: str, second: str, node_id: int, salt: int) -> str:
     """What is wrong where two names of a type have one id, and what to do."""
     return (
-        f"{location}: the names {first} and {second} have the same id, {node_id}, under the salt {salt} of this space; "
-        f"delete one of them, or make a space with another salt (as `salt: {salt + 1}`) and load it anew"
+        f"{location}: the names {first} and {second} have the same id, {node_id}, under the "
+        f"salt {salt} of this space; "
+        f"delete one of them, or make a space with another salt (as `salt: {salt + 1}`) and "
+        "load it anew"
     )

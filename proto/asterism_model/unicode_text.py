@@ -29,7 +29,11 @@ def surrogate_error(name: str, text: str) -> InvalidRequest | None:
     if match is None:
         return None
     start = max(0, match.start() - _SHOWN_CHARS // 2)
-    excerpt = ("..." if start else "") + text[start : start + _SHOWN_CHARS] + ("..." if start + _SHOWN_CHARS < len(text) else "")
+    excerpt = (
+        ("..." if start else "")
+        + text[start : start + _SHOWN_CHARS]
+        + ("..." if start + _SHOWN_CHARS < len(text) else "")
+    )
     return InvalidRequest(
         f"{name}={excerpt!r}: expected Unicode text; the character at position {match.start()}, "
         f"{match[0]!r}, is a lone surrogate, which has no UTF-8 encoding; remove or replace it"
@@ -69,7 +73,9 @@ def _iter_texts(name: str, value: object) -> Iterator[tuple[str, str]]:
             yield from ((f"{location}: key", key) for key, _ in entries if isinstance(key, str))
             stack += [(f"{location}[{key!r}]", item) for key, item in reversed(entries)]
         elif isinstance(current, list | tuple | set | frozenset):
-            stack += [(f"{location}[{index}]", item) for index, item in reversed(list(enumerate(current)))]
+            stack += [
+                (f"{location}[{index}]", item) for index, item in reversed(list(enumerate(current)))
+            ]
         elif isinstance(current, np.ndarray) and current.dtype.kind in "UO":
             stack.append((location, current.tolist()))
 
@@ -77,8 +83,8 @@ def _iter_texts(name: str, value: object) -> Iterator[tuple[str, str]]:
 def refuse_surrogates(cls: Class) -> Class:
     """Decorate a class: its public methods refuse arguments with lone surrogates.
 
-    The arguments are examined only after a text could not be encoded, so that correct calls cost nothing.
-    """
+    The arguments are examined only after a text could not be encoded, so that correct calls cost
+    nothing."""
     for name, method in inspect.getmembers(cls, inspect.isfunction):
         if not name.startswith("_"):
             setattr(cls, name, _checked_method(method))
@@ -90,12 +96,16 @@ def _checked_method(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
     signature = inspect.signature(method)
 
-    def translate(error: UnicodeEncodeError, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Exception:
+    def translate(
+        error: UnicodeEncodeError, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> Exception:
         if error.encoding.lower() not in ("utf-8", "utf8"):
             return error
         bound = signature.bind(*arguments, **keywords).arguments
         rest: Iterable[tuple[str, object]] = [*list(bound.items())[1:], ("text", error.object)]
-        return next((refused for name, value in rest for refused in _surrogate_errors(name, value)), error)
+        return next(
+            (refused for name, value in rest for refused in _surrogate_errors(name, value)), error
+        )
 
     if inspect.isgeneratorfunction(method):
 

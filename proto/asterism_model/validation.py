@@ -1,4 +1,6 @@
-"""What plain values and words of the wire may be: names, mappings, keys, enums. Every refusal shows the value."""
+"""What plain values and words of the wire may be: names, mappings, keys, enums. Every refusal shows
+the value.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]{0,127}")
 def validate_name(kind: str, name: str) -> str:
     """``name`` if it is one; ``kind`` says of what."""
     if not isinstance(name, str) or not NAME_PATTERN.fullmatch(name):
-        raise InvalidRequest(f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+        raise InvalidRequest(
+            f"{kind} {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+        )
     return name
 
 
@@ -38,11 +42,15 @@ def check_keys(label: str, data: Mapping[str, Any], allowed: set[str]) -> None:
     """Refuse a key that means nothing."""
     for key in data:
         if key not in allowed:
-            raise InvalidRequest(f"{label}: unknown key {key!r}; expected {', '.join(sorted(allowed))}")
+            raise InvalidRequest(
+                f"{label}: unknown key {key!r}; expected {', '.join(sorted(allowed))}"
+            )
 
 
 def enum_name(enum: Any, value: int, default: str) -> str:
-    """The lower-case word of an enum's value; 0 is the default, an unknown number InvalidRequest."""
+    """The lower-case word of an enum's value; 0 is the default, an unknown number
+    InvalidRequest.
+    """
     if value == 0:
         return default
     try:

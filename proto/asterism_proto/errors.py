@@ -1,20 +1,21 @@
 """Every error that crosses a door, as one tree and one table.
 
     AsterismError              gRPC code            HTTP  retry
-     ├─ InvalidRequest         INVALID_ARGUMENT     400   never   the request can not succeed as written
-     ├─ NotFound               NOT_FOUND            404   never   what it names is not there
-     ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early
-     ├─ Conflict               ALREADY_EXISTS       409   never   something of that name is there or under way
-     ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or memory is short
-     ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is needed does not answer
-     │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the caller's time is up
-     ├─ Stale                  ABORTED              409   now     made with a version that is not held
-     ├─ Corrupt                DATA_LOSS            500   never   what was read is not what was written
-     └─ Internal               INTERNAL             500   never   a fault of ours; the message carries its id in the log
+     ├─ InvalidRequest         INVALID_ARGUMENT     400   never   the request can not succeed as
+     written ├─ NotFound               NOT_FOUND            404   never   what it names is not there
+     ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early ├─
+     Conflict               ALREADY_EXISTS       409   never   something of that name is there or
+     under way ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or
+     memory is short ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is
+     needed does not answer │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the
+     caller's time is up ├─ Stale                  ABORTED              409   now     made with a
+     version that is not held ├─ Corrupt                DATA_LOSS            500   never   what was
+     read is not what was written └─ Internal               INTERNAL             500   never   a
+     fault of ours; the message carries its id in the log
 
-A message says what was wrong, with the value, and what to do. Servers turn an error into (code, text, reason) in one
-place (`asterism_daemonkit.grpc_server`), clients turn it back in one place (`from_status`).
-"""
+A message says what was wrong, with the value, and what to do. Servers turn an error into (code,
+text, reason) in one place (`asterism_daemonkit.grpc_server`), clients turn it back in one place
+(`from_status`)."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ class SourceLocation:
         try:
             data = json.loads(text)
             return cls(
-                line=int(data["line"]), column=int(data["column"]), expected=tuple(map(str, data["expected"])), incomplete=bool(data["incomplete"])
+                line=int(data["line"]),
+                column=int(data["column"]),
+                expected=tuple(map(str, data["expected"])),
+                incomplete=bool(data["incomplete"]),
             )
         except (ValueError, KeyError, TypeError):
             return None
@@ -183,7 +187,9 @@ BY_REASON = {cls.__name__: cls for cls in ALL}
 BY_CODE = {cls.code: cls for cls in ALL}
 
 
-def from_status(code: str, message: str, reason: str | None = None, place: str | None = None) -> AsterismError:
+def from_status(
+    code: str, message: str, reason: str | None = None, place: str | None = None
+) -> AsterismError:
     """Give back the error that a server sent.
 
     Parameters
@@ -199,5 +205,9 @@ def from_status(code: str, message: str, reason: str | None = None, place: str |
     """
     cls = BY_REASON.get(reason or "") or BY_CODE.get(code)
     if cls is None:
-        return Unavailable(f"{code}: {message}") if code == "CANCELLED" else Internal(f"{code}: {message}")
+        return (
+            Unavailable(f"{code}: {message}")
+            if code == "CANCELLED"
+            else Internal(f"{code}: {message}")
+        )
     return cls(message, SourceLocation.from_json(place) if place else None)

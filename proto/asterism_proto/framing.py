@@ -1,18 +1,18 @@
 """Frames: a small protobuf head and named arrays, in one buffer that decodes without a copy.
 
-A frame is what travels in `asterism.v1.Frame.body`, and what the graph database keeps as a block. Layout, little
-endian, offsets counted from the start of the *message* (so that sections are aligned in the buffer that gRPC hands
-over)::
+A frame is what travels in `asterism.v1.Frame.body`, and what the graph database keeps as a block.
+Layout, little endian, offsets counted from the start of the *message* (so that sections are aligned
+in the buffer that gRPC hands over)::
 
     0x0A varint(len(body))                     the protobuf field `body`
     u32 magic, u32 len(head), u32 arrays, u32 0
-    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 flags, i64 shape[ndim], name padded to 8
-    head, padded so that what follows is 8-aligned
-    the data of each array, each padded to 8
+    per array: u8 dtype, u8 wire dtype, u8 ndim, u8 len(name), u32 flags, i64 shape[ndim], name
+    padded to 8 head, padded so that what follows is 8-aligned the data of each array, each padded
+    to 8
 
-`wire dtype` differs from `dtype` when integers were narrowed: int64 ids below 2^32 - 1 travel as uint32, where the
-all-ones pattern is -1 (flag 1 says that there is one). Decoding widens them again.
-"""
+`wire dtype` differs from `dtype` when integers were narrowed: int64 ids below 2^32 - 1 travel as
+uint32, where the all-ones pattern is -1 (flag 1 says that there is one). Decoding widens them
+again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,20 @@ Head = TypeVar("Head", bound=Message)
 MAGIC = 0x4D525341  # "ASRM"
 _FRAME_HEADER = struct.Struct("<IIII")
 _DESCRIPTOR = struct.Struct("<BBBBI")
-_NAMES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64", "bool")
+_NAMES = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+)
 _DTYPES = tuple(np.dtype(name).newbyteorder("<") for name in _NAMES)
 _DTYPE_OF = {name: np.dtype(name) for name in _NAMES}
 _CODES = {np.dtype(name): code for code, name in enumerate(_NAMES)}
@@ -54,12 +67,19 @@ class Frame:
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
     def array(self, name: str, dtype: str, ndim: int = 1) -> Array:
-        """The section called ``name``; InvalidRequest when it is missing or of another dtype or rank."""
+        """The section called ``name``; InvalidRequest when it is missing or of another dtype or
+        rank.
+        """
         section = self.arrays.get(name)
         if section is None:
-            raise InvalidRequest(f"the array {name!r} is missing; expected {dtype} of {ndim} dimension(s)")
+            raise InvalidRequest(
+                f"the array {name!r} is missing; expected {dtype} of {ndim} dimension(s)"
+            )
         if section.dtype != _DTYPE_OF[dtype] or section.ndim != ndim:
-            raise InvalidRequest(f"the array {name!r} is {section.dtype}{list(section.shape)}; expected {dtype} of {ndim} dimension(s)")
+            raise InvalidRequest(
+                f"the array {name!r} is {section.dtype}{list(section.shape)}; expected "
+                f"{dtype} of {ndim} dimension(s)"
+            )
         return section
 
     def optional_array(self, name: str, dtype: str, ndim: int = 1) -> Array | None:
@@ -77,8 +97,14 @@ def _varint(value: int) -> bytes:
 
 
 def _narrow(array: Array) -> tuple[Array, int]:
-    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter, else as it is; and its flags."""
-    if array.size < _NARROW_MIN_SIZE or (min_value := int(array.min())) < -1 or array.max() > 0xFFFFFFFE:
+    """``array`` as uint32 when every value is in -1 .. 2^32 - 2 and it is large enough to matter,
+    else as it is; and its flags.
+    """
+    if (
+        array.size < _NARROW_MIN_SIZE
+        or (min_value := int(array.min())) < -1
+        or array.max() > 0xFFFFFFFE
+    ):
         return array, 0
     return array.astype(np.uint32), _HAS_MINUS_ONE if min_value < 0 else 0
 
@@ -100,8 +126,11 @@ def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes
     return b"".join(encode_pieces(frame, narrow=narrow, envelope=envelope))
 
 
-def encode_pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> list[bytes | memoryview]:
-    """What ``frame`` travels as, in the order in which it does: arrays that need no change are not copied.
+def encode_pieces(
+    frame: Frame, *, narrow: bool = True, envelope: bool = True
+) -> list[bytes | memoryview]:
+    """What ``frame`` travels as, in the order in which it does: arrays that need no change are not
+    copied.
 
     Parameters
     ----------
@@ -122,7 +151,9 @@ def encode_pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -
             raise TypeError(f"array {name!r}: frames do not carry {array.dtype}")
         encoded, flags = _narrow(array) if narrow and code == _INT64_CODE else (array, 0)
         raw_name = name.encode()
-        descriptors.append(_DESCRIPTOR.pack(code, _CODES[encoded.dtype], array.ndim, len(raw_name), flags))
+        descriptors.append(
+            _DESCRIPTOR.pack(code, _CODES[encoded.dtype], array.ndim, len(raw_name), flags)
+        )
         descriptors.append(struct.pack(f"<{array.ndim}q", *array.shape))
         descriptors.append(raw_name + _PAD[: -len(raw_name) % 8])
         data.append(encoded)
@@ -131,7 +162,8 @@ def encode_pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -
     prefix = b""
     pad = (-len(header)) % 8
     if envelope:
-        # The prefix's own length depends on the padding only through a varint's boundary: settle it by trying.
+        # The prefix's own length depends on the padding only through a varint's boundary: settle it
+        # by trying.
         for pad in range(8):
             prefix = b"\x0a" + _varint(len(header) + pad + data_bytes)
             if (len(prefix) + len(header) + pad) % 8 == 0:
@@ -146,7 +178,9 @@ def encode_pieces(frame: Frame, *, narrow: bool = True, envelope: bool = True) -
 
 
 def _body_start(buffer: bytes | memoryview) -> int:
-    """Where the body begins, after the protobuf field's tag and length; checks that it fills the buffer."""
+    """Where the body begins, after the protobuf field's tag and length; checks that it fills the
+    buffer.
+    """
     if len(buffer) == 0 or buffer[0] != 0x0A:
         raise InvalidRequest("not a frame: the message does not begin with field 1 (body)")
     length = shift = 0
@@ -156,7 +190,10 @@ def _body_start(buffer: bytes | memoryview) -> int:
         shift += 7
         if byte < 0x80:
             if position + 1 + length != len(buffer):
-                raise InvalidRequest(f"not a frame: the body says {length} bytes, {len(buffer) - position - 1} follow")
+                raise InvalidRequest(
+                    f"not a frame: the body says {length} bytes, "
+                    f"{len(buffer) - position - 1} follow"
+                )
             return position + 1
     raise InvalidRequest("not a frame: the body's length does not end")
 
@@ -173,7 +210,9 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
     view = memoryview(buffer)
     end = len(view)
     if end - start < _FRAME_HEADER.size:
-        raise InvalidRequest(f"not a frame: {end - start} bytes are fewer than a frame's {_FRAME_HEADER.size}")
+        raise InvalidRequest(
+            f"not a frame: {end - start} bytes are fewer than a frame's {_FRAME_HEADER.size}"
+        )
     magic, head_length, count, _ = _FRAME_HEADER.unpack_from(view, start)
     if magic != MAGIC:
         raise InvalidRequest(f"not a frame: magic {magic:#x} instead of {MAGIC:#x}")
@@ -187,13 +226,20 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
             position += 8 * ndim
             name = bytes(view[position : position + name_length]).decode()
             position += name_length + (-name_length) % 8
-            if position > end or code >= len(_DTYPES) or min(shape, default=0) < 0 or (wire_code != code and (wire_code, code) != (_UINT32_CODE, _INT64_CODE)):
+            if (
+                position > end
+                or code >= len(_DTYPES)
+                or min(shape, default=0) < 0
+                or (wire_code != code and (wire_code, code) != (_UINT32_CODE, _INT64_CODE))
+            ):
                 raise InvalidRequest(f"not a frame: the array {name!r} is described wrongly")
             descriptors.append((name, code, wire_code, flags, shape))
     except (struct.error, UnicodeDecodeError) as error:
         raise InvalidRequest(f"not a frame: its arrays are described wrongly ({error})") from error
     if position + head_length > end:
-        raise InvalidRequest(f"not a frame: a head of {head_length} bytes does not fit into {end - position}")
+        raise InvalidRequest(
+            f"not a frame: a head of {head_length} bytes does not fit into {end - position}"
+        )
     head = head_type()
     try:
         head.ParseFromString(bytes(view[position : position + head_length]))
@@ -207,11 +253,18 @@ def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool 
         for extent in shape:
             size *= extent  # Python integers: a shape can not overflow its way past the next check
         if position + size * dtype.itemsize > end:
-            raise InvalidRequest(f"not a frame: the array {name!r} of shape {list(shape)} does not fit into {end - position} bytes")
+            raise InvalidRequest(
+                f"not a frame: the array {name!r} of shape {list(shape)} does not fit into "
+                f"{end - position} bytes"
+            )
         try:
             array = np.frombuffer(view, dtype, size, position if size else 0).reshape(shape)
-        except ValueError as error:  # of no elements, and other extents that are too many or too large for one of NumPy's
-            raise InvalidRequest(f"not a frame: the array {name!r} has a shape of {len(shape)} extents that no array has ({error})") from error
+        # of no elements, and other extents that are too many or too large for one of NumPy's
+        except ValueError as error:
+            raise InvalidRequest(
+                f"not a frame: the array {name!r} has a shape of {len(shape)} extents that "
+                f"no array has ({error})"
+            ) from error
         if wire_code != code:
             array = _widen(array, flags)
         arrays[name] = array

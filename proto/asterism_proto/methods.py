@@ -39,7 +39,9 @@ class Method:
 
     def pack(self, content: Message | Frame) -> bytes:
         """A request or reply of this method as the bytes that travel."""
-        return framing.encode(content) if isinstance(content, Frame) else content.SerializeToString()
+        return (
+            framing.encode(content) if isinstance(content, Frame) else content.SerializeToString()
+        )
 
     def unpack_request(self, data: bytes) -> Message | Frame:
         """The request in ``data``; InvalidRequest where it is none."""
@@ -56,7 +58,9 @@ class Method:
         try:
             message.ParseFromString(data)
         except DecodeError as error:
-            raise InvalidRequest(f"{self.name}: the bytes are not a {kind.DESCRIPTOR.name}: {error}") from error
+            raise InvalidRequest(
+                f"{self.name}: the bytes are not a {kind.DESCRIPTOR.name}: {error}"
+            ) from error
         return message
 
 

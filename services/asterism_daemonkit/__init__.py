@@ -1,1 +1,3 @@
-"""The floor under every daemon: calls and deadlines, servers, channels, beats, logs, metrics, the HTTP door."""
+"""The floor under every daemon: calls and deadlines, servers, channels, beats, logs, metrics, the
+HTTP door.
+"""

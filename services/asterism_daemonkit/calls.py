@@ -1,9 +1,9 @@
 """A call as handlers see it: what is left of its time, and whether anybody still waits.
 
-A handler is a plain function ``(request, call) -> reply``, where both are a `Frame` for framed methods and a message
-otherwise (`asterism_proto.methods`). The same function answers gRPC (`asterism_daemonkit.grpc_server`) and in-process callers
-(`LocalTransport`), so that both give the same bytes.
-"""
+A handler is a plain function ``(request, call) -> reply``, where both are a `Frame` for framed
+methods and a message otherwise (`asterism_proto.methods`). The same function answers gRPC
+(`asterism_daemonkit.grpc_server`) and in-process callers (`LocalTransport`), so that both give the
+same bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class CallContext:
     is_active: Callable[[], bool] = field(default=lambda: True)
     """False once the caller hung up."""
     on_end: Callable[[Callable[[], None]], object] = field(default=lambda _: None)
-    """Register a function to call once the call has ended, by a hang-up too; from another thread. Local calls do not hang up."""
+    """Register a function to call once the call has ended, by a hang-up too; from another thread.
+    Local calls do not hang up.
+    """
 
     @classmethod
     def with_timeout(cls, seconds: float) -> CallContext:
@@ -101,7 +103,9 @@ class LocalTransport:
     """Calls to handlers in this process: no bytes are made, no socket is touched."""
 
     piece_bytes = 40 << 20
-    """Of an answer that a client asks for in pieces: as large as replies allow, for a piece is put together with a copy."""
+    """Of an answer that a client asks for in pieces: as large as replies allow, for a piece is put
+    together with a copy.
+    """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers
@@ -123,5 +127,10 @@ class LocalTransport:
 
 
 def handlers_of(methods: Mapping[str, Method], *apis: object) -> dict[str, Handler]:
-    """The handlers of a service by path: the methods that bear the table's names, of the first of ``apis`` that has one."""
-    return {method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name) for name, method in methods.items()}
+    """The handlers of a service by path: the methods that bear the table's names, of the first of
+    ``apis`` that has one.
+    """
+    return {
+        method.path: getattr(next((api for api in apis if hasattr(api, name)), apis[-1]), name)
+        for name, method in methods.items()
+    }

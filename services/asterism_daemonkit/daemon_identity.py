@@ -1,4 +1,6 @@
-"""Who a daemon is: the uuid of its folder and the number of its start. The folder is locked while the daemon lives."""
+"""Who a daemon is: the uuid of its folder and the number of its start. The folder is locked while
+the daemon lives.
+"""
 
 from __future__ import annotations
 
@@ -41,9 +43,13 @@ class Identity:
     lock_fd: int
     """File descriptor that holds the folder's lock."""
     start_id: int = field(default_factory=lambda: secrets.randbits(63) | 1)
-    """Random number of this start: that of a copied folder has the same uuid, and may have the same incarnation."""
+    """Random number of this start: that of a copied folder has the same uuid, and may have the same
+    incarnation.
+    """
     is_copy: bool = False
-    """Whether the folder is a copy that metad has not accepted yet. Its incarnation is that of the original."""
+    """Whether the folder is a copy that metad has not accepted yet. Its incarnation is that of the
+    original.
+    """
     confirm: Callable[[], None] = lambda: None
     """Called when metad has accepted the daemon: a copied folder becomes one of its own."""
 
@@ -53,11 +59,17 @@ class Identity:
 
 
 def is_folder_open(path: Path) -> bool:
-    """Whether a process that this one can see has the folder open; asked of the kernel's list, for to try the lock is to hold it."""
+    """Whether a process that this one can see has the folder open; asked of the kernel's list, for
+    to try the lock is to hold it.
+    """
     try:
         inode = str((path / _LOCK).stat().st_ino)
         with open("/proc/locks") as locks:
-            return any(fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode for fields in map(str.split, locks) if len(fields) > 5)
+            return any(
+                fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode
+                for fields in map(str.split, locks)
+                if len(fields) > 5
+            )
     except OSError:
         return False
 
@@ -70,8 +82,9 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
     path : Path
     role : str
     fenced : bool
-        Recognize a copied folder, by the inodes that its identity records. The daemon on it keeps the incarnation of
-        the original, so that metad refuses it while the original is online. `Identity.confirm` ends this.
+        Recognize a copied folder, by the inodes that its identity records. The daemon on it keeps
+        the incarnation of the original, so that metad refuses it while the original is online.
+        `Identity.confirm` ends this.
 
     Raises
     ------
@@ -88,7 +101,8 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
         except OSError as error:
             pid = os.pread(lock_fd, 32, 0).decode(errors="replace").strip() or "unknown"
             raise Conflict(
-                f"data={str(path)!r}: the folder is open in another process (pid {pid}); stop that process, or give this {role} another folder"
+                f"data={str(path)!r}: the folder is open in another process (pid {pid}); "
+                f"stop that process, or give this {role} another folder"
             ) from error
         os.ftruncate(lock_fd, 0)
         os.pwrite(lock_fd, str(os.getpid()).encode(), 0)
@@ -96,18 +110,37 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
         if file.exists():
             try:
                 record = json.loads(file.read_text())
-                folder_uuid, incarnation, owner_role = str(record["uuid"]), int(record["incarnation"]), str(record["role"])
-                if "crc32" in record and record["crc32"] != _checksum(folder_uuid, incarnation, owner_role):
-                    raise ValueError("its content does not have its crc32; one that was written by hand has none")
+                folder_uuid, incarnation, owner_role = (
+                    str(record["uuid"]),
+                    int(record["incarnation"]),
+                    str(record["role"]),
+                )
+                if "crc32" in record and record["crc32"] != _checksum(
+                    folder_uuid, incarnation, owner_role
+                ):
+                    raise ValueError(
+                        "its content does not have its crc32; one that was written by hand has none"
+                    )
             except (ValueError, KeyError, TypeError) as error:
-                raise Corrupt(f"{file}: cannot be read ({error}); {_REMEDIES.get(role, _RESTORE_REMEDY)}") from error
+                raise Corrupt(
+                    f"{file}: cannot be read ({error}); {_REMEDIES.get(role, _RESTORE_REMEDY)}"
+                ) from error
             if owner_role != role:
-                raise Conflict(f"data={str(path)!r}: the folder belongs to a {owner_role}, not to a {role}; give the {role} another folder")
+                raise Conflict(
+                    f"data={str(path)!r}: the folder belongs to a {owner_role}, not to a "
+                    f"{role}; give the {role} another folder"
+                )
         else:
             record, folder_uuid, incarnation = {}, uuid.uuid4().hex, 0
         inodes = [os.fstat(lock_fd).st_ino, path.stat().st_ino]
         if fenced and record.get("place", inodes) != inodes and incarnation:
-            return Identity(folder_uuid, incarnation, lock_fd, is_copy=True, confirm=partial(_write_identity, file, folder_uuid, incarnation, role, inodes))
+            return Identity(
+                folder_uuid,
+                incarnation,
+                lock_fd,
+                is_copy=True,
+                confirm=partial(_write_identity, file, folder_uuid, incarnation, role, inodes),
+            )
         _write_identity(file, folder_uuid, incarnation + 1, role, inodes)
         identity = Identity(folder_uuid, incarnation + 1, lock_fd)
     except BaseException:
@@ -117,15 +150,24 @@ def open_folder(path: Path, role: str, *, fenced: bool = False) -> Identity:
 
 
 def _write_identity(file: Path, uuid_: str, incarnation: int, role: str, inodes: list[int]) -> None:
-    content = {"uuid": uuid_, "incarnation": incarnation, "role": role, "place": inodes, "crc32": _checksum(uuid_, incarnation, role)}
+    content = {
+        "uuid": uuid_,
+        "incarnation": incarnation,
+        "role": role,
+        "place": inodes,
+        "crc32": _checksum(uuid_, incarnation, role),
+    }
     try:
         write_durably(file, json.dumps(content).encode())
     except OSError as error:
         raise Unavailable(
-            f"{file}: cannot be written ({error.strerror}); free space, or let the daemon write to {file.parent}, then start it again"
+            f"{file}: cannot be written ({error.strerror}); free space, or let the daemon "
+            f"write to {file.parent}, then start it again"
         ) from error
 
 
 def _checksum(uuid_: str, incarnation: int, role: str) -> int:
-    """Return the crc32 of an identity: an altered uuid would be that of a new host, which has to hold nothing."""
+    """Return the crc32 of an identity: an altered uuid would be that of a new host, which has to
+    hold nothing.
+    """
     return zlib.crc32(f"{uuid_} {incarnation} {role}".encode())

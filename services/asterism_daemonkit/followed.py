@@ -21,7 +21,8 @@ logger = logging.getLogger(__name__)
 
 _SLOT_BYTES, _SLOTS = 512, 2
 REMEDY = (
-    "stop metad and put its newer data folder back, or list what would be given up with `asterism metad adopt --dry-run`, then run "
+    "stop metad and put its newer data folder back, or list what would be given up with "
+    "`asterism metad adopt --dry-run`, then run "
     "`asterism metad adopt --yes` to follow this catalog"
 )
 
@@ -43,7 +44,9 @@ class FollowedCatalog:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self._lock = threading.Lock()
-        self._position, self._sequence = _read_slots(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
+        self._position, self._sequence = (
+            _read_slots(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
+        )
         self.fault = ""
         """Why metad's last reply was refused; empty if it was accepted."""
         self.writes = 0
@@ -75,11 +78,18 @@ class FollowedCatalog:
             if received.history and reply.continues and not is_older:
                 return
             if not received.history and not followed.history:
-                return  # a metad of a release without revisions, and a daemon that never followed one
-            actual = f"revision {received.revision} of history {received.history}" if received.history else "none (a metad of an earlier release)"
+                # a metad of a release without revisions, and a daemon that never followed one
+                return
+            actual = (
+                f"revision {received.revision} of history {received.history}"
+                if received.history
+                else "none (a metad of an earlier release)"
+            )
             self.fault = (
-                f"metad's catalog is older than what this daemon followed, or has a different history: expected revision {followed.revision} of "
-                f"history {followed.history or 'none'}, found {actual}; this daemon keeps serving its versions and runs no tasks: {REMEDY}"
+                "metad's catalog is older than what this daemon followed, or has a "
+                f"different history: expected revision {followed.revision} of "
+                f"history {followed.history or 'none'}, found {actual}; this daemon keeps "
+                f"serving its versions and runs no tasks: {REMEDY}"
             )
             raise Conflict(self.fault)
 
@@ -87,7 +97,10 @@ class FollowedCatalog:
         """Store a position before it is acted on."""
         with self._lock:
             current = self._position
-            already_followed = (position.history, position.term) == (current.history, current.term) and position.revision <= current.revision
+            already_followed = (position.history, position.term) == (
+                current.history,
+                current.term,
+            ) and position.revision <= current.revision
             if position.history and not already_followed:
                 self._store(position)
 
@@ -100,11 +113,15 @@ class FollowedCatalog:
             if position.revision > current.revision:
                 try:
                     self._store(position)
-                except OSError as error:  # nothing depends on it yet; the next heartbeat tries again
+                except (
+                    OSError
+                ) as error:  # nothing depends on it yet; the next heartbeat tries again
                     logger.warning("position_not_written", extra={"cause": str(error)})
 
     def _store(self, position: pb.CatalogPosition) -> None:
-        stored_position = pb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
+        stored_position = pb.CatalogPosition(
+            history=position.history, term=position.term, revision=position.revision
+        )
         if self._file is not None:
             self._sequence += 1
             self._write_slot(_encode_slot(stored_position, self._sequence), self._sequence % _SLOTS)
@@ -126,13 +143,20 @@ class FollowedCatalog:
 
 
 def _encode_slot(position: pb.CatalogPosition, sequence: int) -> bytes:
-    record = {"history": position.history, "term": position.term, "revision": position.revision, "sequence": sequence}
+    record = {
+        "history": position.history,
+        "term": position.term,
+        "revision": position.revision,
+        "sequence": sequence,
+    }
     data = json.dumps(record).encode()
     return b"%08x %s" % (zlib.crc32(data), data.ljust(_SLOT_BYTES - 10)) + b"\n"
 
 
 def _read_slots(file: Path) -> tuple[pb.CatalogPosition, int]:
-    """Return the newest position in a file and its sequence number, from the slots that are intact."""
+    """Return the newest position in a file and its sequence number, from the slots that are
+    intact.
+    """
     positions: list[tuple[int, pb.CatalogPosition]] = []
     content = file.read_bytes()
     for start in range(0, len(content), _SLOT_BYTES):
@@ -141,13 +165,16 @@ def _read_slots(file: Path) -> tuple[pb.CatalogPosition, int]:
             if int(crc, 16) != zlib.crc32(data.strip()):
                 continue
             record = json.loads(data)
-            position = pb.CatalogPosition(history=record["history"], term=record["term"], revision=record["revision"])
+            position = pb.CatalogPosition(
+                history=record["history"], term=record["term"], revision=record["revision"]
+            )
             positions.append((int(record["sequence"]), position))
         except (ValueError, KeyError, TypeError):
             continue
     if not positions:
         raise Corrupt(
-            f"{file}: cannot be read: it is what prevents an older catalog from giving orders; restore it from a backup, or remove it if metad's "
+            f"{file}: cannot be read: it is what prevents an older catalog from giving "
+            "orders; restore it from a backup, or remove it if metad's "
             "catalog is certainly the newest one"
         )
     sequence, position = max(positions, key=lambda pair: pair[0])

@@ -11,9 +11,22 @@ from typing import Any
 
 import grpc
 
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, Content, PendingCall, TrafficCallback, ignore_traffic
+from asterism_daemonkit.calls import (
+    MAX_MESSAGE_BYTES,
+    Content,
+    PendingCall,
+    TrafficCallback,
+    ignore_traffic,
+)
 from asterism_io.unix_sockets import grpc_target
-from asterism_proto.errors import REASON_KEY, AsterismError, Deadline, InvalidRequest, Unavailable, from_status
+from asterism_proto.errors import (
+    REASON_KEY,
+    AsterismError,
+    Deadline,
+    InvalidRequest,
+    Unavailable,
+    from_status,
+)
 from asterism_proto.methods import Method
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -50,9 +63,9 @@ def error_from_grpc(error: grpc.RpcError, address: str) -> AsterismError:
 class _CallThreads:
     """Threads that make the calls which `RemoteTransport.start` hands over, per process.
 
-    A blocking call in a thread that is there costs less than gRPC's own futures, which start a thread for a channel's
-    events each time: measured 3.7 against 4.0 ms for three calls of half a megabyte, 1.9 against 2.4 for small ones.
-    """
+    A blocking call in a thread that is there costs less than gRPC's own futures, which start a
+    thread for a channel's events each time: measured 3.7 against 4.0 ms for three calls of half a
+    megabyte, 1.9 against 2.4 for small ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -62,7 +75,10 @@ class _CallThreads:
     def submit(self, call: Callable[[], Content]) -> Future[Content]:
         with self._lock:
             if self._pool is None or self._pid != os.getpid():
-                self._pool, self._pid = ThreadPoolExecutor(MAX_CONCURRENT_CALLS, thread_name_prefix="call"), os.getpid()
+                self._pool, self._pid = (
+                    ThreadPoolExecutor(MAX_CONCURRENT_CALLS, thread_name_prefix="call"),
+                    os.getpid(),
+                )
             return self._pool.submit(call)
 
 
@@ -79,7 +95,9 @@ class _ThreadedCall:
         return self._future.result()
 
     def abandon(self) -> None:
-        """Not made at all where no thread has come to it; else it ends by itself, within its time."""
+        """Not made at all where no thread has come to it; else it ends by itself, within its
+        time.
+        """
         self._future.cancel()
 
 
@@ -109,13 +127,18 @@ class RemoteTransport:
         self._target = address
         """What the channel is to: the address, or a shorter way there."""
         self._old_channels: list[grpc.Channel] = []
-        """Channels that calls may be under way on, or of the process that this one was forked from: kept, for letting those go here may hang."""
+        """Channels that calls may be under way on, or of the process that this one was forked from:
+        kept, for letting those go here may hang.
+        """
 
     def _stub(self, path: str, data: bytes, timeout_s: float) -> Any:
         if timeout_s <= 0:
             raise Deadline(f"{path}: the call's time is up; ask for less, or with a longer timeout")
         if len(data) > MAX_MESSAGE_BYTES:
-            raise InvalidRequest(f"{path}: the request is {len(data)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+            raise InvalidRequest(
+                f"{path}: the request is {len(data)} bytes, a message at most "
+                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+            )
         with self._lock:
             if self._closed:
                 raise Unavailable(f"the transport to {self.address} is closed")
@@ -133,7 +156,9 @@ class RemoteTransport:
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
         """Send a call and come back at once."""
         deadline = time.monotonic() + timeout_s
-        return _ThreadedCall(_call_threads.submit(lambda: self.call(method, request, deadline - time.monotonic())))
+        return _ThreadedCall(
+            _call_threads.submit(lambda: self.call(method, request, deadline - time.monotonic()))
+        )
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -153,7 +178,9 @@ class RemoteTransport:
         return reply
 
     def _check_target(self) -> None:
-        """Whoever does not answer may have been started anew, and be reached in another way than before."""
+        """Whoever does not answer may have been started anew, and be reached in another way than
+        before.
+        """
         with self._lock:
             if self._channel is not None and self._target != grpc_target(self.address):
                 self._old_channels.append(self._channel)

@@ -1,8 +1,7 @@
 """The gRPC door: raw bytes in, a handler, raw bytes out; every error leaves in one shape.
 
-Requests are parsed inside the handler, not by gRPC, so that bad bytes are an InvalidRequest that says so (grpcio
-answers INTERNAL where a deserialiser fails).
-"""
+Requests are parsed inside the handler, not by gRPC, so that bad bytes are an InvalidRequest that
+says so (grpcio answers INTERNAL where a deserialiser fails)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,16 @@ from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_io.unix_sockets import socket_name
-from asterism_proto.errors import CALLER_KEY, PLACE_KEY, REASON_KEY, AsterismError, Busy, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import (
+    CALLER_KEY,
+    PLACE_KEY,
+    REASON_KEY,
+    AsterismError,
+    Busy,
+    Internal,
+    InvalidRequest,
+    Unavailable,
+)
 from asterism_proto.methods import Method
 
 logger = logging.getLogger(__name__)
@@ -33,7 +41,9 @@ DEFAULT_TIMEOUT_S = 60.0
 """What a call gets that names no deadline: nothing may hang."""
 MAX_TIMEOUT_S = 3600.0
 _MAX_TEXT_BYTES = 2000
-"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8 KiB."""
+"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8
+KiB.
+"""
 _MAX_CALLER_CHARS = 64
 """Characters of a caller's name that tell him from others."""
 _OPTIONS = (
@@ -50,7 +60,8 @@ R = TypeVar("R")
 
 
 class _FairPool:
-    """Threads that answer calls, callers taking turns: one with many calls waiting delays another by one of them.
+    """Threads that answer calls, callers taking turns: one with many calls waiting delays another
+    by one of them.
 
     Parameters
     ----------
@@ -64,16 +75,22 @@ class _FairPool:
         self._lock = threading.Lock()
         self._queues: dict[str, _CallerQueue] = {}
         """Of callers who have calls, running or waiting."""
-        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = OrderedDict()
+        self._waiting: OrderedDict[str, deque[tuple[Future[Any], Callable[[], Any]]]] = (
+            OrderedDict()
+        )
         """Of callers who have calls that wait; whose turn is next comes first."""
         self.calls = 0
 
     def queue_for(self, caller: str) -> _CallerQueue | None:
-        """Where a call of this caller may wait; None where as many wait or run already as may, his share of them at least being his."""
+        """Where a call of this caller may wait; None where as many wait or run already as may, his
+        share of them at least being his.
+        """
         with self._lock:
             caller_queue = self._queues.get(caller) or _CallerQueue(self, caller)
             share = self.limit // max(len(self._queues), 1)
-            if self.calls >= 2 * self.limit or (self.calls >= self.limit and caller_queue.calls >= share):
+            if self.calls >= 2 * self.limit or (
+                self.calls >= self.limit and caller_queue.calls >= share
+            ):
                 return None
             return caller_queue
 
@@ -118,7 +135,9 @@ class _FairPool:
 
 
 class _CallerQueue(ThreadPoolExecutor):
-    """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has no threads of its own."""
+    """One caller's place in a pool. Its base is what gRPC asks of whoever runs a behavior; it has
+    no threads of its own.
+    """
 
     def __init__(self, pool: _FairPool, caller: str) -> None:
         super().__init__(1)
@@ -131,16 +150,27 @@ class _CallerQueue(ThreadPoolExecutor):
 
 
 class _FairDispatcher(grpc.GenericRpcHandler):
-    """Gives a call to its behavior when its caller's turn comes, or, where too many wait already, to a refusal that waits for nobody."""
+    """Gives a call to its behavior when its caller's turn comes, or, where too many wait already,
+    to a refusal that waits for nobody.
+    """
 
-    def __init__(self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool) -> None:
+    def __init__(
+        self, behaviors: Mapping[str, Callable[..., bytes]], refusal: Any, pool: _FairPool
+    ) -> None:
         self._behaviors, self._refusal, self._pool = behaviors, refusal, pool
 
     def service(self, handler_call_details: Any) -> Any:
         behavior = self._behaviors.get(handler_call_details.method)
         if behavior is None:
             return None
-        caller = next((str(value) for key, value in handler_call_details.invocation_metadata or () if key == CALLER_KEY), "")
+        caller = next(
+            (
+                str(value)
+                for key, value in handler_call_details.invocation_metadata or ()
+                if key == CALLER_KEY
+            ),
+            "",
+        )
         caller_queue = self._pool.queue_for(caller[:_MAX_CALLER_CHARS])
         if caller_queue is None:
             return self._refusal
@@ -150,15 +180,19 @@ class _FairDispatcher(grpc.GenericRpcHandler):
 
 
 def typed_error(error: Exception) -> AsterismError:
-    """Return the typed error of an exception; one that is not expected is Internal, and logged under an id.
+    """Return the typed error of an exception; one that is not expected is Internal, and logged
+    under an id.
 
-    A request that the process has not enough memory for is Busy: memory may be free later, and a smaller request may fit.
-    """
+    A request that the process has not enough memory for is Busy: memory may be free later, and a
+    smaller request may fit."""
     if isinstance(error, AsterismError):
         return error
     if isinstance(error, MemoryError):
         logger.warning("memory_short", extra={"cause": str(error)})
-        return Busy(f"not enough memory for the request ({error or 'allocation failed'}); send smaller requests, or give the daemon more memory")
+        return Busy(
+            f"not enough memory for the request ({error or 'allocation failed'}); send "
+            "smaller requests, or give the daemon more memory"
+        )
     error_id = secrets.token_hex(4)
     logger.error("call_crashed", exc_info=error, extra={"error_id": error_id})
     return Internal(f"a fault inside the daemon; its log has the story under {error_id}")
@@ -174,8 +208,9 @@ class GrpcServer:
     services : mapping
         A service's full name -> (its methods by handler name, its handlers by path).
     workers, queue : int
-        Threads that answer, and calls that may wait for one; one more is Busy, unless its caller has less than his share of them. Callers, as they
-        name themselves in the metadata, take turns.
+        Threads that answer, and calls that may wait for one; one more is Busy, unless its caller
+        has less than his share of them. Callers, as they name themselves in the metadata, take
+        turns.
     metrics : Metrics, optional
         Counts calls.
     """
@@ -194,15 +229,23 @@ class GrpcServer:
         self._pool = _FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
         self._server = grpc.server(_CallerQueue(self._pool, ""), options=_OPTIONS)
-        self._health = health.HealthServicer(experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1))
+        self._health = health.HealthServicer(
+            experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)
+        )
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         self._names = [*services, ""]
         behaviors = {
-            method.path: self._behavior(method, handlers[method.path]) for methods, handlers in services.values() for method in methods.values()
+            method.path: self._behavior(method, handlers[method.path])
+            for methods, handlers in services.values()
+            for method in methods.values()
         }
         refusal: Any = grpc.unary_unary_rpc_method_handler(self._refusal_behavior())
         self._server.add_generic_rpc_handlers((_FairDispatcher(behaviors, refusal, self._pool),))
-        service_names = [*services, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME]
+        service_names = [
+            *services,
+            health_pb2.DESCRIPTOR.services_by_name["Health"].full_name,
+            reflection.SERVICE_NAME,
+        ]
         reflection.enable_server_reflection(service_names, self._server)
         self.set_serving(False)
 
@@ -211,7 +254,9 @@ class GrpcServer:
         try:
             port: int = self._server.add_insecure_port(self._address)
         except RuntimeError as error:
-            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+            raise Unavailable(
+                f"can not listen on {self._address}: {error}; is the port taken?"
+            ) from error
         self._open_unix_socket(port)
         self._server.start()
         return port
@@ -227,7 +272,11 @@ class GrpcServer:
 
     def set_serving(self, serving: bool) -> None:
         """What the health service answers."""
-        status = health_pb2.HealthCheckResponse.SERVING if serving else health_pb2.HealthCheckResponse.NOT_SERVING
+        status = (
+            health_pb2.HealthCheckResponse.SERVING
+            if serving
+            else health_pb2.HealthCheckResponse.NOT_SERVING
+        )
         for name in self._names:
             self._health.set(name, status)
 
@@ -242,13 +291,22 @@ class GrpcServer:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             if self._metrics is not None:
                 self._metrics.count_call("refused", Busy.code, 0.0)
-            _abort(context, Busy(f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or ask another daemon"))
+            _abort(
+                context,
+                Busy(
+                    f"{self._pool.limit} calls wait or run already; ask again in 100 ms, or "
+                    "ask another daemon"
+                ),
+            )
 
-        # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue behind what it refuses.
+        # gRPC runs a behavior that bears this attribute on these threads: a refusal must not queue
+        # behind what it refuses.
         behavior.experimental_thread_pool = self._refusals  # type: ignore[attr-defined]
         return behavior
 
-    def _behavior(self, method: Method, handler: Handler) -> Callable[[bytes, grpc.ServicerContext], bytes]:
+    def _behavior(
+        self, method: Method, handler: Handler
+    ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
         def behavior(data: bytes, context: grpc.ServicerContext) -> bytes:
             started_at = time.monotonic()
             code = "OK"
@@ -267,19 +325,33 @@ class GrpcServer:
 
         return behavior
 
-    def _answer(self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext) -> bytes:
+    def _answer(
+        self, method: Method, handler: Handler, data: bytes, context: grpc.ServicerContext
+    ) -> bytes:
         remaining_s = context.time_remaining()
-        call = CallContext(time.monotonic() + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S), context.is_active, context.add_callback)
+        call = CallContext(
+            time.monotonic()
+            + min(DEFAULT_TIMEOUT_S if remaining_s is None else remaining_s, MAX_TIMEOUT_S),
+            context.is_active,
+            context.add_callback,
+        )
         call.remaining()
         reply = method.pack(handler(method.unpack_request(data), call))
         if len(reply) > MAX_MESSAGE_BYTES:
-            raise InvalidRequest(f"{method.name}: the reply is {len(reply)} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+            raise InvalidRequest(
+                f"{method.name}: the reply is {len(reply)} bytes, a message at most "
+                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+            )
         return reply
 
 
 def _abort(context: Any, error: AsterismError) -> NoReturn:
     raw = error.message.encode(errors="replace")
-    text = raw.decode() if len(raw) <= _MAX_TEXT_BYTES else raw[:_MAX_TEXT_BYTES].decode(errors="ignore") + " ..."
+    text = (
+        raw.decode()
+        if len(raw) <= _MAX_TEXT_BYTES
+        else raw[:_MAX_TEXT_BYTES].decode(errors="ignore") + " ..."
+    )
     location = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
     context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *location))
     context.abort(grpc.StatusCode[error.code], text)

@@ -1,12 +1,12 @@
 """Beats: a daemon's two threads towards metad.
 
-The liveness beat says every second what is held and running. The poll parks at metad until the catalog changes and
-brings back the whole desired state, so that a task starts, and a version is served, as soon as metad knows of it.
+The liveness beat says every second what is held and running. The poll parks at metad until the
+catalog changes and brings back the whole desired state, so that a task starts, and a version is
+served, as soon as metad knows of it.
 
-A third thread looks at the lease: once it has run out by this host's own clock, metad may count the daemon as gone, and
-what it ordered before may be somebody else's by now. So it is all held until a beat was answered again and the desired
-state of that answer is taken over.
-"""
+A third thread looks at the lease: once it has run out by this host's own clock, metad may count the
+daemon as gone, and what it ordered before may be somebody else's by now. So it is all held until a
+beat was answered again and the desired state of that answer is taken over."""
 
 from __future__ import annotations
 
@@ -70,13 +70,16 @@ class HeartbeatClient:
     interval_s, poll_wait_s : float
         Seconds between beats, and that a poll may park.
     cluster : callable
-        Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another one refuses it.
+        Gives the id of the cluster whose data this daemon keeps; empty for none. A metad of another
+        one refuses it.
     followed_catalog : FollowedCatalog, optional
         The newest position of metad's catalog that was acted on.
     on_lease : callable
-        Called with True where orders may be carried out from now on, False where the lease is over; at first there is none.
+        Called with True where orders may be carried out from now on, False where the lease is over;
+        at first there is none.
     on_refused : callable
-        Called after each heartbeat or poll that came to a `Conflict`: metad refuses this daemon, or its catalog is an older one.
+        Called after each heartbeat or poll that came to a `Conflict`: metad refuses this daemon, or
+        its catalog is an older one.
     """
 
     def __init__(
@@ -113,8 +116,14 @@ class HeartbeatClient:
         self._has_lease = False
         self._revision = self._latest_revision = 0
         """Of the desired state: taken over, and said by the last beat's answer."""
-        loops = (("beat", self._run_heartbeats), ("poll", self._run_polls), ("lease", self._watch_lease))
-        self._threads = [threading.Thread(target=run, name=name, daemon=True) for name, run in loops]
+        loops = (
+            ("beat", self._run_heartbeats),
+            ("poll", self._run_polls),
+            ("lease", self._watch_lease),
+        )
+        self._threads = [
+            threading.Thread(target=run, name=name, daemon=True) for name, run in loops
+        ]
 
     def start(self) -> None:
         """Begin to beat and poll."""
@@ -138,7 +147,9 @@ class HeartbeatClient:
         return self._lease_end - time.monotonic()
 
     def has_lease(self) -> bool:
-        """Whether orders may be carried out and reported; looks at the clock, for this thread may have slept longer than it knows."""
+        """Whether orders may be carried out and reported; looks at the clock, for this thread may
+        have slept longer than it knows.
+        """
         self._update_lease()
         return self._has_lease
 
@@ -179,8 +190,11 @@ class HeartbeatClient:
                         HEARTBEAT_TIMEOUT_S,
                     ),
                 )
-                # Counted from before the beat was sent: metad counts from when it came, so ours ends first.
-                self._update_lease(lease_end=sent_at + reply.lease_s, latest_revision=reply.revision)
+                # Counted from before the beat was sent: metad counts from when it came, so ours
+                # ends first.
+                self._update_lease(
+                    lease_end=sent_at + reply.lease_s, latest_revision=reply.revision
+                )
                 self._registered.set()
                 if self._identity.is_copy and not confirmed:
                     self._identity.confirm()
@@ -221,7 +235,10 @@ class HeartbeatClient:
                 followed=followed_position,
             )
             try:
-                reply = cast(pb.PollReply, self._metad.call(HEARTBEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S))
+                reply = cast(
+                    pb.PollReply,
+                    self._metad.call(HEARTBEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S),
+                )
                 if self._stopping.is_set():
                     return
                 if reply.revision != self._revision:
@@ -255,7 +272,9 @@ class HeartbeatClient:
             remaining_s = self.lease_remaining_s()
             self._stopping.wait(remaining_s if remaining_s > 0 else LEASE_CHECK_S)
 
-    def _update_lease(self, *, lease_end: float | None = None, latest_revision: int | None = None) -> None:
+    def _update_lease(
+        self, *, lease_end: float | None = None, latest_revision: int | None = None
+    ) -> None:
         """Let the lease be what the clock makes of it, then what an answer made of it."""
         with self._lease_lock:
             self._apply_lease()

@@ -34,39 +34,61 @@ _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """What monitors ask by whatever name; it holds nothing of a graph."""
 
 
-def _error_response(error: str, message: str, status: int, location: SourceLocation | None = None) -> JSONResponse:
-    return JSONResponse({"error": error, "message": message, **({} if location is None else asdict(location))}, status_code=status)
+def _error_response(
+    error: str, message: str, status: int, location: SourceLocation | None = None
+) -> JSONResponse:
+    return JSONResponse(
+        {"error": error, "message": message, **({} if location is None else asdict(location))},
+        status_code=status,
+    )
 
 
 def _handle_error(_: Request, error: Exception) -> JSONResponse:
     asterism_error = typed_error(error)
-    return _error_response(type(asterism_error).__name__, asterism_error.message, asterism_error.http, asterism_error.place)
+    return _error_response(
+        type(asterism_error).__name__,
+        asterism_error.message,
+        asterism_error.http,
+        asterism_error.place,
+    )
 
 
 def _handle_invalid(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     field_path = ".".join(str(part) for part in first["loc"])
-    return _error_response("InvalidRequest", f"{field_path} = {first.get('input')!r}: {first['msg']}"[:1000], 422)
+    return _error_response(
+        "InvalidRequest", f"{field_path} = {first.get('input')!r}: {first['msg']}"[:1000], 422
+    )
 
 
 def _handle_http_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    return _error_response("NotFound" if error.status_code == 404 else "InvalidRequest", str(error.detail), error.status_code)
+    return _error_response(
+        "NotFound" if error.status_code == 404 else "InvalidRequest",
+        str(error.detail),
+        error.status_code,
+    )
 
 
 def _cross_origin_fault(request: Request, length: int) -> str:
     """Why a request that may change something is not taken from where it comes; "" where it is.
 
-    A browser says by itself from which page a request is (`Origin`, `Sec-Fetch-Site`), and asks before it sends JSON to another
-    host; nobody answers that question here. So a page of another host can not have a browser within reach change anything.
-    """
+    A browser says by itself from which page a request is (`Origin`, `Sec-Fetch-Site`), and asks
+    before it sends JSON to another host; nobody answers that question here. So a page of another
+    host can not have a browser within reach change anything."""
     headers = request.headers
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     if origin is not None and origin.partition("://")[2] != headers.get("host"):
-        return f"origin {origin[:200]!r}: only this host's own pages may change something from a browser"
+        return (
+            f"origin {origin[:200]!r}: only this host's own pages may change something from "
+            "a browser"
+        )
     if site not in ("none", "same-origin"):
-        return f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something from a browser"
+        return (
+            f"sec-fetch-site {site[:50]!r}: only this host's own pages may change something "
+            "from a browser"
+        )
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
     if length and media_type != "application/json":
         return f"content-type {media_type[:100]!r}: expected 'application/json'"
@@ -96,26 +118,58 @@ def create_app(
     allowed_hosts: AllowedHosts,
     routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own routers."""
-    app = FastAPI(title=f"Asterism {daemon}", description=f"HTTP door of {daemon}.", docs_url="/docs", redoc_url=None)
-    for kind, handler in ((AsterismError, _handle_error), (RequestValidationError, _handle_invalid), (HTTPException, _handle_http_error)):
+    """The HTTP application of a daemon: ``/status /healthz /readyz /metrics /flags`` and its own
+    routers.
+    """
+    app = FastAPI(
+        title=f"Asterism {daemon}",
+        description=f"HTTP door of {daemon}.",
+        docs_url="/docs",
+        redoc_url=None,
+    )
+    for kind, handler in (
+        (AsterismError, _handle_error),
+        (RequestValidationError, _handle_invalid),
+        (HTTPException, _handle_http_error),
+    ):
         app.add_exception_handler(kind, handler)
 
     @app.middleware("http")
-    async def check_request(request: Request, proceed: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def check_request(
+        request: Request, proceed: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
         length = request.headers.get("content-length", "0")
-        if "transfer-encoding" in request.headers or not length.isdigit() or int(length) > MAX_BODY_BYTES:
-            return _error_response("InvalidRequest", f"content-length {length!r}: a body has a length of at most {MAX_BODY_BYTES} bytes", 413)
+        if (
+            "transfer-encoding" in request.headers
+            or not length.isdigit()
+            or int(length) > MAX_BODY_BYTES
+        ):
+            return _error_response(
+                "InvalidRequest",
+                f"content-length {length!r}: a body has a length of at most {MAX_BODY_BYTES} bytes",
+                413,
+            )
         host = request.headers.get("host", "")
         if request.url.path not in _PROBE_PATHS and not allowed_hosts.allows(host):
-            return _error_response("InvalidRequest", f"host {host[:200]!r} is no name of this door; the setting http_names takes further ones", 403)
-        if request.method not in _SAFE_METHODS and (fault := _cross_origin_fault(request, int(length))):
+            return _error_response(
+                "InvalidRequest",
+                (
+                    f"host {host[:200]!r} is no name of this door; the setting http_names takes "
+                    "further ones"
+                ),
+                403,
+            )
+        if request.method not in _SAFE_METHODS and (
+            fault := _cross_origin_fault(request, int(length))
+        ):
             return _error_response("InvalidRequest", fault, 403)
         if int(length) and (fault := _surrogate_fault(await request.body())):
             return _error_response("InvalidRequest", fault, 422)
         try:
             return await proceed(request)
-        except Exception as error:  # logged once, here: past this point uvicorn would tell the story again
+        except (
+            Exception
+        ) as error:  # logged once, here: past this point uvicorn would tell the story again
             return _handle_error(request, error)
 
     @app.get("/status", tags=["daemon"])
@@ -132,7 +186,9 @@ def create_app(
     def readyz() -> JSONResponse:
         """Whether it can do its work: 200, or 503 with what is missing."""
         missing = ready()
-        return JSONResponse({"ready": not missing, "missing": missing}, status_code=503 if missing else 200)
+        return JSONResponse(
+            {"ready": not missing, "missing": missing}, status_code=503 if missing else 200
+        )
 
     @app.get("/metrics", tags=["daemon"], response_class=PlainTextResponse)
     def get_metrics() -> Response:
@@ -150,7 +206,9 @@ def create_app(
 
 
 class _UvicornServer(uvicorn.Server):
-    """uvicorn's server, whose main loop sleeps until it is stopped instead of looking ten times a second."""
+    """uvicorn's server, whose main loop sleeps until it is stopped instead of looking ten times a
+    second.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -195,8 +253,24 @@ class HttpServer:
         routers: Sequence[APIRouter] = (),
     ) -> None:
         self._address = address
-        self.app = create_app(daemon=daemon, status=status, ready=ready, flags=flags, metrics=metrics, allowed_hosts=allowed_hosts, routers=routers)
-        self._server = _UvicornServer(uvicorn.Config(self.app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2))
+        self.app = create_app(
+            daemon=daemon,
+            status=status,
+            ready=ready,
+            flags=flags,
+            metrics=metrics,
+            allowed_hosts=allowed_hosts,
+            routers=routers,
+        )
+        self._server = _UvicornServer(
+            uvicorn.Config(
+                self.app,
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=2,
+            )
+        )
         self._thread: threading.Thread | None = None
         self._socket: socket.socket | None = None
 
@@ -206,8 +280,12 @@ class HttpServer:
         try:
             self._socket = socket.create_server((host, port), backlog=128)
         except OSError as error:
-            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
-        self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True)
+            raise Unavailable(
+                f"can not listen on {self._address}: {error}; is the port taken?"
+            ) from error
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="http", daemon=True
+        )
         self._thread.start()
         while not self._server.started and self._thread.is_alive():
             time.sleep(0.005)

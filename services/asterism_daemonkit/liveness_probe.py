@@ -1,4 +1,6 @@
-"""Whether a daemon is there at all, asked while calls wait for it: one that is stopped takes what it is sent, and says nothing."""
+"""Whether a daemon is there at all, asked while calls wait for it: one that is stopped takes what
+it is sent, and says nothing.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from collections.abc import Callable
 from asterism_proto.errors import Unavailable
 
 PROBE_AFTER_S = 1.0
-"""A call that has waited for so long has the daemon asked whether it is there, and again each time."""
+"""A call that has waited for so long has the daemon asked whether it is there, and again each
+time.
+"""
 PING_TIMEOUT_S = 4.0
 """How long it may take to say so: its thread has to be given a turn among all that work."""
 SILENT_PING_S = 1.0
@@ -28,9 +32,9 @@ class LivenessProbe:
 
     Notes
     -----
-    Any reply is a sign of life. While there is none, one call pings for all that wait; what falls silent fails them all, and every
-    further call at once, until a ping is answered: one is sent a second, by a call.
-    """
+    Any reply is a sign of life. While there is none, one call pings for all that wait; what falls
+    silent fails them all, and every further call at once, until a ping is answered: one is sent a
+    second, by a call."""
 
     def __init__(self, address: str, ping: Callable[[float], bool]) -> None:
         self._address = address
@@ -50,13 +54,16 @@ class LivenessProbe:
         self._silent_since = 0.0
 
     def record_silence(self, started_at: float) -> Unavailable:
-        """It was asked at that time, and said nothing for as long as it may take; what to tell whoever waits."""
+        """It was asked at that time, and said nothing for as long as it may take; what to tell
+        whoever waits.
+        """
         self._last_ping = time.monotonic()
         self._silent_since = self._silent_since or started_at
         return self._silence_error()
 
     def check_waiting_call(self, deadline: float) -> None:
-        """Come back where it is there, or where the time until ``deadline`` does not do to tell; for a call that has waited for a while.
+        """Come back where it is there, or where the time until ``deadline`` does not do to tell;
+        for a call that has waited for a while.
 
         Raises
         ------
@@ -96,4 +103,7 @@ class LivenessProbe:
 
     def _silence_error(self) -> Unavailable:
         silence_s = time.monotonic() - self._silent_since
-        return Unavailable(f"{self._address} has not answered for {silence_s:.0f} s: is it stopped, or its host gone?")
+        return Unavailable(
+            f"{self._address} has not answered for {silence_s:.0f} s: is it stopped, or its "
+            "host gone?"
+        )

@@ -1,4 +1,5 @@
-"""Logs: a past-tense event word with fields, as text for people or one JSON object a line for collectors.
+"""Logs: a past-tense event word with fields, as text for people or one JSON object a line for
+collectors.
 
 logger.info("task_finished", extra={"task": 7, "rows": 10_000})
 """
@@ -21,7 +22,10 @@ class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         time_text = time.strftime("%H:%M:%S", time.localtime(record.created))
         fields = "".join(f" {key}={value}" for key, value in _extra_fields(record).items())
-        line = f"{time_text}.{int(record.msecs):03d} {record.levelname:<7} {record.name} {record.getMessage()}{fields}"
+        line = (
+            f"{time_text}.{int(record.msecs):03d} {record.levelname:<7} {record.name} "
+            f"{record.getMessage()}{fields}"
+        )
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

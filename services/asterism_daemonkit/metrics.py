@@ -1,4 +1,6 @@
-"""Prometheus metrics of one daemon, in a registry of its own so that several daemons may share a process."""
+"""Prometheus metrics of one daemon, in a registry of its own so that several daemons may share a
+process.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,25 @@ from itertools import pairwise
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-LATENCY_BUCKETS_S = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+LATENCY_BUCKETS_S = (
+    0.0002,
+    0.0005,
+    0.001,
+    0.002,
+    0.005,
+    0.01,
+    0.02,
+    0.05,
+    0.1,
+    0.2,
+    0.5,
+    1,
+    2,
+    5,
+    10,
+    30,
+    60,
+)
 """Upper bounds of the latency histogram: from a small draw to a long scan."""
 
 
@@ -27,7 +47,9 @@ class MethodStats:
         if earlier is None:
             return self
         buckets = tuple(now - then for now, then in zip(self.buckets, earlier.buckets, strict=True))
-        return MethodStats(calls=self.calls - earlier.calls, errors=self.errors - earlier.errors, buckets=buckets)
+        return MethodStats(
+            calls=self.calls - earlier.calls, errors=self.errors - earlier.errors, buckets=buckets
+        )
 
 
 class Metrics:
@@ -36,14 +58,33 @@ class Metrics:
     def __init__(self, daemon: str) -> None:
         self.registry = CollectorRegistry()
         labels = {"daemon": daemon}
-        self._calls = Counter("asterism_calls", "Calls answered, by method and code.", ["daemon", "method", "code"], registry=self.registry)
-        self._seconds = Histogram("asterism_call_seconds", "Time to answer.", ["daemon", "method"], buckets=LATENCY_BUCKETS_S, registry=self.registry)
-        self.in_flight = Gauge("asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry).labels(**labels)
+        self._calls = Counter(
+            "asterism_calls",
+            "Calls answered, by method and code.",
+            ["daemon", "method", "code"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "asterism_call_seconds",
+            "Time to answer.",
+            ["daemon", "method"],
+            buckets=LATENCY_BUCKETS_S,
+            registry=self.registry,
+        )
+        self.in_flight = Gauge(
+            "asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry
+        ).labels(**labels)
         self._rounds = Counter(
-            "asterism_rounds", "Times that several hosts were asked at once, by what they were asked.", ["daemon", "method"], registry=self.registry
+            "asterism_rounds",
+            "Times that several hosts were asked at once, by what they were asked.",
+            ["daemon", "method"],
+            registry=self.registry,
         )
         self._bytes = Counter(
-            "asterism_bytes", "Bytes of calls to other daemons, sent and received.", ["daemon", "method", "way"], registry=self.registry
+            "asterism_bytes",
+            "Bytes of calls to other daemons, sent and received.",
+            ["daemon", "method", "way"],
+            registry=self.registry,
         )
         self._daemon = daemon
 
@@ -75,14 +116,22 @@ class Metrics:
                 if sample.name.endswith("_total"):
                     method = sample.labels["method"]
                     calls[method] = calls.get(method, 0) + int(sample.value)
-                    errors[method] = errors.get(method, 0) + (int(sample.value) if sample.labels["code"] != "OK" else 0)
+                    errors[method] = errors.get(method, 0) + (
+                        int(sample.value) if sample.labels["code"] != "OK" else 0
+                    )
         for family in self._seconds.collect():
             for sample in family.samples:
                 if sample.name.endswith("_bucket"):
-                    cumulative_counts.setdefault(sample.labels["method"], [0]).append(int(sample.value))
+                    cumulative_counts.setdefault(sample.labels["method"], [0]).append(
+                        int(sample.value)
+                    )
         zeros = [0] * (len(LATENCY_BUCKETS_S) + 2)
         return {
-            method: MethodStats(calls=count, errors=errors[method], buckets=tuple(b - a for a, b in pairwise(cumulative_counts.get(method, zeros))))
+            method: MethodStats(
+                calls=count,
+                errors=errors[method],
+                buckets=tuple(b - a for a, b in pairwise(cumulative_counts.get(method, zeros))),
+            )
             for method, count in calls.items()
         }
 

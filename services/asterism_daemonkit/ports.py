@@ -14,7 +14,9 @@ def clear_ports(path: str) -> None:
 
 
 def write_ports(path: str, **ports: int) -> None:
-    """Write the open ports and this process's id as one JSON object, atomically; ``path`` may be empty."""
+    """Write the open ports and this process's id as one JSON object, atomically; ``path`` may be
+    empty.
+    """
     if not path:
         return
     target = Path(path)

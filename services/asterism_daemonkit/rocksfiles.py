@@ -1,12 +1,14 @@
 """What must hold of a RocksDB folder's files before it is opened.
 
-RocksDB itself checks every block of its tables and every record of its logs by a checksum. Some kinds of damage pass
-those checks, and would open an older or an empty database without a word, or never come to an end:
+RocksDB itself checks every block of its tables and every record of its logs by a checksum. Some
+kinds of damage pass those checks, and would open an older or an empty database without a word, or
+never come to an end:
 
 * ``CURRENT`` is missing: a new, empty database would be made over the data;
 * every write-ahead log is missing;
-* the length of a record in a log or a ``MANIFEST`` is altered such that the record reaches beyond the end of the
-  file. A record that was being written when a process died looks alike, and RocksDB drops it with all that follows;
+* the length of a record in a log or a ``MANIFEST`` is altered such that the record reaches beyond
+  the end of the file. A record that was being written when a process died looks alike, and RocksDB
+  drops it with all that follows;
 * the type of a record is altered to one of recycled logs, which are not used here: RocksDB loops.
 """
 
@@ -27,20 +29,31 @@ _HEADER_BYTES = 7
 """crc32c u32 (masked) | length u16 | type u8; the checksum covers what follows the length."""
 _TYPE_OFFSET = 6
 _PADDING, _LAST_TYPE = 0, 4
-"""Types of records are 1 to 4: whole, first, middle, last. Further ones are of options that no database here has."""
+"""Types of records are 1 to 4: whole, first, middle, last. Further ones are of options that no
+database here has.
+"""
 _MASK_DELTA = 0xA282EAD8
 _CASTAGNOLI = 0x82F63B78
 
 
 def missing_file_fault(folder: Path) -> str:
-    """Describe what a folder with data lacks to be opened as a database; empty where nothing is missing.
+    """Describe what a folder with data lacks to be opened as a database; empty where nothing is
+    missing.
 
     A folder in which a database was about to be made has no data yet, and lacks nothing.
     """
     if (folder / _CURRENT).exists() or not folder.is_dir():
         return ""
-    data = sorted(file.name for file in folder.iterdir() if file.suffix in _DATA_SUFFIXES and file.stat().st_size)
-    return f"{folder / _CURRENT}: missing, beside {len(data)} files of data ({data[0]} ...)" if data else ""
+    data = sorted(
+        file.name
+        for file in folder.iterdir()
+        if file.suffix in _DATA_SUFFIXES and file.stat().st_size
+    )
+    return (
+        f"{folder / _CURRENT}: missing, beside {len(data)} files of data ({data[0]} ...)"
+        if data
+        else ""
+    )
 
 
 def damage_fault(folder: Path, *, writable: bool = True) -> str:
@@ -51,7 +64,8 @@ def damage_fault(folder: Path, *, writable: bool = True) -> str:
     folder : Path
         Of a database that no process has open.
     writable : bool
-        Whether it is one that takes writes, which has a log at all times. A checkpoint need not have one.
+        Whether it is one that takes writes, which has a log at all times. A checkpoint need not
+        have one.
     """
     if not folder.is_dir():
         return ""
@@ -59,7 +73,12 @@ def damage_fault(folder: Path, *, writable: bool = True) -> str:
         return missing_file
     manifests = sorted(folder.glob(_MANIFESTS))
     logs = sorted(folder.glob("*.log"))
-    if writable and not logs and manifests and [file.name for file in manifests] != [_FIRST_MANIFEST]:
+    if (
+        writable
+        and not logs
+        and manifests
+        and [file.name for file in manifests] != [_FIRST_MANIFEST]
+    ):
         return f"{folder}: every write-ahead log (*.log) is missing"
     for file in (*manifests, *logs):
         if fault := _header_fault(file):
@@ -68,7 +87,9 @@ def damage_fault(folder: Path, *, writable: bool = True) -> str:
 
 
 def _header_fault(file: Path) -> str:
-    """Describe the first record whose header cannot be what was written; empty where there is none."""
+    """Describe the first record whose header cannot be what was written; empty where there is
+    none.
+    """
     block_offset = 0
     with file.open("rb") as content:
         while block := content.read(_BLOCK_BYTES):
@@ -81,13 +102,16 @@ def _header_fault(file: Path) -> str:
 def _block_fault(block: bytes) -> tuple[int, str] | None:
     """Find a record whose type or length is altered; its place in the block, and which of them.
 
-    The length of a record is not covered by its checksum. Where a record claims to reach beyond the end of the file,
-    and the bytes up to some place before it have the record's checksum, the record ended there when it was written. A
-    record that was torn while it was written has no such place, but by chance: once in 100,000 torn records.
-    """
+    The length of a record is not covered by its checksum. Where a record claims to reach beyond the
+    end of the file, and the bytes up to some place before it have the record's checksum, the record
+    ended there when it was written. A record that was torn while it was written has no such place,
+    but by chance: once in 100,000 torn records."""
     position = 0
     while position + _HEADER_BYTES <= len(block):
-        length, record_type = int.from_bytes(block[position + 4 : position + 6], "little"), block[position + _TYPE_OFFSET]
+        length, record_type = (
+            int.from_bytes(block[position + 4 : position + 6], "little"),
+            block[position + _TYPE_OFFSET],
+        )
         if record_type > _LAST_TYPE:
             return position, "the type"
         if record_type == _PADDING and length == 0:
@@ -96,7 +120,12 @@ def _block_fault(block: bytes) -> tuple[int, str] | None:
         if end > len(block):
             masked_crc = int.from_bytes(block[position : position + 4], "little")
             is_full_block = len(block) == _BLOCK_BYTES  # no record crosses the border of a block
-            return (position, "the length") if is_full_block or _has_prefix_with_checksum(block[position + _TYPE_OFFSET :], masked_crc) else None
+            return (
+                (position, "the length")
+                if is_full_block
+                or _has_prefix_with_checksum(block[position + _TYPE_OFFSET :], masked_crc)
+                else None
+            )
         position = end
     return None
 

@@ -1,4 +1,6 @@
-"""What every daemon is told at its start: from flags first, then from the environment, then these defaults."""
+"""What every daemon is told at its start: from flags first, then from the environment, then these
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from asterism_proto.errors import InvalidRequest
 class DaemonSettings(BaseSettings):
     """Settings that all daemons share. Read once, in a daemon's `__main__`, and passed down."""
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, cli_kebab_case=True, cli_implicit_flags=True)
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        cli_kebab_case=True,
+        cli_implicit_flags=True,
+    )
 
     data: Path = Path("data")
     """Folder for all that the daemon keeps; made when missing. One daemon a folder."""
@@ -26,16 +34,20 @@ class DaemonSettings(BaseSettings):
     http_listen: str = "127.0.0.1:0"
     """host:port of the HTTP door; port 0 takes a free one."""
     ports_file: str = ""
-    """File to which the open ports and the process id are written as JSON once the daemon listens: {"grpc": 9669, "http": 19669, "pid": 42}, and
-    "stream" of a storaged. Empty: none."""
+    """File to which the open ports and the process id are written as JSON once the daemon listens:
+    {"grpc": 9669, "http": 19669, "pid": 42}, and "stream" of a storaged. Empty: none."""
     http_names: str = ""
-    """Further names by which the HTTP door may be called, with commas between: graph.example.com, .example.com (all below it), * (any)."""
+    """Further names by which the HTTP door may be called, with commas between: graph.example.com,
+    .example.com (all below it), * (any).
+    """
     log_level: str = "INFO"
     """DEBUG (each call), INFO (jobs, versions, states), WARNING or ERROR."""
     log_json: bool = False
     """One JSON object a line, for collectors; else text for people."""
     heartbeat_interval_s: float = Field(default=1.0, gt=0.05, le=60)
-    """Seconds between two beats to metad. Short: a daemon that is gone is noticed within a few of them."""
+    """Seconds between two beats to metad. Short: a daemon that is gone is noticed within a few of
+    them.
+    """
     poll_wait_s: float = Field(default=10.0, gt=0, le=60)
     """Seconds that a poll may park at metad before it is asked again."""
     grpc_workers: int = Field(default=16, ge=1, le=1024)
@@ -65,10 +77,14 @@ class DaemonSettings(BaseSettings):
         except ValidationError as error:
             first = error.errors()[0]
             setting = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(f"setting {setting} = {first.get('input')!r}: {first['msg']}") from error
+            raise InvalidRequest(
+                f"setting {setting} = {first.get('input')!r}: {first['msg']}"
+            ) from error
 
     def advertised_address(self, port: int) -> str:
-        """Where others reach the gRPC door that listens on ``port``: as told, else this host's loopback or given address."""
+        """Where others reach the gRPC door that listens on ``port``: as told, else this host's
+        loopback or given address.
+        """
         host, _ = split_address(self.listen)
         return self.advertise or f"{'127.0.0.1' if host in ('0.0.0.0', '[::]') else host}:{port}"
 

@@ -1,15 +1,17 @@
 """Calls over plain connections: what daemons of one network say to each other many times a request.
 
-A gRPC call of Python costs about half a millisecond of processors on both sides, whatever it carries; three at a time,
-of a few kilobytes, take 1.4 ms. The same frames over a connection that is held open take 0.1 ms. So the calls that
-only read, and that graphd makes several of for each request, go this way where a daemon has a stream door; gRPC says
-where that is, carries all other calls, and these too where there is no such door.
+A gRPC call of Python costs about half a millisecond of processors on both sides, whatever it
+carries; three at a time, of a few kilobytes, take 1.4 ms. The same frames over a connection that is
+held open take 0.1 ms. So the calls that only read, and that graphd makes several of for each
+request, go this way where a daemon has a stream door; gRPC says where that is, carries all other
+calls, and these too where there is no such door.
 
 A connection is one caller's at a time: a request, its reply, the next. Little endian::
 
-    greeting   u32 magic, u32 0, u64 key                            both ways; the key is what gRPC told
-    request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame without its envelope
-    reply      u32 magic, u32 status, u64 length, then the frame; where status is not 0, the class of an error, a line
+    greeting   u32 magic, u32 0, u64 key                            both ways; the key is what gRPC
+    told request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
+    without its envelope reply      u32 magic, u32 status, u64 length, then the frame; where status
+    is not 0, the class of an error, a line
                feed, its text
 
 A method is the CRC-32 of its path.
@@ -31,12 +33,26 @@ from functools import partial
 
 import numpy as np
 
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, Content, PendingCall, TrafficCallback, Transport, ignore_traffic
+from asterism_daemonkit.calls import (
+    MAX_MESSAGE_BYTES,
+    Content,
+    PendingCall,
+    TrafficCallback,
+    Transport,
+    ignore_traffic,
+)
 from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
 from asterism_daemonkit.settings import split_address
 from asterism_io import buffer_pool, unix_sockets
 from asterism_proto import framing
-from asterism_proto.errors import AsterismError, Corrupt, Deadline, InvalidRequest, Unavailable, from_status
+from asterism_proto.errors import (
+    AsterismError,
+    Corrupt,
+    Deadline,
+    InvalidRequest,
+    Unavailable,
+    from_status,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE, Method
 from asterism_proto.v1 import storaged_pb2 as store
@@ -48,8 +64,12 @@ GREETING = struct.Struct("<IIQ")
 REQUEST = struct.Struct("<IIQQ")
 REPLY = struct.Struct("<IIQ")
 
-TCP_METHODS = frozenset(method.path for name, method in STORE.items() if name not in ("write_blocks", "find_stream"))
-"""What goes this way: calls that change nothing, so that one may be made again where a connection broke."""
+TCP_METHODS = frozenset(
+    method.path for name, method in STORE.items() if name not in ("write_blocks", "find_stream")
+)
+"""What goes this way: calls that change nothing, so that one may be made again where a connection
+broke.
+"""
 
 _MAX_IDLE = 64
 """Connections kept for the next call, per daemon."""
@@ -57,7 +77,9 @@ _GRPC_FALLBACK_S = 10.0
 """How long calls go over gRPC after a stream door could not be reached."""
 _CONNECT_TIMEOUT_S = 5.0
 _UNACKED_LIMIT_MS = 25_000
-"""What is sent and not acknowledged for so long ends a connection: a host that is gone says nothing."""
+"""What is sent and not acknowledged for so long ends a connection: a host that is gone says
+nothing.
+"""
 
 
 WaitCallback = Callable[[float], None]
@@ -75,13 +97,23 @@ def configure_socket(connection: socket.socket) -> None:
         return
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", _UNACKED_LIMIT_MS)):
+    for name, value in (
+        ("TCP_KEEPIDLE", 20),
+        ("TCP_KEEPINTVL", 5),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", _UNACKED_LIMIT_MS),
+    ):
         option = getattr(socket, name, None)  # Linux has all of them
         if option is not None:
             connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
-def _wait_for_io(connection: socket.socket, deadline: float, on_wait: WaitCallback | None, operation: Callable[[], int]) -> int:
+def _wait_for_io(
+    connection: socket.socket,
+    deadline: float,
+    on_wait: WaitCallback | None,
+    operation: Callable[[], int],
+) -> int:
     """Do what may have to wait; tell ``on_wait`` each time that it has waited for a while."""
     while True:
         remaining_s = max(deadline - time.monotonic(), 1e-3)
@@ -94,23 +126,38 @@ def _wait_for_io(connection: socket.socket, deadline: float, on_wait: WaitCallba
             on_wait(deadline)
 
 
-def send(connection: socket.socket, pieces: Iterable[bytes | memoryview], deadline: float, on_wait: WaitCallback | None = None) -> None:
-    """Send all pieces; TimeoutError past the deadline (of time.monotonic()), OSError where the connection is broken, what ``on_wait`` raises."""
+def send(
+    connection: socket.socket,
+    pieces: Iterable[bytes | memoryview],
+    deadline: float,
+    on_wait: WaitCallback | None = None,
+) -> None:
+    """Send all pieces; TimeoutError past the deadline (of time.monotonic()), OSError where the
+    connection is broken, what ``on_wait`` raises.
+    """
     buffers = [memoryview(piece) for piece in pieces]
     while buffers:
-        sent = _wait_for_io(connection, deadline, on_wait, partial(connection.sendmsg, buffers[:512]))
+        sent = _wait_for_io(
+            connection, deadline, on_wait, partial(connection.sendmsg, buffers[:512])
+        )
         while buffers and sent >= len(buffers[0]):
             sent -= len(buffers.pop(0))
         if sent:
             buffers[0] = buffers[0][sent:]
 
 
-def receive(connection: socket.socket, length: int, deadline: float, on_wait: WaitCallback | None = None) -> memoryview:
-    """The next ``length`` bytes, aligned as arrays are; errors as of `send`, and EOFError where the other side hung up."""
+def receive(
+    connection: socket.socket, length: int, deadline: float, on_wait: WaitCallback | None = None
+) -> memoryview:
+    """The next ``length`` bytes, aligned as arrays are; errors as of `send`, and EOFError where the
+    other side hung up.
+    """
     view: memoryview = buffer_pool.empty((length,), np.uint8).data
     offset = 0
     while offset < length:
-        received = _wait_for_io(connection, deadline, on_wait, partial(connection.recv_into, view[offset:]))
+        received = _wait_for_io(
+            connection, deadline, on_wait, partial(connection.recv_into, view[offset:])
+        )
         if not received:
             raise EOFError("the other side hung up")
         offset += received
@@ -135,18 +182,37 @@ class _BrokenConnection(Exception):
 class _SentCall:
     """A call that was sent."""
 
-    def __init__(self, transport: TcpTransport, method: Method, data: Sequence[bytes | memoryview], deadline: float) -> None:
-        self._transport, self._method, self._data, self._deadline = transport, method, data, deadline
+    def __init__(
+        self,
+        transport: TcpTransport,
+        method: Method,
+        data: Sequence[bytes | memoryview],
+        deadline: float,
+    ) -> None:
+        self._transport, self._method, self._data, self._deadline = (
+            transport,
+            method,
+            data,
+            deadline,
+        )
         self._connection, self._was_used = transport.take_connection(deadline)
         self._is_sent = self._send()
 
     def _send(self) -> bool:
         """Whether it went out; a connection that was closed while nobody used it breaks here."""
         head = REQUEST.pack(
-            MAGIC, method_id(self._method.path), max(int((self._deadline - time.monotonic()) * 1e6), 1), sum(len(piece) for piece in self._data)
+            MAGIC,
+            method_id(self._method.path),
+            max(int((self._deadline - time.monotonic()) * 1e6), 1),
+            sum(len(piece) for piece in self._data),
         )
         try:
-            send(self._connection, [head, *self._data], self._deadline, self._transport.liveness.check_waiting_call)
+            send(
+                self._connection,
+                [head, *self._data],
+                self._deadline,
+                self._transport.liveness.check_waiting_call,
+            )
         except Unavailable:
             self.abandon()
             raise
@@ -158,45 +224,71 @@ class _SentCall:
         return True
 
     def result(self) -> Content:
-        """Its reply; made again over a new connection where one that was kept turned out to be closed."""
+        """Its reply; made again over a new connection where one that was kept turned out to be
+        closed.
+        """
         try:
             return self._receive()
         except _BrokenConnection as error:
             self.abandon()
             if not self._was_used:
-                raise Unavailable(f"{self._transport.address} hung up ({error}); is it running?") from error
+                raise Unavailable(
+                    f"{self._transport.address} hung up ({error}); is it running?"
+                ) from error
         self._connection, self._was_used = self._transport.take_connection(self._deadline, new=True)
         self._is_sent = self._send()
         try:
             return self._receive()
         except _BrokenConnection as error:
             self.abandon()
-            raise Unavailable(f"{self._transport.address} hung up ({error}); is it running?") from error
+            raise Unavailable(
+                f"{self._transport.address} hung up ({error}); is it running?"
+            ) from error
 
     def _receive(self) -> Content:
         if not self._is_sent:
             raise _BrokenConnection("the connection was closed")
         reply_started = False
         try:
-            magic, status, length = REPLY.unpack(receive(self._connection, REPLY.size, self._deadline, self._transport.liveness.check_waiting_call))
+            magic, status, length = REPLY.unpack(
+                receive(
+                    self._connection,
+                    REPLY.size,
+                    self._deadline,
+                    self._transport.liveness.check_waiting_call,
+                )
+            )
             reply_started = True
             if magic != MAGIC or length > MAX_MESSAGE_BYTES:
-                raise Corrupt(f"{self._transport.address} answered with magic {magic:#x} and {length} bytes; is it of the same release?")
-            body = receive(self._connection, length, self._deadline, self._transport.liveness.check_waiting_call)
+                raise Corrupt(
+                    f"{self._transport.address} answered with magic {magic:#x} and {length} "
+                    "bytes; is it of the same release?"
+                )
+            body = receive(
+                self._connection,
+                length,
+                self._deadline,
+                self._transport.liveness.check_waiting_call,
+            )
         except TimeoutError as error:
             self.abandon()
             raise Deadline(f"{self._transport.address} did not answer in time") from error
         except (OSError, EOFError) as error:
             if reply_started:
                 self.abandon()
-                raise Unavailable(f"{self._transport.address} hung up in the middle of a reply ({error}); is it running?") from error
+                raise Unavailable(
+                    f"{self._transport.address} hung up in the middle of a reply ({error}); "
+                    "is it running?"
+                ) from error
             raise _BrokenConnection(str(error)) from error
         except (Corrupt, Unavailable):
             self.abandon()
             raise
         self._transport.liveness.record_reply()
         self._transport.return_connection(self._connection)
-        self._transport.on_traffic(self._method.name, sum(len(piece) for piece in self._data), length)
+        self._transport.on_traffic(
+            self._method.name, sum(len(piece) for piece in self._data), length
+        )
         if status:
             reason, _, text = bytes(body).decode(errors="replace").partition("\n")
             raise from_status("UNKNOWN", text, reason)
@@ -220,7 +312,9 @@ class TcpTransport:
         Told of each call that was answered over a connection.
     """
 
-    def __init__(self, address: str, grpc: Transport, on_traffic: TrafficCallback = ignore_traffic) -> None:
+    def __init__(
+        self, address: str, grpc: Transport, on_traffic: TrafficCallback = ignore_traffic
+    ) -> None:
         self.address = address
         self.on_traffic = on_traffic
         self._host = split_address(address)[0].strip("[]")
@@ -241,14 +335,23 @@ class TcpTransport:
         """Send a call and come back at once."""
         deadline = time.monotonic() + timeout_s
         if timeout_s <= 0:
-            raise Deadline(f"{method.path}: the call's time is up; ask for less, or with a longer timeout")
+            raise Deadline(
+                f"{method.path}: the call's time is up; ask for less, or with a longer timeout"
+            )
         if method.path in TCP_METHODS and isinstance(request, Frame):
             self.liveness.check_new_call(deadline)
-        if method.path in TCP_METHODS and isinstance(request, Frame) and self._is_reachable(deadline):
+        if (
+            method.path in TCP_METHODS
+            and isinstance(request, Frame)
+            and self._is_reachable(deadline)
+        ):
             data = framing.encode_pieces(request, envelope=False)
             length = sum(len(piece) for piece in data)
             if length > MAX_MESSAGE_BYTES:
-                raise InvalidRequest(f"{method.path}: the request is {length} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+                raise InvalidRequest(
+                    f"{method.path}: the request is {length} bytes, a message at most "
+                    f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+                )
             return _SentCall(self, method, data, deadline)
         return self._grpc.start(method, request, deadline - time.monotonic())
 
@@ -266,7 +369,10 @@ class TcpTransport:
         if not new:
             with self._lock:
                 if self._pid != os.getpid():
-                    self._idle_connections, self._pid = [], os.getpid()  # those of the process that this one was forked from stay its own
+                    self._idle_connections, self._pid = (
+                        [],
+                        os.getpid(),
+                    )  # those of the process that this one was forked from stay its own
                 if self._idle_connections:
                     return self._idle_connections.pop(), True
         else:  # the others are as old: the daemon was started anew
@@ -300,7 +406,9 @@ class TcpTransport:
             if self.liveness.is_silent:
                 raise
             self._retry_at = time.monotonic() + _GRPC_FALLBACK_S
-            logger.info("stream_door_missed", extra={"address": self.address, "reason": error.message})
+            logger.info(
+                "stream_door_missed", extra={"address": self.address, "reason": error.message}
+            )
             return False
         return True
 
@@ -320,14 +428,18 @@ class TcpTransport:
             return self._open(latest, deadline)
 
     def _find_endpoint(self, deadline: float) -> TcpEndpoint:
-        reply = self._grpc.call(STORE["find_stream"], store.FindStreamRequest(), deadline - time.monotonic())
+        reply = self._grpc.call(
+            STORE["find_stream"], store.FindStreamRequest(), deadline - time.monotonic()
+        )
         if not isinstance(reply, store.FindStreamReply) or not reply.port:
             raise Unavailable(f"{self.address} has no stream door")
         self._endpoint = TcpEndpoint(reply.port, reply.key, reply.local)
         return self._endpoint
 
     def _ping(self, seconds: float) -> bool:
-        """Whether the stream door greets, or its host says that nobody is there, or gRPC answers; True also where no door is known."""
+        """Whether the stream door greets, or its host says that nobody is there, or gRPC answers;
+        True also where no door is known.
+        """
         endpoint, deadline = self._endpoint, time.monotonic() + seconds
         if endpoint is None:
             return True
@@ -339,9 +451,13 @@ class TcpTransport:
             pass  # whoever waits will see it on its own connection
         except OSError as error:
             with contextlib.suppress(AsterismError):
-                self._find_endpoint(time.monotonic() + seconds / 4)  # it may have been started anew, elsewhere
+                self._find_endpoint(
+                    time.monotonic() + seconds / 4
+                )  # it may have been started anew, elsewhere
                 return True
-            logger.warning("stream_door_silent", extra={"address": self.address, "reason": str(error)})
+            logger.warning(
+                "stream_door_silent", extra={"address": self.address, "reason": str(error)}
+            )
             return False
         return True
 

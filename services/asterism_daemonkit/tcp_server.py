@@ -1,4 +1,6 @@
-"""The stream door: the calls of `asterism_daemonkit.tcp_client`, each connection answered by a thread of its own."""
+"""The stream door: the calls of `asterism_daemonkit.tcp_client`, each connection answered by a
+thread of its own.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,27 @@ from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
-from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, REQUEST, TCP_METHODS, configure_socket, method_id, receive, send
+from asterism_daemonkit.tcp_client import (
+    GREETING,
+    MAGIC,
+    REPLY,
+    REQUEST,
+    TCP_METHODS,
+    configure_socket,
+    method_id,
+    receive,
+    send,
+)
 from asterism_io import unix_sockets
 from asterism_proto import framing
-from asterism_proto.errors import AsterismError, Busy, Internal, InvalidRequest, NotFound, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Busy,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    Unavailable,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
 
@@ -27,7 +46,9 @@ logger = logging.getLogger(__name__)
 
 _GREETING_TIMEOUT_S = 5.0
 _IDLE_TIMEOUT_S = 600.0
-"""A connection that nobody uses for so long is closed; its owner makes another when it needs one."""
+"""A connection that nobody uses for so long is closed; its owner makes another when it needs
+one.
+"""
 _REPLY_TIMEOUT_S = 60.0
 """A caller that does not take its reply for so long is hung up on."""
 _MAX_CONNECTIONS = 1024
@@ -59,7 +80,11 @@ class TcpServer:
         metrics: Metrics | None = None,
     ) -> None:
         self._address = address
-        self._methods = {method_id(method.path): (method, handlers[method.path]) for method in methods.values() if method.path in TCP_METHODS}
+        self._methods = {
+            method_id(method.path): (method, handlers[method.path])
+            for method in methods.values()
+            if method.path in TCP_METHODS
+        }
         self._worker_slots = threading.BoundedSemaphore(workers)
         self._limit = workers + queue
         self._metrics = metrics
@@ -71,22 +96,32 @@ class TcpServer:
         self.key = secrets.randbits(64)
         self.port = 0
         self.socket_name = ""
-        """Name of the abstract Unix socket where callers of this host are answered too; empty: there is none."""
+        """Name of the abstract Unix socket where callers of this host are answered too; empty:
+        there is none.
+        """
 
     def start(self) -> int:
         """Open the port and give its number; Unavailable when it is taken."""
         host, port = split_address(self._address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            self._listeners = [socket.create_server((host.strip("[]"), port), family=family, backlog=256)]
+            self._listeners = [
+                socket.create_server((host.strip("[]"), port), family=family, backlog=256)
+            ]
         except OSError as error:
-            raise Unavailable(f"can not listen on {self._address}: {error}; is the port taken?") from error
+            raise Unavailable(
+                f"can not listen on {self._address}: {error}; is the port taken?"
+            ) from error
         self.port = self._listeners[0].getsockname()[1]
-        if (unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}")) is not None:
+        if (
+            unix_listener := unix_sockets.listen(f"asterism-streams:{secrets.token_hex(8)}")
+        ) is not None:
             self._listeners.append(unix_listener)
             self.socket_name = unix_listener.getsockname()[1:].decode()
         for listener in self._listeners:
-            threading.Thread(target=self._accept, args=(listener,), name="streams", daemon=True).start()
+            threading.Thread(
+                target=self._accept, args=(listener,), name="streams", daemon=True
+            ).start()
         return self.port
 
     def stop(self, grace_s: float) -> None:
@@ -123,8 +158,13 @@ class TcpServer:
                 connection.close()
                 continue
             try:
-                threading.Thread(target=self._serve, args=(connection,), name="stream", daemon=True).start()
-            except (RuntimeError, MemoryError) as error:  # no memory for a thread; callers go over gRPC
+                threading.Thread(
+                    target=self._serve, args=(connection,), name="stream", daemon=True
+                ).start()
+            except (
+                RuntimeError,
+                MemoryError,
+            ) as error:  # no memory for a thread; callers go over gRPC
                 logger.warning("stream_not_accepted", extra={"reason": str(error)})
                 with self._lock:
                     self._connections.discard(connection)
@@ -155,7 +195,10 @@ class TcpServer:
         magic, method_number, timeout_us, length = REQUEST.unpack(head)
         deadline = started_at + min(timeout_us / 1e6, MAX_TIMEOUT_S)
         if magic != MAGIC or length > MAX_MESSAGE_BYTES:
-            error = InvalidRequest(f"not a request: magic {magic:#x}, {length} bytes; a message has {MAX_MESSAGE_BYTES} at most")
+            error = InvalidRequest(
+                f"not a request: magic {magic:#x}, {length} bytes; a message has "
+                f"{MAX_MESSAGE_BYTES} at most"
+            )
             send(connection, _error_reply(error), started_at + _REPLY_TIMEOUT_S)
             return False  # what follows can not be told apart
         body = receive(connection, length, deadline)
@@ -163,10 +206,15 @@ class TcpServer:
         try:
             entry = self._methods.get(method_number)
             if entry is None:
-                raise NotFound(f"method {method_number:#x}: this door does not answer it; is the caller of the same release?")
+                raise NotFound(
+                    f"method {method_number:#x}: this door does not answer it; is the caller "
+                    "of the same release?"
+                )
             name = entry[0].name
             with self._worker_slot(deadline):
-                reply = self._reply(*entry, body, CallContext(deadline, lambda: not _has_hung_up(connection)))
+                reply = self._reply(
+                    *entry, body, CallContext(deadline, lambda: not _has_hung_up(connection))
+                )
         except Exception as error:
             asterism_error = typed_error(error)
             code, reply = asterism_error.code, _error_reply(asterism_error)
@@ -175,14 +223,19 @@ class TcpServer:
         send(connection, reply, time.monotonic() + _REPLY_TIMEOUT_S)
         return True
 
-    def _reply(self, method: Method, handler: Handler, body: memoryview, call: CallContext) -> list[bytes | memoryview]:
+    def _reply(
+        self, method: Method, handler: Handler, body: memoryview, call: CallContext
+    ) -> list[bytes | memoryview]:
         reply = handler(framing.decode(body, method.request, envelope=False), call)
         if not isinstance(reply, Frame):
             raise Internal(f"{method.name}: the handler gave no frame")
         data = framing.encode_pieces(reply, envelope=False)
         length = sum(len(piece) for piece in data)
         if length > MAX_MESSAGE_BYTES:
-            raise InvalidRequest(f"{method.name}: the reply is {length} bytes, a message at most {MAX_MESSAGE_BYTES}; ask in smaller pieces")
+            raise InvalidRequest(
+                f"{method.name}: the reply is {length} bytes, a message at most "
+                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
+            )
         return [REPLY.pack(MAGIC, 0, length), *data]
 
     @contextmanager
@@ -190,7 +243,10 @@ class TcpServer:
         """One of the workers' turns, waited for."""
         with self._lock:
             if self._calls >= self._limit:
-                raise Busy(f"{self._limit} calls wait or run already; ask again in 100 ms, or ask another daemon")
+                raise Busy(
+                    f"{self._limit} calls wait or run already; ask again in 100 ms, or ask "
+                    "another daemon"
+                )
             self._calls += 1
         if self._metrics is not None:
             self._metrics.in_flight.inc()

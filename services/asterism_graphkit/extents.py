@@ -1,13 +1,15 @@
 """The checking build of kernels: which memory belongs to arrays that kernels read by address.
 
-Kernels index arrays without bounds checks, and read arrays of images by address (`asterism_graphkit.compile.jit.u64_at` and the like). With
-``ASTERISM_CHECK_BOUNDS=1`` every kernel is compiled with Numba's bounds checks instead, and every read by address has to lie within one
-array that was registered here; otherwise it raises IndexError. Checked kernels have a cache of their own and are several times slower:
-the switch is for tests.
+Kernels index arrays without bounds checks, and read arrays of images by address
+(`asterism_graphkit.compile.jit.u64_at` and the like). With ``ASTERISM_CHECK_BOUNDS=1`` every kernel
+is compiled with Numba's bounds checks instead, and every read by address has to lie within one
+array that was registered here; otherwise it raises IndexError. Checked kernels have a cache of
+their own and are several times slower: the switch is for tests.
 
-`asterism_graphkit.compile.jit.addresses_of` registers its arrays for as long as they live. Kernels register the arrays whose addresses they take
-themselves by `asterism_graphkit.compile.jit.register`, under ``if CHECKED:``, which leaves nothing in the fast build.
-"""
+`asterism_graphkit.compile.jit.addresses_of` registers its arrays for as long as they live. Kernels
+register the arrays whose addresses they take themselves by
+`asterism_graphkit.compile.jit.register`, under ``if CHECKED:``, which leaves nothing in the fast
+build."""
 
 from __future__ import annotations
 
@@ -27,13 +29,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-CHECK_BOUNDS = os.environ.get("ASTERISM_CHECK_BOUNDS", "") == "1"  # noqa: TID251  # decides how kernels are compiled, before any settings are read
+# Decides how kernels are compiled, before any settings are read.
+CHECK_BOUNDS = os.environ.get("ASTERISM_CHECK_BOUNDS", "") == "1"  # noqa: TID251
 """Whether kernels check every index and address."""
 OUT_OF_BOUNDS = "a kernel read or wrote outside of its array"
 """Message of the IndexError of a checked kernel."""
 
 _RING = 4096
-"""Arrays that kernels registered last. Part of a test mode: an entry that was overwritten would make a check fail, never pass."""
+"""Arrays that kernels registered last. Part of a test mode: an entry that was overwritten would
+make a check fail, never pass.
+"""
 _KEPT = 256
 """Published tables that are kept for kernels that are searching one while the next is published."""
 _READS, _NOTES = "asterism_extents_contain", "asterism_extents_note"
@@ -46,7 +51,8 @@ class ExtentTable:
     Attributes
     ----------
     control : ndarray of uint64, shape (1,)
-        Address of the current table: a count n, n starts (ascending) and n ends. Extents that overlap are joined.
+        Address of the current table: a count n, n starts (ascending) and n ends. Extents that
+        overlap are joined.
     ring : ndarray of uint64, shape (1 + 2 * _RING,)
         A count, and (start, end) of the arrays that kernels registered last.
     """
@@ -70,7 +76,13 @@ class ExtentTable:
                     owner = owner.base
                 extent = (array.ctypes.data, array.ctypes.data + array.nbytes)
                 token = next(self._tokens)
-                self._live[extent] = token, weakref.ref(owner, lambda _, extent=extent, token=token: self._drop(extent, token))  # type: ignore[misc]
+                self._live[extent] = (
+                    token,
+                    weakref.ref(
+                        owner,
+                        lambda _, extent=extent, token=token: self._drop(extent, token),  # type: ignore[misc]
+                    ),
+                )
             self._publish()
 
     def register_recent(self, start: int, size: int) -> None:
@@ -81,13 +93,17 @@ class ExtentTable:
             self.ring[0] += np.uint64(1)
 
     def contains(self, base: int, offset: int, size: int) -> bool:
-        """Return whether ``size`` bytes from ``base + offset`` on lie in the array that ``base`` is in."""
+        """Return whether ``size`` bytes from ``base + offset`` on lie in the array that ``base`` is
+        in.
+        """
         if size == 0:
             return True
         table = self._tables[-1]
         n = int(table[0])
         index = int(np.searchsorted(table[1 : n + 1], np.uint64(base), side="right")) - 1
-        if index >= 0 and _inside(int(table[1 + index]), int(table[1 + n + index]), base, offset, size):
+        if index >= 0 and _inside(
+            int(table[1 + index]), int(table[1 + n + index]), base, offset, size
+        ):
             return True
         recent = self.ring[1:].reshape(-1, 2)
         matching = recent[(recent[:, 0] <= np.uint64(base)) & (np.uint64(base) < recent[:, 1])]
@@ -105,7 +121,9 @@ class ExtentTable:
             is_first = np.r_[True, extents[1:, 0] >= max_end[:-1]]
             is_last = np.r_[is_first[1:], True]
             extents = np.stack([extents[is_first, 0], max_end[is_last]], axis=1)
-        table = np.concatenate([[np.uint64(len(extents))], extents[:, 0], extents[:, 1]]).astype(np.uint64)
+        table = np.concatenate([[np.uint64(len(extents))], extents[:, 0], extents[:, 1]]).astype(
+            np.uint64
+        )
         self._tables.append(table)
         self.control[0] = table.ctypes.data
 
@@ -119,10 +137,19 @@ EXTENTS = ExtentTable()
 
 
 def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: Any) -> None:
-    """Emit a check that ``size`` bytes from ``base + offset`` on lie in the registered array that ``base`` is in."""
+    """Emit a check that ``size`` bytes from ``base + offset`` on lie in the registered array that
+    ``base`` is in.
+    """
     function_type = ir.FunctionType(_I8, [_I64, _I64, _I64])
-    contain_function = cgutils.get_or_insert_function(builder.module, function_type, _READS)  # type: ignore[no-untyped-call]  # Numba's own, as below
-    emit_check(context, builder, builder.icmp_unsigned("!=", builder.call(contain_function, [base, offset, size]), ir.Constant(_I8, 0)))
+    # Numba's own, as below.
+    contain_function = cgutils.get_or_insert_function(builder.module, function_type, _READS)  # type: ignore[no-untyped-call]
+    emit_check(
+        context,
+        builder,
+        builder.icmp_unsigned(
+            "!=", builder.call(contain_function, [base, offset, size]), ir.Constant(_I8, 0)
+        ),
+    )
 
 
 def emit_check(context: Any, builder: Any, condition: Any) -> None:
@@ -168,7 +195,12 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
     @numba.njit
     def _within(start: Any, end: Any, base: Any, offset: Any, size: Any) -> Any:
         first = np.int64(base - start) + offset
-        return start <= base and base < end and first >= 0 and np.uint64(first) + np.uint64(size) <= end - start
+        return (
+            start <= base
+            and base < end
+            and first >= 0
+            and np.uint64(first) + np.uint64(size) <= end - start
+        )
 
     @numba.cfunc("uint8(uint64, int64, int64)")
     def _contain(base: Any, offset: Any, size: Any) -> Any:
@@ -176,7 +208,8 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
             return np.uint8(1)
         if size < 0:
             return np.uint8(0)
-        table = _load(_CONTROL, _NONE)  # type: ignore[call-arg,var-annotated]  # Numba gives the typing context
+        # Numba gives the typing context.
+        table = _load(_CONTROL, _NONE)  # type: ignore[call-arg,var-annotated]
         n = np.int64(_load(table, _NONE))
         low, high = np.int64(0), n
         while low < high:
@@ -196,12 +229,15 @@ if CHECK_BOUNDS and not vars(config)["DISABLE_JIT"]:
 
     @numba.cfunc("uint8(uint64, int64)")
     def _note(start: Any, size: Any) -> Any:
-        # Kernels of several threads may take one slot: what one of them registered is then lost, and its check fails. Tests run one at a time.
+        # Kernels of several threads may take one slot: what one of them registered is then lost,
+        # and its check fails. Tests run one at a time.
         record_count = np.int64(_load(_LAST, _NONE))  # type: ignore[call-arg]
         slot = _ONE + 2 * (record_count % _SLOTS)
         if record_count > 0:
             previous = _ONE + 2 * ((record_count - 1) % _SLOTS)
-            if _load(_LAST, previous) == start and _load(_LAST, previous + _ONE) == start + np.uint64(size):
+            if _load(_LAST, previous) == start and _load(
+                _LAST, previous + _ONE
+            ) == start + np.uint64(size):
                 return np.uint8(1)
         _store(_LAST, slot, start)
         _store(_LAST, slot + _ONE, start + np.uint64(size))

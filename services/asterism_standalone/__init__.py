@@ -1,1 +1,3 @@
-"""The three daemons in one process, joined by in-process calls: what `asterism serve` and `asterism.open` start."""
+"""The three daemons in one process, joined by in-process calls: what `asterism serve` and
+`asterism.open` start.
+"""

@@ -1,4 +1,6 @@
-"""How the three daemons are composed in one process: a folder, three rooms, calls instead of sockets."""
+"""How the three daemons are composed in one process: a folder, three rooms, calls instead of
+sockets.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ _ANY_PORT = "127.0.0.1:0"
 _GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
 _LAST_POLL_S = 5.0
 _CATCH_UP_LIMIT_S = 30.0
-"""Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and nobody waits behind."""
+"""Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and
+nobody waits behind.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,9 @@ class Endpoints:
 
 
 _GRAPHD_ADDRESS = "standalone:0"
-"""The one graphd of a folder: an address that stays, so that metad knows it again when the folder is opened anew."""
+"""The one graphd of a folder: an address that stays, so that metad knows it again when the folder
+is opened anew.
+"""
 
 
 class Standalone:
@@ -109,7 +115,12 @@ class Standalone:
             storaged_transport = LocalTransport(self._storaged.handlers)
             self._graphd = Graphd(
                 GraphdSettings(
-                    listen=_ANY_PORT, http_listen=_ANY_PORT, heartbeat_interval_s=heartbeat_interval_s, advertise=_GRAPHD_ADDRESS, catch_up_s=_CATCH_UP_LIMIT_S, **limits
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
+                    heartbeat_interval_s=heartbeat_interval_s,
+                    advertise=_GRAPHD_ADDRESS,
+                    catch_up_s=_CATCH_UP_LIMIT_S,
+                    **limits,
                 ),
                 metad_transport,
                 lambda *_: storaged_transport,
@@ -144,7 +155,10 @@ class Standalone:
             if self.settings.adopting and self._metad.components.followers.is_adoptable():
                 break
             if time.monotonic() > deadline:
-                raise NotReady(f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: {'; '.join(missing)}")
+                raise NotReady(
+                    f"{self.folder} is not ready after {self.settings.ready_timeout_s} s: "
+                    f"{'; '.join(missing)}"
+                )
             time.sleep(0.005)
         self._started = True
 
@@ -154,10 +168,22 @@ class Standalone:
 
     def status(self) -> dict[str, Any]:
         """What it knows."""
-        return {"folder": str(self.folder), "metad": self._metad.status(), "graphd": self._graphd.status()}
+        return {
+            "folder": str(self.folder),
+            "metad": self._metad.status(),
+            "graphd": self._graphd.status(),
+        }
 
-    def open_ports(self, *, listen: str = "127.0.0.1:9669", http_listen: str = "127.0.0.1:19669", http_names: Sequence[str] = ()) -> Endpoints:
-        """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further names too; port 0 takes a free one."""
+    def open_ports(
+        self,
+        *,
+        listen: str = "127.0.0.1:9669",
+        http_listen: str = "127.0.0.1:19669",
+        http_names: Sequence[str] = (),
+    ) -> Endpoints:
+        """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further
+        names too; port 0 takes a free one.
+        """
         self._grpc = GrpcServer(
             address=listen,
             services={
@@ -172,7 +198,9 @@ class Standalone:
             metrics=self.metrics,
         )
         address = f"{split_address(listen)[0]}:{self._grpc.start()}"
-        self._pages = self._graphd.create_pages(daemon="standalone", metrics=self.metrics, missing=self.ready)
+        self._pages = self._graphd.create_pages(
+            daemon="standalone", metrics=self.metrics, missing=self.ready
+        )
         self._http = HttpServer(
             address=http_listen,
             daemon="standalone",
@@ -181,7 +209,12 @@ class Standalone:
             flags=self.settings.model_dump(mode="json"),
             metrics=self.metrics,
             allowed_hosts=AllowedHosts(http_names, listen),
-            routers=[router(self._metad.components.service), self_test(lambda: address), query_router(self._graphd.query_service), *self._pages.routers],
+            routers=[
+                router(self._metad.components.service),
+                self_test(lambda: address),
+                query_router(self._graphd.query_service),
+                *self._pages.routers,
+            ],
         )
         endpoints = Endpoints(
             address=address,
@@ -211,9 +244,20 @@ class Standalone:
         self._identity.release()
 
     def _save_last_state(self) -> None:
-        """Leave to readers what was published a moment ago too, which graphd may not have heard of."""
+        """Leave to readers what was published a moment ago too, which graphd may not have heard
+        of.
+        """
         try:
-            self._published_file.update(cast(meta.PollReply, self._to_metad.call(HEARTBEATS["poll"], meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD_ADDRESS), _LAST_POLL_S)))
+            self._published_file.update(
+                cast(
+                    meta.PollReply,
+                    self._to_metad.call(
+                        HEARTBEATS["poll"],
+                        meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD_ADDRESS),
+                        _LAST_POLL_S,
+                    ),
+                )
+            )
         except AsterismError as error:
             logger.warning("last_word_missed", extra={"reason": error.message})
 
@@ -224,8 +268,16 @@ def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | Rea
         raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
     standalone_settings = StandaloneSettings.of(settings)
     if mode == "r+" and not (folder / IDENTITY).exists():
-        raise NotFound(f"{folder}: {'there are no graphs in it' if folder.exists() else 'there is no such folder'}; make a space in it first")
-    service = ReadOnlyService(folder, standalone_settings.limits) if mode == "r" else Standalone(folder, standalone_settings)
+        raise NotFound(
+            f"{folder}: "
+            f"{'there are no graphs in it' if folder.exists() else 'there is no such folder'}; "
+            "make a space in it first"
+        )
+    service = (
+        ReadOnlyService(folder, standalone_settings.limits)
+        if mode == "r"
+        else Standalone(folder, standalone_settings)
+    )
     try:
         service.start()
     except BaseException:

@@ -1,4 +1,6 @@
-"""What a folder's writer leaves for its readers: the published versions with their routes, as one small file."""
+"""What a folder's writer leaves for its readers: the published versions with their routes, as one
+small file.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "published.bin"
 _CRC_TAG = b"\xfd\x7f"
-"""Field 2047 of PollReply, of type fixed32, which no message has: readers that know nothing of the checksum skip it."""
+"""Field 2047 of PollReply, of type fixed32, which no message has: readers that know nothing of the
+checksum skip it.
+"""
 _CRC = struct.Struct("<I")
 _TRAILER_BYTES = len(_CRC_TAG) + _CRC.size
 
@@ -57,16 +61,22 @@ def read_published(folder: Path) -> meta.PollReply:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise NotFound(f"{path}: {error.strerror}; open the folder once for writing, with mode 'w'") from error
+        raise NotFound(
+            f"{path}: {error.strerror}; open the folder once for writing, with mode 'w'"
+        ) from error
     if not data:
         raise Corrupt(f"{path}: empty; open the folder once for writing, with mode 'w'")
     if data[-_TRAILER_BYTES : -_CRC.size] == _CRC_TAG:  # an earlier release has written none
         data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(data) != crc:
-            raise Corrupt(f"{path}: not what was written; open the folder once for writing, with mode 'w'")
+            raise Corrupt(
+                f"{path}: not what was written; open the folder once for writing, with mode 'w'"
+            )
     reply = meta.PollReply()
     try:
         reply.ParseFromString(data)
     except DecodeError as error:
-        raise Corrupt(f"{path} can not be read ({error}); open the folder once for writing, with mode 'w'") from error
+        raise Corrupt(
+            f"{path} can not be read ({error}); open the folder once for writing, with mode 'w'"
+        ) from error
     return reply

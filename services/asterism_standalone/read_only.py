@@ -1,8 +1,9 @@
-"""A folder's reader: graphd's rooms over the images of what was published, without metad and without a database.
+"""A folder's reader: graphd's rooms over the images of what was published, without metad and
+without a database.
 
-Many processes may read a folder while one writes it. A reader serves the versions that were published when it opened;
-it locks the folder of each, and the writer removes only folders that nobody has locked.
-"""
+Many processes may read a folder while one writes it. A reader serves the versions that were
+published when it opened; it locks the folder of each, and the writer removes only folders that
+nobody has locked."""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ _OPEN_ATTEMPTS = 5
 """A version may be removed between reading of it and opening it; then there is a newer word."""
 
 _MAX_VERIFIED_BYTES = 1 << 30
-"""Versions up to this size are checked whole as they are opened after a clean stop; every reader of a folder does so."""
+"""Versions up to this size are checked whole as they are opened after a clean stop; every reader of
+a folder does so.
+"""
 
 
 class PublishedImages(LocalSpaces):
@@ -53,14 +56,17 @@ class PublishedImages(LocalSpaces):
     def __init__(self, folders: DataPaths, reply: meta.PollReply) -> None:
         super().__init__(folders)
         self._versions: dict[tuple[int, int], LocalVersion] = {}
-        # A running writer has verified what it serves; what an unclean stop left behind is not verified.
+        # A running writer has verified what it serves; what an unclean stop left behind is not
+        # verified.
         verify_limit_bytes = _MAX_VERIFIED_BYTES if folders.clean_marker.exists() else sys.maxsize
         verify_bytes = 0 if is_folder_open(folders.data) else verify_limit_bytes
         with ExitStack() as locks:
             for route in reply.spaces:
                 schema = Schema.from_proto(route.space.schema)
                 for manifest in route.versions:
-                    locks.callback(os.close, _lock_build(folders.build(route.space.space_id, manifest.job_id)))
+                    locks.callback(
+                        os.close, _lock_build(folders.build(route.space.space_id, manifest.job_id))
+                    )
                     self._versions[route.space.space_id, manifest.version] = _open_version(
                         folders, route.space.space_id, schema, manifest, verify_bytes=verify_bytes
                     )
@@ -74,7 +80,10 @@ class PublishedImages(LocalSpaces):
         """A version to draw from; Stale where it was not published when the folder was opened."""
         opened_version = self._versions.get((space_id, version))
         if opened_version is None or opened_version.digest != digest:
-            raise Stale(f"version {version} of space {space_id} is not among those that were published when the folder was opened")
+            raise Stale(
+                f"version {version} of space {space_id} is not among those that were "
+                "published when the folder was opened"
+            )
         return opened_version
 
 
@@ -109,14 +118,23 @@ class ReadOnlyCatalog:
         versions = {manifest.version: manifest for manifest in self._route(request.space).versions}
         selected = versions.get(request.version or max(versions, default=0))
         if selected is None:
-            raise NotFound(f"version {request.version} of space {request.space!r} is not held; those that are: {sorted(versions)}")
+            raise NotFound(
+                f"version {request.version} of space {request.space!r} is not held; those "
+                f"that are: {sorted(versions)}"
+            )
         return selected
 
     def pin_version(self, request: meta.PinVersionRequest, call: CallContext) -> meta.Pin:
-        """A lease on a version: all that were published when the folder was opened stay until it is closed."""
+        """A lease on a version: all that were published when the folder was opened stay until it is
+        closed.
+        """
         if not (request.term_s >= 0 and request.term_s < _MAX_TERM_S):
-            raise InvalidRequest(f"a pin's term of {request.term_s} s: expected 0 to {_MAX_TERM_S:g} s")
-        manifest = self.get_manifest(meta.ManifestRequest(space=request.space, version=request.version), call)
+            raise InvalidRequest(
+                f"a pin's term of {request.term_s} s: expected 0 to {_MAX_TERM_S:g} s"
+            )
+        manifest = self.get_manifest(
+            meta.ManifestRequest(space=request.space, version=request.version), call
+        )
         now_ms, term_s = int(time.time() * 1000), request.term_s or _DEFAULT_TERM_S
         with self._lock:
             self._last_pin += 1
@@ -150,7 +168,9 @@ class ReadOnlyCatalog:
     def list_pins(self, request: meta.ListPinsRequest, call: CallContext) -> meta.PinList:
         """The leases of this reader."""
         with self._lock:
-            return meta.PinList(pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)])
+            return meta.PinList(
+                pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)]
+            )
 
     def list_hosts(self, request: pb.Empty, call: CallContext) -> meta.HostList:
         """Nobody else is here."""
@@ -159,7 +179,9 @@ class ReadOnlyCatalog:
     def _route(self, name: str) -> meta.SpaceRoute:
         route = self._routes.get(name)
         if route is None:
-            raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self._routes)) or 'none'}")
+            raise NotFound(
+                f"no space {name!r}; there are {', '.join(sorted(self._routes)) or 'none'}"
+            )
         return route
 
 
@@ -187,7 +209,14 @@ class ReadOnlyService:
             for part in route.space.parts:
                 part.hosts[:] = [_LOCAL_HOST]
         reply.storaged.add(uuid=_LOCAL_HOST, address=_LOCAL_HOST, online=True)
-        routing, pool = RoutingTable(), StoragedPool(lambda _: LocalTransport(with_price_checks(handlers_of(STORE, StoreApi(images)), limits, images.version)))
+        routing, pool = (
+            RoutingTable(),
+            StoragedPool(
+                lambda _: LocalTransport(
+                    with_price_checks(handlers_of(STORE, StoreApi(images)), limits, images.version)
+                )
+            ),
+        )
         pool.update_addresses({_LOCAL_HOST: _LOCAL_HOST})
         routing.apply_reply(reply)
         graph = GraphService(
@@ -202,9 +231,15 @@ class ReadOnlyService:
         )
         catalog = ReadOnlyCatalog(reply)
         refuse_handler: Handler = partial(_refuse, folder)
-        self.handlers: dict[str, Handler] = {method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()}
-        self.handlers |= handlers_of(GRAPH, graph, routing, QueryService(self.handlers, graph.space_of))
-        self.handlers |= {GRAPH[name].path: refuse_handler for name in ("write", "write_once", "find_nodes")}
+        self.handlers: dict[str, Handler] = {
+            method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()
+        }
+        self.handlers |= handlers_of(
+            GRAPH, graph, routing, QueryService(self.handlers, graph.space_of)
+        )
+        self.handlers |= {
+            GRAPH[name].path: refuse_handler for name in ("write", "write_once", "find_nodes")
+        }
 
     def start(self) -> None:
         """Compile what graphd's rooms call."""
@@ -228,7 +263,9 @@ def _open_images(folder: Path) -> tuple[meta.PollReply, PublishedImages]:
 
 
 def _lock_build(build: Path) -> int:
-    """Hold a build's folder: the writer moves none aside that is held. NotFound where it is gone, or going."""
+    """Hold a build's folder: the writer moves none aside that is held. NotFound where it is gone,
+    or going.
+    """
     try:
         lock_fd = os.open(build, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -246,16 +283,37 @@ def _lock_build(build: Path) -> int:
     return lock_fd
 
 
-def _open_version(folders: DataPaths, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify_bytes: int) -> LocalVersion:
+def _open_version(
+    folders: DataPaths, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify_bytes: int
+) -> LocalVersion:
     parts = folders.build(space_id, manifest.job_id) / "parts"
-    images, large = {}, fits_memory(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images)
-    verify = image_bytes(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images) <= verify_bytes
+    images, large = (
+        {},
+        fits_memory(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images),
+    )
+    verify = (
+        image_bytes(parts / f"p{image_digest.part:05d}" for image_digest in manifest.images)
+        <= verify_bytes
+    )
     for image_digest in manifest.images:
-        images[image_digest.part] = open_part(parts / f"p{image_digest.part:05d}", verify=verify, offsets=verify_bytes > 0, huge_pages=large)
+        images[image_digest.part] = open_part(
+            parts / f"p{image_digest.part:05d}",
+            verify=verify,
+            offsets=verify_bytes > 0,
+            huge_pages=large,
+        )
         if images[image_digest.part].digest != image_digest.digest:
-            raise Corrupt(f"the image of part {image_digest.part} in {parts} is not the one that version {manifest.version} was sealed with")
+            raise Corrupt(
+                f"the image of part {image_digest.part} in {parts} is not the one that "
+                f"version {manifest.version} was sealed with"
+            )
     totals, named_totals = split_by_weight_name(
-        (t.weight_name, (t.element, t.type_id, t.part), PartitionTotals(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+        (
+            t.weight_name,
+            (t.element, t.type_id, t.part),
+            PartitionTotals(count=t.count, positive=t.positive, weight=t.weight),
+        )
+        for t in manifest.totals
     )
     return LocalVersion(
         space_id=space_id,
@@ -269,4 +327,7 @@ def _open_version(folders: DataPaths, space_id: int, schema: Schema, manifest: p
 
 
 def _refuse(folder: Path, *_: object) -> NoReturn:
-    raise InvalidRequest(f"{folder} was opened for reading; open it with mode 'w' to write or build, or ask the service that has it open")
+    raise InvalidRequest(
+        f"{folder} was opened for reading; open it with mode 'w' to write or build, or ask "
+        "the service that has it open"
+    )

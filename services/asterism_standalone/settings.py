@@ -25,13 +25,17 @@ class StandaloneSettings(RequestLimits):
     keep_versions: int = Field(default=2, ge=1, le=100)
     """Published versions of a space that are served."""
     allowed_addresses: str = "*"
-    """Folders that jobs may read and write, as of metad's setting of this name: all, for in a process of its own they are open to it anyway."""
+    """Folders that jobs may read and write, as of metad's setting of this name: all, for in a
+    process of its own they are open to it anyway.
+    """
     quarantine_grace_s: float = Field(default=86400.0, ge=0)
     """How long a folder that was removed stays in quarantine before it is unlinked."""
     adopting: bool = False
     """Open a folder whose catalog is an older copy, to adopt it."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds that opening may take: on the first start kernels are compiled, for a minute or two, and longer on a busy host."""
+    """Seconds that opening may take: on the first start kernels are compiled, for a minute or two,
+    and longer on a busy host.
+    """
 
     @field_validator("allowed_addresses")
     @classmethod
@@ -47,4 +51,6 @@ class StandaloneSettings(RequestLimits):
         except ValidationError as error:
             first = error.errors()[0]
             setting = ".".join(str(part) for part in first["loc"])
-            raise InvalidRequest(f"setting {setting} = {first.get('input')!r}: {first['msg']}") from error
+            raise InvalidRequest(
+                f"setting {setting} = {first.get('input')!r}: {first['msg']}"
+            ) from error

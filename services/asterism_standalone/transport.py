@@ -1,4 +1,6 @@
-"""What an embedded client calls: the service in its process, or, in a copy of the client elsewhere, a reader of the same folder."""
+"""What an embedded client calls: the service in its process, or, in a copy of the client elsewhere,
+a reader of the same folder.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from asterism_standalone.read_only import ReadOnlyService
 class FolderTransport(LocalTransport):
     """Calls to the service that has a folder open in this process.
 
-    In another one, that was forked or that it was pickled into, its first call opens the folder for reading: the threads and locks of the service
-    are not there.
+    In another one, that was forked or that it was pickled into, its first call opens the folder for
+    reading: the threads and locks of the service are not there.
 
     Parameters
     ----------
@@ -31,7 +33,9 @@ class FolderTransport(LocalTransport):
         Of the service, for a copy's requests.
     """
 
-    def __init__(self, folder: Path, handlers: Mapping[str, Handler], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self, folder: Path, handlers: Mapping[str, Handler], limits: Limits = DEFAULT_LIMITS
+    ) -> None:
         super().__init__(handlers)
         keep_freed_memory()
         self._folder, self._limits = folder.absolute(), limits

@@ -25,7 +25,9 @@ def main(arguments: list[str]) -> int:
         exit_on_lost_threads()
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
         graphd = Graphd(
-            settings, RemoteTransport(settings.metad), lambda address, tally: TcpTransport(address, RemoteTransport(address, tally), tally)
+            settings,
+            RemoteTransport(settings.metad),
+            lambda address, tally: TcpTransport(address, RemoteTransport(address, tally), tally),
         )
         graphd.start()
         graphd.open_ports()

@@ -9,7 +9,14 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from asterism_daemonkit.calls import CallContext, Content, Handler, TrafficCallback, Transport, handlers_of
+from asterism_daemonkit.calls import (
+    CallContext,
+    Content,
+    Handler,
+    TrafficCallback,
+    Transport,
+    handlers_of,
+)
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
@@ -84,8 +91,12 @@ class Graphd:
         self.handlers: dict[str, Handler] = {}
         """By path: what a trainer may ask, the catalog's calls included."""
         self.query_service = QueryService(self.handlers, api.space_of)
-        self.graph_handlers: dict[str, Handler] = handlers_of(GRAPH, api, self._routing, self.query_service)
-        self.catalog_handlers: dict[str, Handler] = {method.path: self._forward(method) for method in CATALOG.values()}
+        self.graph_handlers: dict[str, Handler] = handlers_of(
+            GRAPH, api, self._routing, self.query_service
+        )
+        self.catalog_handlers: dict[str, Handler] = {
+            method.path: self._forward(method) for method in CATALOG.values()
+        }
         self._committer = LoadCommitter(metad, resolve_revivals=api.resolve_revivals, seal=api.seal)
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
@@ -126,7 +137,10 @@ class Graphd:
         clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
             address=settings.listen,
-            services={_GRAPH_SERVICE: (GRAPH, self.graph_handlers), _CATALOG_SERVICE: (CATALOG, self.catalog_handlers)},
+            services={
+                _GRAPH_SERVICE: (GRAPH, self.graph_handlers),
+                _CATALOG_SERVICE: (CATALOG, self.catalog_handlers),
+            },
             workers=settings.grpc_workers,
             queue=settings.grpc_queue,
             metrics=self.metrics,
@@ -141,7 +155,11 @@ class Graphd:
             flags=settings.flags(),
             metrics=self.metrics,
             allowed_hosts=settings.allowed_hosts(),
-            routers=[verify_router(lambda: settings.advertised_address(self.grpc_port)), query_router(self.query_service), *self._pages.routers],
+            routers=[
+                verify_router(lambda: settings.advertised_address(self.grpc_port)),
+                query_router(self.query_service),
+                *self._pages.routers,
+            ],
         )
         self.http_port = self._http.start()
         self._pages.start()
@@ -151,9 +169,17 @@ class Graphd:
         write_ports(settings.ports_file, grpc=self.grpc_port, http=self.http_port)
         threading.Thread(target=self._serve_when_ready, name="readiness", daemon=True).start()
 
-    def create_pages(self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]) -> Pages:
+    def create_pages(
+        self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]
+    ) -> Pages:
         """The web pages, for this daemon's HTTP door or that of a process which it is a part of."""
-        return Pages(daemon=daemon, metad=self._metad, read_histogram=self._api.weight_histogram, metrics=metrics, missing=missing)
+        return Pages(
+            daemon=daemon,
+            metad=self._metad,
+            read_histogram=self._api.weight_histogram,
+            metrics=metrics,
+            missing=missing,
+        )
 
     def stop(self) -> None:
         """Close the doors, let calls under way end, fall silent towards metad."""
@@ -172,7 +198,10 @@ class Graphd:
         routes = self._routing.routes
         return {
             "revision": routes.revision,
-            "spaces": {space.name: {"version": space.current_version, "parts": len(space.host_of_part)} for space in routes.spaces.values()},
+            "spaces": {
+                space.name: {"version": space.current_version, "parts": len(space.host_of_part)}
+                for space in routes.spaces.values()
+            },
             "storageds": dict(routes.addresses),
         }
 
@@ -184,18 +213,28 @@ class Graphd:
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
         previous_routes = self._routing.routes
-        # Addresses first: whoever sees the new routes must find their hosts. Those that metad has lost sight of too: a
-        # storaged that can not reach metad still draws from sealed versions, and one that is gone does not answer.
+        # Addresses first: whoever sees the new routes must find their hosts. Those that metad has
+        # lost sight of too: a storaged that can not reach metad still draws from sealed versions,
+        # and one that is gone does not answer.
         self._hosts.update_addresses({host.uuid: host.address for host in reply.storaged})
         routes = self._routing.apply_reply(reply)
         for space in routes.spaces.values():
             previous_space = previous_routes.spaces.get(space.name)
-            if space.current_version and (previous_space is None or previous_space.current_version != space.current_version):
-                logger.info("version_served", extra={"space": space.name, "version": space.current_version})
+            if space.current_version and (
+                previous_space is None or previous_space.current_version != space.current_version
+            ):
+                logger.info(
+                    "version_served", extra={"space": space.name, "version": space.current_version}
+                )
         self._heartbeat.send_now()
 
     def _report(self) -> HeartbeatPayload:
-        return HeartbeatPayload(held_versions=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._routing.newest_versions()])
+        return HeartbeatPayload(
+            held_versions=[
+                meta.HeldVersion(space_id=space_id, version=version)
+                for space_id, version in self._routing.newest_versions()
+            ]
+        )
 
     def _forward(self, method: Method) -> Handler:
         def forward(request: Content, call: CallContext) -> Content:
@@ -210,21 +249,29 @@ class Graphd:
     def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> Content:
         """Commit a load once every host is sealed and knows what it brings back."""
         if not request.space:
-            load = self._metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining())
+            load = self._metad.call(
+                CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining()
+            )
             assert isinstance(load, meta.Load)
             request.space = load.space
         return self._committer.commit(request, call, revivals_resolved=False)
 
     def _exists(self, space: str, call: CallContext) -> bool:
         try:
-            self._metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining())
+            self._metad.call(
+                CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining()
+            )
         except NotFound:
             return False
         return True
 
     def _published(self, space: str, version: int, call: CallContext) -> bool:
         try:
-            self._metad.call(CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), call.remaining())
+            self._metad.call(
+                CATALOG["get_manifest"],
+                meta.ManifestRequest(space=space, version=version),
+                call.remaining(),
+            )
         except NotFound:
             return False
         return True
@@ -246,22 +293,35 @@ class Graphd:
 def _expected_routes(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
     """Return what routes must show before a reply is sent, or None.
 
-    A client that created or dropped a space, or saw a build finished, then finds it so at this graphd.
-    """
+    A client that created or dropped a space, or saw a build finished, then finds it so at this
+    graphd."""
     if isinstance(request, meta.DropSpaceRequest):
         return lambda routes: request.space not in routes.spaces
     if isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
         space_id = reply.space_id
-        return lambda routes: request.name in routes.spaces and routes.spaces[request.name].space_id == space_id
-    if isinstance(request, meta.JobRequest) and isinstance(reply, pb.Job) and reply.state == pb.FINISHED and reply.version:
+        return lambda routes: (
+            request.name in routes.spaces and routes.spaces[request.name].space_id == space_id
+        )
+    if (
+        isinstance(request, meta.JobRequest)
+        and isinstance(reply, pb.Job)
+        and reply.state == pb.FINISHED
+        and reply.version
+    ):
         space, version = reply.space, reply.version
-        return lambda routes: space not in routes.spaces or routes.spaces[space].current_version >= version
+        return lambda routes: (
+            space not in routes.spaces or routes.spaces[space].current_version >= version
+        )
     return None
 
 
 def _identity(settings: GraphdSettings) -> Identity:
-    """Who this graphd is: the same uuid at the same known address, for it has no folder to keep one in."""
+    """Who this graphd is: the same uuid at the same known address, for it has no folder to keep one
+    in.
+    """
     _, port = split_address(settings.listen)
     known_address = settings.advertise or (f"{uuid.getnode()}:{settings.listen}" if port else "")
-    name = uuid.uuid5(uuid.NAMESPACE_DNS, f"graphd@{known_address}") if known_address else uuid.uuid4()
+    name = (
+        uuid.uuid5(uuid.NAMESPACE_DNS, f"graphd@{known_address}") if known_address else uuid.uuid4()
+    )
     return Identity(name.hex, time.time_ns() // 1_000_000, lock_fd=-1)

@@ -1,4 +1,6 @@
-"""What graphd answers over HTTP beyond every daemon's own: statements, and the self-test, which it asks of itself as a trainer would."""
+"""What graphd answers over HTTP beyond every daemon's own: statements, and the self-test, which it
+asks of itself as a trainer would.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class Problem(_HttpModel):
     message: str
     """What was wrong, with the value, and what to do."""
     line: int | None = None
-    """Where in a statement or condition it is, from 1; this and what follows is absent where it is in none."""
+    """Where in a statement or condition it is, from 1; this and what follows is absent where it is
+    in none.
+    """
     column: int | None = None
     expected: list[str] | None = None
     """What may stand there."""
@@ -84,7 +88,10 @@ class SelfTestResult(_HttpModel):
 class StatementQuery(_HttpModel):
     """Statements to run."""
 
-    statement: str = Field(max_length=MAX_LENGTH, examples=["SAMPLE 5 VERTICES ON item WHERE price > $least YIELD id, price"])
+    statement: str = Field(
+        max_length=MAX_LENGTH,
+        examples=["SAMPLE 5 VERTICES ON item WHERE price > $least YIELD id, price"],
+    )
     """One, or several with ; between: the last one's table is given."""
     parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"least": 3}])
     """What the text calls $name: numbers, texts, and lists of them."""
@@ -119,7 +126,9 @@ class QueryResultView(_HttpModel):
 
     columns: list[ColumnView]
     rows: list[list[Any]]
-    """Values in the columns' order; a number that is none (NaN, infinite) is null, bytes are hexadecimal."""
+    """Values in the columns' order; a number that is none (NaN, infinite) is null, bytes are
+    hexadecimal.
+    """
     length: int
     """Rows that there are; `rows` has the first of them."""
     kind: str
@@ -141,7 +150,10 @@ def query_router(statements: QueryService) -> APIRouter:
     """``POST /query``: statements, by the same handler as over gRPC."""
     api = APIRouter(tags=["statements"])
     error_responses = {
-        400: "It is no statement, or asks for what can not be; `line`, `column`, `expected` and `incomplete` say where and how.",
+        400: (
+            "It is no statement, or asks for what can not be; `line`, `column`, `expected` "
+            "and `incomplete` say where and how."
+        ),
         404: "It names a space, type, version, job or column that is not there.",
         409: "Something of that name is there; or nothing has been published yet.",
         422: "A value is not of its type or out of its range.",
@@ -150,17 +162,28 @@ def query_router(statements: QueryService) -> APIRouter:
         504: "The time is up.",
     }
 
-    @api.post("/query", responses={status: {"model": Problem, "description": text} for status, text in error_responses.items()})
+    @api.post(
+        "/query",
+        responses={
+            status: {"model": Problem, "description": text}
+            for status, text in error_responses.items()
+        },
+    )
     def post_query(query: Annotated[StatementQuery, Body()]) -> QueryResultView:
         """Run statements, and give the table of the last one."""
-        head = wire.QueryRequest(statement=query.statement, space=query.space, language=query.language)
+        head = wire.QueryRequest(
+            statement=query.statement, space=query.space, language=query.language
+        )
         arrays: dict[str, NDArray[Any]] = {}
         for name, value in query.parameters.items():
             bind_parameter(name, value, head, arrays)
         reply = statements.query(Frame(head, arrays), CallContext.with_timeout(query.timeout_s))
         result = decode_result(reply)
         return QueryResultView(
-            columns=[ColumnView(name=name, type=kind) for name, kind in zip(result.columns, result.types, strict=True)],
+            columns=[
+                ColumnView(name=name, type=kind)
+                for name, kind in zip(result.columns, result.types, strict=True)
+            ],
             rows=[[_plain(cell) for cell in row] for row in result.rows(query.rows)],
             length=len(result),
             kind=result.kind,
@@ -169,7 +192,10 @@ def query_router(statements: QueryService) -> APIRouter:
             seed=None if result.seed is None else str(result.seed),
             token=result.token,
             plan=result.plan,
-            stages=[StageView(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in result.stages],
+            stages=[
+                StageView(name=stage.name, took_s=stage.took_s, rows=stage.rows)
+                for stage in result.stages
+            ],
             took_s=result.took_s,
         )
 
@@ -204,11 +230,21 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
         504: "The time is up.",
     }
 
-    @api.post("/verify", responses={status: {"model": Problem, "description": text} for status, text in error_responses.items()})
+    @api.post(
+        "/verify",
+        responses={
+            status: {"model": Problem, "description": text}
+            for status, text in error_responses.items()
+        },
+    )
     def post_verify(test: Annotated[SelfTestRequest, Body()]) -> SelfTestResult:
-        """Draw nodes, edges and neighbors of every type, and compare with the weights that scans read and the sealed totals."""
+        """Draw nodes, edges and neighbors of every type, and compare with the weights that scans
+        read and the sealed totals.
+        """
         if not verify_lock.acquire(blocking=False):
-            raise Busy("a self-test is running; this door runs one at a time, try again when it is over")
+            raise Busy(
+                "a self-test is running; this door runs one at a time, try again when it is over"
+            )
         try:
             with Client(GrpcTransport(address()), timeout_s=min(test.timeout_s, 30.0)) as client:
                 report = verify(

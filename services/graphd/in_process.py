@@ -1,10 +1,11 @@
-"""A trainer's own graphd: its rooms inside the process that wants the answers, over the storageds of a cluster.
+"""A trainer's own graphd: its rooms inside the process that wants the answers, over the storageds
+of a cluster.
 
-What a graphd would merge, number and send on is merged and numbered where it is used, so that a batch crosses one socket
-instead of two, and trainers do not share a graphd's cores. Graphd's rooms are pure functions of (version, request, seed):
-the arrays are those that a graphd answers with. Where parts are, and what versions hold, a graphd tells; whatever can not
-be had from storageds is for a graphd to answer.
-"""
+What a graphd would merge, number and send on is merged and numbered where it is used, so that a
+batch crosses one socket instead of two, and trainers do not share a graphd's cores. Graphd's rooms
+are pure functions of (version, request, seed): the arrays are those that a graphd answers with.
+Where parts are, and what versions hold, a graphd tells; whatever can not be had from storageds is
+for a graphd to answer."""
 
 from __future__ import annotations
 
@@ -33,9 +34,13 @@ logger = logging.getLogger(__name__)
 _WRITE_METHODS = frozenset(("write", "write_once", "find_nodes"))
 """A graphd's: writes by themselves share loads there, and metad is asked what counts."""
 _REFRESH_S = 1.0
-"""How old routes may be. Whoever asks for what is not held any more is told so, and asks a graphd."""
+"""How old routes may be. Whoever asks for what is not held any more is told so, and asks a
+graphd.
+"""
 _CONNECT_TIMEOUT_S = 1.0
-"""How long it may take to connect to a storaged for the first time: behind a firewall nobody answers."""
+"""How long it may take to connect to a storaged for the first time: behind a firewall nobody
+answers.
+"""
 _PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
 
 RouteSource = Callable[[int, float], wire.GetRoutesReply]
@@ -51,12 +56,13 @@ class InProcessGraphd:
     fetch_routes : callable
         Asks a graphd for routes.
     guard : callable
-        Gives the context that calls over gRPC are made in: of a process that may fork, which must not happen meanwhile.
+        Gives the context that calls over gRPC are made in: of a process that may fork, which must
+        not happen meanwhile.
 
     Notes
     -----
-    It has no thread: whoever calls looks for news where what is known is old, so that it costs nothing while nobody samples, and
-    the process may fork. It belongs to the process that made it.
+    It has no thread: whoever calls looks for news where what is known is old, so that it costs
+    nothing while nobody samples, and the process may fork. It belongs to the process that made it.
     """
 
     def __init__(self, fetch_routes: RouteSource, guard: Guard) -> None:
@@ -75,7 +81,9 @@ class InProcessGraphd:
             catch_up_s=0.0,  # a graphd waits for what is not known here
         )
         self._handlers: dict[str, Handler] = {
-            method.path: getattr(api, name) for name, method in GRAPH.items() if name not in _WRITE_METHODS and hasattr(api, name)
+            method.path: getattr(api, name)
+            for name, method in GRAPH.items()
+            if name not in _WRITE_METHODS and hasattr(api, name)
         }
         self._refresh_lock = threading.Lock()
         self._refresh_at = self._resume_at = 0.0
@@ -119,11 +127,15 @@ class InProcessGraphd:
         self._hosts.close()
 
     def _refresh_routes(self, call: CallContext) -> None:
-        """Have news that are not old; Unavailable where there never were any. One caller looks, others go on with what there is."""
+        """Have news that are not old; Unavailable where there never were any. One caller looks,
+        others go on with what there is.
+        """
         has_routes = self._routing.has_reply
         if has_routes and time.monotonic() < self._refresh_at:
             return
-        if not self._refresh_lock.acquire(blocking=not has_routes, timeout=-1 if has_routes else call.remaining()):
+        if not self._refresh_lock.acquire(
+            blocking=not has_routes, timeout=-1 if has_routes else call.remaining()
+        ):
             return
         try:
             if time.monotonic() < self._refresh_at:
@@ -131,10 +143,16 @@ class InProcessGraphd:
             self._refresh_at = time.monotonic() + _REFRESH_S
             reply = self._fetch_routes(self._routing.revision, min(_REFRESH_S, call.remaining()))
             if reply.HasField("limits"):  # graphds of older releases give none
-                self._api.limits = Limits(rows=reply.limits.rows, memory=reply.limits.memory_bytes, steps=reply.limits.steps)
+                self._api.limits = Limits(
+                    rows=reply.limits.rows,
+                    memory=reply.limits.memory_bytes,
+                    steps=reply.limits.steps,
+                )
             if reply.HasField("told"):
                 # Addresses first: requests along the new routes must find their hosts.
-                self._hosts.update_addresses({host.uuid: host.address for host in reply.told.storaged})
+                self._hosts.update_addresses(
+                    {host.uuid: host.address for host in reply.told.storaged}
+                )
                 self._routing.apply_reply(reply.told)
         except AsterismError as error:
             if not self._routing.has_reply:
@@ -144,7 +162,9 @@ class InProcessGraphd:
             self._refresh_lock.release()
 
     def _pause(self, error: AsterismError) -> None:
-        """Leave calls to graphds for a while, and for a longer one each time in a row; whoever fails beside others has nothing to add."""
+        """Leave calls to graphds for a while, and for a longer one each time in a row; whoever
+        fails beside others has nothing to add.
+        """
         if time.monotonic() < self._resume_at:
             return
         self._resume_at = time.monotonic() + self._pause_s
@@ -156,10 +176,14 @@ class InProcessGraphd:
         """A way to a storaged, once it has been gone."""
         transport = TcpTransport(address, _ForkSafeTransport(RemoteTransport(address), self._guard))
         try:
-            transport.return_connection(transport.take_connection(time.monotonic() + _CONNECT_TIMEOUT_S)[0])
+            transport.return_connection(
+                transport.take_connection(time.monotonic() + _CONNECT_TIMEOUT_S)[0]
+            )
         except AsterismError as error:
             transport.close()
-            raise Unavailable(f"storaged at {address} is not reached from here: {error.message}") from error
+            raise Unavailable(
+                f"storaged at {address} is not reached from here: {error.message}"
+            ) from error
         return transport
 
 

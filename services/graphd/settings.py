@@ -1,4 +1,6 @@
-"""What a graphd is told at its start: environment (``ASTERISM_GRAPHD_...``) or flags, read once in `graphd.__main__`."""
+"""What a graphd is told at its start: environment (``ASTERISM_GRAPHD_...``) or flags, read once in
+`graphd.__main__`.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from asterism_daemonkit.settings import DaemonSettings
 class GraphdSettings(RequestLimits, DaemonSettings):
     """Settings of a graphd. It is stateless: ``data`` is not used."""
 
-    model_config = SettingsConfigDict(env_prefix="ASTERISM_GRAPHD_", frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(
+        env_prefix="ASTERISM_GRAPHD_", frozen=True, extra="forbid", use_attribute_docstrings=True
+    )
 
     listen: str = "0.0.0.0:9669"
     """host:port of the gRPC door; port 0 takes a free one."""
@@ -21,4 +25,6 @@ class GraphdSettings(RequestLimits, DaemonSettings):
     metad: str = "127.0.0.1:9559"
     """host:port of metad's gRPC door."""
     catch_up_s: float = Field(default=5.0, ge=0, le=600)
-    """Seconds that a request waits for storageds to serve a version that was published a moment ago; then it is Unavailable."""
+    """Seconds that a request waits for storageds to serve a version that was published a moment
+    ago; then it is Unavailable.
+    """

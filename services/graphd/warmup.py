@@ -6,7 +6,15 @@ import numpy as np
 
 from asterism_graphkit.arrays import byte_rows, kway_merge
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_graphkit.operators import bidirectional, graph_labels, hgt, labor, layers, pagerank_push, visit_counts
+from asterism_graphkit.operators import (
+    bidirectional,
+    graph_labels,
+    hgt,
+    labor,
+    layers,
+    pagerank_push,
+    visit_counts,
+)
 from asterism_graphkit.random import partition_choice, rng, successive
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.relabel import relabel
@@ -23,7 +31,12 @@ def compile_kernels() -> None:
     partition_choice.choose_entries_at(rng.key_of(1, rng.PART, 1), ids, shares)
     successive.conditional_probabilities(shares.measure, 1.0)
     for replace in (True, False):
-        bidirectional.merge_directions(rng.key_of(1, rng.BIDIRECTIONAL, 0), np.ones((2, 1, 1)), np.ones((2, 1, 1)), replace=replace)
+        bidirectional.merge_directions(
+            rng.key_of(1, rng.BIDIRECTIONAL, 0),
+            np.ones((2, 1, 1)),
+            np.ones((2, 1, 1)),
+            replace=replace,
+        )
     trees = np.zeros(4, np.int32)
     relabel.tree_positions(trees, ids)
     sizes = np.full(2, 2, np.int32)
@@ -41,16 +54,27 @@ def compile_kernels() -> None:
     edges = np.array([0, 2, 4], np.int64)
     ExcludedIds.from_rows(edges, ids).excluded_mask(np.zeros(4, np.int64), ids)
     text = np.arange(8, dtype=np.uint8)
-    _, starts, _ = graph_labels.group_strings(graph_labels.hash_strings(edges, text, 0, 2), np.arange(2, dtype=np.int64), edges, text)
+    _, starts, _ = graph_labels.group_strings(
+        graph_labels.hash_strings(edges, text, 0, 2), np.arange(2, dtype=np.int64), edges, text
+    )
     graph_labels.choose_uniform(rng.key_of(1, rng.LABEL), 2, len(starts))
     measures = layers.candidate_measures(edges, trees, np.ones(4, np.float32), layers.SUM, 1)
     for replace in (True, False):
-        layers.draw(rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace)
+        layers.draw(
+            rng.key_of(1, rng.LAYER, 0), np.array([0, 1], np.int64), measures, 2, replace=replace
+        )
     for kinds in (None, np.zeros((4, 1), np.int32)):
         visit_counts.most_visited(1, 0.5, 0, 2, np.zeros((4, 1), np.int64), kinds, 2)
-    pairs, begins, ones, no_weights = np.zeros(1, np.int64), np.zeros(1, np.int64), np.ones(1, np.float64), np.zeros(0, np.float32)
+    pairs, begins, ones, no_weights = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int64),
+        np.ones(1, np.float64),
+        np.zeros(0, np.float32),
+    )
     flows = pagerank_push.absorb_residuals(pairs, pairs, ones, 0.5, ones.copy(), ones.copy())
-    pagerank_push.spread_mass(pairs, flows, trees[:1], pairs, begins, begins, trees[:1], no_weights, 0)
+    pagerank_push.spread_mass(
+        pairs, flows, trees[:1], pairs, begins, begins, trees[:1], no_weights, 0
+    )
     pagerank_push.add_arrivals(trees[:1], flows, ones.copy(), np.zeros(1, np.int32), 1)
     numbers, nodes = relabel.relabel(ids)
     importances = np.ones(len(nodes), np.float64)

@@ -32,7 +32,14 @@ def main(arguments: list[str]) -> int:
     try:
         metad.start()
         metad.open_ports()
-        logger.info("daemon_started", extra={"grpc_port": metad.grpc_port, "http_port": metad.http_port, "data": str(settings.data)})
+        logger.info(
+            "daemon_started",
+            extra={
+                "grpc_port": metad.grpc_port,
+                "http_port": metad.http_port,
+                "data": str(settings.data),
+            },
+        )
         stop_event.wait()
         logger.info("daemon_stopping")
     except AsterismError as error:

@@ -1,7 +1,8 @@
-"""What metad is asked over gRPC: handlers by the names of the contract, each a translation around one verb.
+"""What metad is asked over gRPC: handlers by the names of the contract, each a translation around
+one verb.
 
-A handler is ``(message, call) -> message``; `metad.app` serves them, and in-process callers use them as they are.
-"""
+A handler is ``(message, call) -> message``; `metad.app` serves them, and in-process callers use
+them as they are."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class CatalogApi:
     def create_space(self, request: mpb.CreateSpaceRequest, call: CallContext) -> pb.Space:
         """A new space."""
         schema = Schema.from_proto(request.schema)
-        return wire.space_to_proto(self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists))
+        return wire.space_to_proto(
+            self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists)
+        )
 
     def describe_space(self, request: mpb.SpaceRequest, call: CallContext) -> pb.Space:
         """One space."""
@@ -48,7 +51,9 @@ class CatalogApi:
 
     def list_spaces(self, request: pb.Empty, call: CallContext) -> mpb.SpaceList:
         """All spaces."""
-        return mpb.SpaceList(spaces=[wire.space_to_proto(space) for space in self._service.spaces()])
+        return mpb.SpaceList(
+            spaces=[wire.space_to_proto(space) for space in self._service.spaces()]
+        )
 
     def drop_space(self, request: mpb.DropSpaceRequest, call: CallContext) -> pb.Empty:
         """The end of a space."""
@@ -57,26 +62,42 @@ class CatalogApi:
 
     def export_space(self, request: mpb.ExportSpaceRequest, call: CallContext) -> mpb.SpaceRecord:
         """What a backup keeps of the catalog."""
-        return backups.space_record_to_proto(self._service.export_space(request.space, request.version))
+        return backups.space_record_to_proto(
+            self._service.export_space(request.space, request.version)
+        )
 
     def import_space(self, request: mpb.ImportSpaceRequest, call: CallContext) -> pb.Space:
         """A space that waits for its data."""
-        return wire.space_to_proto(self._service.import_space(request.name, backups.space_record_from_proto(request.record), address=request.address))
+        return wire.space_to_proto(
+            self._service.import_space(
+                request.name,
+                backups.space_record_from_proto(request.record),
+                address=request.address,
+            )
+        )
 
     def describe_catalog(self, request: pb.Empty, call: CallContext) -> mpb.CatalogState:
         """Return the catalog's position and the daemons that followed a newer one."""
         return wire_history.catalog_state_to_proto(self._followers.state())
 
-    def adopt_catalog(self, request: mpb.AdoptCatalogRequest, call: CallContext) -> mpb.CatalogState:
+    def adopt_catalog(
+        self, request: mpb.AdoptCatalogRequest, call: CallContext
+    ) -> mpb.CatalogState:
         """Have daemons follow this catalog; gives the state as it was before."""
         return wire_history.catalog_state_to_proto(self._followers.adopt(request.cluster))
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: CallContext) -> mpb.Load:
         """A new load, or the one to resume."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
-        return wire.load_to_proto(*self._service.begin_load(request.space, source=request.source, resume_key=request.resume_key, chunks=chunks))
+        return wire.load_to_proto(
+            *self._service.begin_load(
+                request.space, source=request.source, resume_key=request.resume_key, chunks=chunks
+            )
+        )
 
-    def register_chunks(self, request: mpb.RegisterChunksRequest, call: CallContext) -> mpb.RegisterChunksReply:
+    def register_chunks(
+        self, request: mpb.RegisterChunksRequest, call: CallContext
+    ) -> mpb.RegisterChunksReply:
         """Chunks with their bases."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         registered = self._service.register_chunks(request.load_id, chunks, request.written)
@@ -109,11 +130,17 @@ class CatalogApi:
     def list_commits(self, request: mpb.ListCommitsRequest, call: CallContext) -> mpb.CommitList:
         """The committed loads of a space after a commit."""
         pairs = self._service.commits(request.space, after=request.after)
-        return mpb.CommitList(loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs])
+        return mpb.CommitList(
+            loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs]
+        )
 
     def submit_job(self, request: mpb.SubmitJobRequest, call: CallContext) -> pb.Job:
         """A new job, or the identical one in flight."""
-        return jobs.job_to_proto(self._service.submit_job(request.space, request.kind, options=dict(request.options), version=request.version))
+        return jobs.job_to_proto(
+            self._service.submit_job(
+                request.space, request.kind, options=dict(request.options), version=request.version
+            )
+        )
 
     def get_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """One job."""
@@ -122,9 +149,17 @@ class CatalogApi:
     def list_jobs(self, request: mpb.ListJobsRequest, call: CallContext) -> mpb.JobList:
         """A page of jobs."""
         page = self._service.jobs(
-            space=request.space, states=jobs.states_from_proto(request.states), kinds=request.kinds, limit=request.limit, before=request.before
+            space=request.space,
+            states=jobs.states_from_proto(request.states),
+            kinds=request.kinds,
+            limit=request.limit,
+            before=request.before,
         )
-        return mpb.JobList(jobs=[jobs.job_to_proto(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
+        return mpb.JobList(
+            jobs=[jobs.job_to_proto(job, files=False) for job in page.jobs],
+            next_before=page.next_before,
+            total=page.total,
+        )
 
     def stop_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
         """A job on its way to its end."""
@@ -136,11 +171,18 @@ class CatalogApi:
 
     def list_hosts(self, request: pb.Empty, call: CallContext) -> mpb.HostList:
         """Every daemon."""
-        return mpb.HostList(hosts=[wire.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()])
+        return mpb.HostList(
+            hosts=[wire.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
+        )
 
     def list_versions(self, request: mpb.SpaceRequest, call: CallContext) -> mpb.VersionList:
         """The versions of a space."""
-        return mpb.VersionList(versions=[wire.manifest_to_proto(manifest, totals=False) for manifest in self._service.versions(request.space)])
+        return mpb.VersionList(
+            versions=[
+                wire.manifest_to_proto(manifest, totals=False)
+                for manifest in self._service.versions(request.space)
+            ]
+        )
 
     def get_manifest(self, request: mpb.ManifestRequest, call: CallContext) -> pb.Manifest:
         """One version with all its totals."""
@@ -148,7 +190,11 @@ class CatalogApi:
 
     def pin_version(self, request: mpb.PinVersionRequest, call: CallContext) -> mpb.Pin:
         """A lease on a version."""
-        return wire.pin_to_proto(self._service.pin(request.space, request.version, term_s=request.term_s, owner=request.owner))
+        return wire.pin_to_proto(
+            self._service.pin(
+                request.space, request.version, term_s=request.term_s, owner=request.owner
+            )
+        )
 
     def renew_pin(self, request: mpb.PinRequest, call: CallContext) -> mpb.Pin:
         """A lease for another term."""
@@ -161,7 +207,9 @@ class CatalogApi:
 
     def list_pins(self, request: mpb.ListPinsRequest, call: CallContext) -> mpb.PinList:
         """The leases that there are."""
-        return mpb.PinList(pins=[wire.pin_to_proto(pin) for pin in self._service.pins(request.space)])
+        return mpb.PinList(
+            pins=[wire.pin_to_proto(pin) for pin in self._service.pins(request.space)]
+        )
 
 
 class HeartbeatsApi:
@@ -190,10 +238,22 @@ class HeartbeatsApi:
 
     def beat(self, request: mpb.BeatRequest, call: CallContext) -> mpb.BeatReply:
         """A daemon's word, taken."""
-        heartbeat, follower = wire.heartbeat_from_proto(request), wire_history.follower_from_proto(request)
+        heartbeat, follower = (
+            wire.heartbeat_from_proto(request),
+            wire_history.follower_from_proto(request),
+        )
         self._check_cluster(follower)
-        revision = self._host_registry.record_heartbeat(heartbeat, [jobs.task_report_from_proto(report) for report in request.tasks], follower, request.removed)
-        return mpb.BeatReply(revision=revision, lease_s=self._lease_s, position=wire_history.position_to_proto(self._catalog.history.position))
+        revision = self._host_registry.record_heartbeat(
+            heartbeat,
+            [jobs.task_report_from_proto(report) for report in request.tasks],
+            follower,
+            request.removed,
+        )
+        return mpb.BeatReply(
+            revision=revision,
+            lease_s=self._lease_s,
+            position=wire_history.position_to_proto(self._catalog.history.position),
+        )
 
     def poll(self, request: mpb.PollRequest, call: CallContext) -> mpb.PollReply:
         """The desired state, once it is another than the known one or the wait is over."""
@@ -201,15 +261,30 @@ class HeartbeatsApi:
         uuid = HostId(request.uuid)
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
-        follower = Follower(uuid=uuid, role=role, cluster=request.cluster, position=wire_history.position_from_proto(request.followed), highest=HighestIds())
+        follower = Follower(
+            uuid=uuid,
+            role=role,
+            cluster=request.cluster,
+            position=wire_history.position_from_proto(request.followed),
+            highest=HighestIds(),
+        )
         self._check_cluster(follower)
         self._cluster.check_sender(uuid, role, request.incarnation, request.start)
-        deadline = min(time.monotonic() + min(max(request.wait_s, 0.0), _MAX_WAIT_S), call.deadline - _REPLY_MARGIN_S)
+        deadline = min(
+            time.monotonic() + min(max(request.wait_s, 0.0), _MAX_WAIT_S),
+            call.deadline - _REPLY_MARGIN_S,
+        )
         if request.known_revision:
-            self._change_feed.wait_for_change(request.known_revision, deadline, call.is_active, call.on_end)
+            self._change_feed.wait_for_change(
+                request.known_revision, deadline, call.is_active, call.on_end
+            )
             self._cluster.check_sender(uuid, role, request.incarnation, request.start)
         with self._change_feed.lock:
-            status = FollowerStatus.AHEAD if self._followers.is_ahead(uuid) else self._followers.status_of(follower.position, follower.highest)
+            status = (
+                FollowerStatus.AHEAD
+                if self._followers.is_ahead(uuid)
+                else self._followers.status_of(follower.position, follower.highest)
+            )
             if status is FollowerStatus.AHEAD and not self._followers.is_ahead(uuid):
                 self._followers.record_follower(follower)  # its next heartbeat may be a while away
             return self._desired_state.reply(role, uuid, status)
@@ -224,29 +299,52 @@ class HeartbeatsApi:
     def admit_load(self, request: mpb.AdmitLoadRequest, call: CallContext) -> mpb.AdmitLoadReply:
         """Whether a storaged may write blocks of a load."""
         self._check_caller(request.uuid, request.cluster)
-        admission, is_first, chunk = self._service.admit_load(request.load_id, space_id=request.space_id, host=HostId(request.uuid), chunk=request.chunk)
-        return mpb.AdmitLoadReply(number=admission, first=is_first, chunk=wire.chunk_to_proto(chunk))
+        admission, is_first, chunk = self._service.admit_load(
+            request.load_id,
+            space_id=request.space_id,
+            host=HostId(request.uuid),
+            chunk=request.chunk,
+        )
+        return mpb.AdmitLoadReply(
+            number=admission, first=is_first, chunk=wire.chunk_to_proto(chunk)
+        )
 
-    def list_fingerprints(self, request: mpb.ListFingerprintsRequest, call: CallContext) -> mpb.FingerprintList:
+    def list_fingerprints(
+        self, request: mpb.ListFingerprintsRequest, call: CallContext
+    ) -> mpb.FingerprintList:
         """What committed loads wrote, for whoever is about to read it."""
         self._check_caller(request.uuid, request.cluster)
-        loads, next_after = self._service.fingerprints(request.space_id, after=request.after, cut=request.cut)
+        loads, next_after = self._service.fingerprints(
+            request.space_id, after=request.after, cut=request.cut
+        )
         parts = frozenset(request.parts)
-        return mpb.FingerprintList(loads=[wire.fingerprint_to_proto(load, parts) for load in loads], next_after=next_after)
+        return mpb.FingerprintList(
+            loads=[wire.fingerprint_to_proto(load, parts) for load in loads], next_after=next_after
+        )
 
     def report_inventory(self, request: mpb.Inventory, call: CallContext) -> pb.Empty:
         """Take what a storaged holds that does not follow this catalog, or is about to."""
         if not request.uuid:
             raise InvalidRequest("uuid='': expected the uuid of a storaged")
-        self._followers.record_inventory(wire_history.reporter_from_proto(request), wire_history.inventory_from_proto(request))
+        self._followers.record_inventory(
+            wire_history.reporter_from_proto(request), wire_history.inventory_from_proto(request)
+        )
         return pb.Empty()
 
     def _check_caller(self, uuid: str, cluster: str) -> None:
         if cluster and cluster != self._catalog.cluster:
-            raise Conflict(f"host {uuid} belongs to the cluster {cluster}, this metad's catalog to {self._catalog.cluster}")
+            raise Conflict(
+                f"host {uuid} belongs to the cluster {cluster}, this metad's catalog to "
+                f"{self._catalog.cluster}"
+            )
 
     def _check_cluster(self, follower: Follower) -> None:
-        """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what it holds."""
+        """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what
+        it holds.
+        """
         if follower.cluster and follower.cluster != self._catalog.cluster:
             self._followers.record_follower(follower)
-            raise Conflict(f"host {follower.uuid} belongs to the cluster {follower.cluster}, this metad's catalog to {self._catalog.cluster}")
+            raise Conflict(
+                f"host {follower.uuid} belongs to the cluster {follower.cluster}, this "
+                f"metad's catalog to {self._catalog.cluster}"
+            )

@@ -44,12 +44,23 @@ class Metad:
             self._store = RocksStore(settings.data / "catalog")
             undo.callback(self._store.close)
             try:
-                self.components = Components(settings, store=self._store, uuid=self._identity.uuid, accept_other_folder=self._identity.incarnation == 1, clock=steady_clock())
+                self.components = Components(
+                    settings,
+                    store=self._store,
+                    uuid=self._identity.uuid,
+                    accept_other_folder=self._identity.incarnation == 1,
+                    clock=steady_clock(),
+                )
             except (Corrupt, Conflict) as error:
                 path = str(settings.data / "catalog")
-                raise error if path in error.message else type(error)(f"{path}: {error.message}") from error
+                raise (
+                    error if path in error.message else type(error)(f"{path}: {error.message}")
+                ) from error
             undo.pop_all()
-        self.handlers: dict[str, Handler] = {**self.components.catalog_handlers, **self.components.heartbeats_handlers}
+        self.handlers: dict[str, Handler] = {
+            **self.components.catalog_handlers,
+            **self.components.heartbeats_handlers,
+        }
         self.metrics = Metrics("metad")
         self._add_gauges()
         self._grpc: GrpcServer | None = None
@@ -130,13 +141,29 @@ class Metad:
         self._identity.release()
 
     def _add_gauges(self) -> None:
-        self.metrics.add_gauge("spaces", "Spaces there are.", lambda: len(self.components.service.spaces()))
-        self.metrics.add_gauge("pins", "Leases on versions.", lambda: len(self.components.service.pins()))
-        self.metrics.add_gauge("removals_pending", "Removal orders that a storaged has not carried out yet.", self._pending_removals)
+        self.metrics.add_gauge(
+            "spaces", "Spaces there are.", lambda: len(self.components.service.spaces())
+        )
+        self.metrics.add_gauge(
+            "pins", "Leases on versions.", lambda: len(self.components.service.pins())
+        )
+        self.metrics.add_gauge(
+            "removals_pending",
+            "Removal orders that a storaged has not carried out yet.",
+            self._pending_removals,
+        )
         for role in Role:
-            self.metrics.add_gauge(f"{role.name.lower()}s_online", f"{role.name.lower()}s whose lease holds.", partial(self._online_hosts, role))
+            self.metrics.add_gauge(
+                f"{role.name.lower()}s_online",
+                f"{role.name.lower()}s whose lease holds.",
+                partial(self._online_hosts, role),
+            )
         for state in JobState:
-            self.metrics.add_gauge(f"jobs_{state.name.lower()}", f"Jobs that are {state.name}.", partial(self._jobs_in_state, state))
+            self.metrics.add_gauge(
+                f"jobs_{state.name.lower()}",
+                f"Jobs that are {state.name}.",
+                partial(self._jobs_in_state, state),
+            )
 
     def _online_hosts(self, role: Role) -> int:
         with self.components.change_feed.lock:

@@ -32,7 +32,8 @@ _CONFIRM_SLACK_S = 1.0
 _FOREIGN_LIMIT = 1000
 """The most hosts of other clusters that are remembered."""
 REMEDY = (
-    "stop metad and put its newer data folder back, or list what would be given up with `asterism metad adopt --dry-run`, then run "
+    "stop metad and put its newer data folder back, or list what would be given up with "
+    "`asterism metad adopt --dry-run`, then run "
     "`asterism metad adopt --yes` to follow this catalog"
 )
 
@@ -142,7 +143,9 @@ class Followers:
 
     # Positions.
 
-    def status_of(self, position: CatalogPosition | None, highest_ids: HighestIds) -> FollowerStatus:
+    def status_of(
+        self, position: CatalogPosition | None, highest_ids: HighestIds
+    ) -> FollowerStatus:
         """Return the standing of a daemon by its position and the highest ids that it holds."""
         history = self.catalog.history
         if highest_ids.exceeds(history.highest_ids()):
@@ -155,8 +158,14 @@ class Followers:
         """Record the position that a daemon reports, and return its standing."""
         with self.change_feed.lock:
             is_foreign = bool(follower.cluster) and follower.cluster != self.catalog.cluster
-            status = FollowerStatus.AHEAD if is_foreign else self.status_of(follower.position, follower.highest)
-            if follower.uuid in self._unconfirmed or (status is FollowerStatus.AHEAD) != (follower.uuid in self._ahead):
+            status = (
+                FollowerStatus.AHEAD
+                if is_foreign
+                else self.status_of(follower.position, follower.highest)
+            )
+            if follower.uuid in self._unconfirmed or (status is FollowerStatus.AHEAD) != (
+                follower.uuid in self._ahead
+            ):
                 self._unconfirmed.discard(follower.uuid)
                 self.change_feed.wake_waiters()  # requests that wait for it
             if status is not FollowerStatus.AHEAD:
@@ -166,10 +175,16 @@ class Followers:
                     self._inventories.pop(follower.uuid, None)
             elif follower.uuid in self._ahead or len(self._ahead) < _FOREIGN_LIMIT:
                 if follower.uuid not in self._ahead:
-                    followed_revision = follower.position.revision if follower.position is not None else 0
+                    followed_revision = (
+                        follower.position.revision if follower.position is not None else 0
+                    )
                     logger.error(
                         "catalog_older" if not is_foreign else "catalog_foreign",
-                        extra={"host": follower.uuid, "followed": followed_revision, "revision": self.catalog.history.position.revision},
+                        extra={
+                            "host": follower.uuid,
+                            "followed": followed_revision,
+                            "revision": self.catalog.history.position.revision,
+                        },
                     )
                 self._ahead[follower.uuid] = follower
             return status
@@ -184,16 +199,23 @@ class Followers:
         with self.change_feed.lock:
             if foreign_clusters := self._foreign_clusters():
                 return (
-                    f"cluster={self.catalog.cluster}: expected {' or '.join(foreign_clusters)}; all online storageds belong to another cluster, as after "
-                    f"the loss of metad's data folder: put the folder back, or run `asterism metad adopt --cluster ID --dry-run`, then "
+                    f"cluster={self.catalog.cluster}: expected "
+                    f"{' or '.join(foreign_clusters)}; all online storageds belong to "
+                    "another cluster, as after "
+                    "the loss of metad's data folder: put the folder back, or run `asterism "
+                    "metad adopt --cluster ID --dry-run`, then "
                     f"`asterism metad adopt --cluster ID --yes`"
                 )
             ahead = [f for f in self._ahead.values() if f.cluster in ("", self.catalog.cluster)]
             if ahead:
-                newest_revision = max((f.position.revision for f in ahead if f.position is not None), default=0)
+                newest_revision = max(
+                    (f.position.revision for f in ahead if f.position is not None), default=0
+                )
                 return (
-                    f"revision={self.catalog.history.position.revision}: the catalog is older than what {len(ahead)} daemons followed (up to revision "
-                    f"{newest_revision}), or has a different history; metad assigns no tasks and refuses changes: {REMEDY}"
+                    f"revision={self.catalog.history.position.revision}: the catalog is "
+                    f"older than what {len(ahead)} daemons followed (up to revision "
+                    f"{newest_revision}), or has a different history; metad assigns no tasks "
+                    f"and refuses changes: {REMEDY}"
                 )
             return ""
 
@@ -202,12 +224,23 @@ class Followers:
         clusters = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
         if not clusters or self.cluster.online(Role.STORAGED):
             return []
-        return [] if any(f.role is Role.STORAGED and f.cluster in ("", self.catalog.cluster) for f in self._ahead.values()) else clusters
+        return (
+            []
+            if any(
+                f.role is Role.STORAGED and f.cluster in ("", self.catalog.cluster)
+                for f in self._ahead.values()
+            )
+            else clusters
+        )
 
     def is_writable(self) -> bool:
         """Return whether the catalog may be changed."""
         with self.change_feed.lock:
-            self._unconfirmed = {uuid for uuid in self._unconfirmed if (host := self.cluster.get(uuid)) is not None and host.online}
+            self._unconfirmed = {
+                uuid
+                for uuid in self._unconfirmed
+                if (host := self.cluster.get(uuid)) is not None and host.online
+            }
             return not self._unconfirmed and not self.fault()
 
     def check_writable(self) -> None:
@@ -223,7 +256,10 @@ class Followers:
             remaining_s = deadline - time.monotonic()
             if remaining_s <= 0:
                 unconfirmed = ", ".join(sorted(self._unconfirmed))
-                raise NotReady(f"metad has just started: expected storageds {unconfirmed} to confirm the catalog; try again in a few seconds")
+                raise NotReady(
+                    f"metad has just started: expected storageds {unconfirmed} to confirm "
+                    "the catalog; try again in a few seconds"
+                )
             self.change_feed.wait_for_wakeup(remaining_s)
 
     # Inventories and adoption.
@@ -231,7 +267,10 @@ class Followers:
     def is_adoptable(self) -> bool:
         """Return whether daemons are ahead and all storageds among them have reported."""
         with self.change_feed.lock:
-            return bool(self._ahead) and all(f.role is not Role.STORAGED or f.uuid in self._inventories for f in self._ahead.values())
+            return bool(self._ahead) and all(
+                f.role is not Role.STORAGED or f.uuid in self._inventories
+                for f in self._ahead.values()
+            )
 
     def record_inventory(self, follower: Follower, inventory: Inventory) -> None:
         """Record a storaged's inventory, and order the removal of what was given up."""
@@ -239,7 +278,11 @@ class Followers:
             status = self.record_follower(follower)
             self._inventories[follower.uuid] = inventory
             if status is FollowerStatus.GIVEN_UP:
-                self._order_removals(self._unknown_data(follower.uuid, inventory, self.catalog.history.adoption_records()))
+                self._order_removals(
+                    self._unknown_data(
+                        follower.uuid, inventory, self.catalog.history.adoption_records()
+                    )
+                )
 
     def state(self) -> CatalogState:
         """Return the catalog's position, and the daemons and data that are ahead of it."""
@@ -257,7 +300,11 @@ class Followers:
                 reported=frozenset(self._inventories.keys() & self._ahead.keys()),
                 unknown=tuple(unknown_data),
                 open_loads=tuple(self._loads().open_ids()) if is_blocked else (),
-                jobs=tuple(job.job_id for job in self.driver.state.jobs.values() if not job.state.is_final) if is_blocked else (),
+                jobs=tuple(
+                    job.job_id for job in self.driver.state.jobs.values() if not job.state.is_final
+                )
+                if is_blocked
+                else (),
                 fault=self.fault(),
             )
 
@@ -267,7 +314,8 @@ class Followers:
         Raises
         ------
         Conflict
-            If the daemons belong to another cluster, or to several, and ``cluster`` names none of them.
+            If the daemons belong to another cluster, or to several, and ``cluster`` names none of
+            them.
         NotReady
             If an online storaged has not reported its inventory yet.
         """
@@ -276,34 +324,63 @@ class Followers:
             state_before = self.state()
             if not followers:
                 return state_before
-            unreported = sorted(f.uuid for f in followers if f.role is Role.STORAGED and f.uuid not in self._inventories)
+            unreported = sorted(
+                f.uuid
+                for f in followers
+                if f.role is Role.STORAGED and f.uuid not in self._inventories
+            )
             if unreported:
-                raise NotReady(f"inventory: expected reports of storageds {', '.join(unreported)}; try again in a few seconds")
+                raise NotReady(
+                    f"inventory: expected reports of storageds {', '.join(unreported)}; try "
+                    "again in a few seconds"
+                )
             given_up: dict[str, int] = {}
             for follower in followers:
-                if follower.position is not None and not self.catalog.history.contains(follower.position):
+                if follower.position is not None and not self.catalog.history.contains(
+                    follower.position
+                ):
                     history, revision = follower.position.history, follower.position.revision
                     given_up[history] = max(revision, given_up.get(history, 0))
-            highest_id = max((number for f in followers for number in (f.highest.space_id, f.highest.job_id, f.highest.load_id)), default=0)
+            highest_id = max(
+                (
+                    number
+                    for f in followers
+                    for number in (f.highest.space_id, f.highest.job_id, f.highest.load_id)
+                ),
+                default=0,
+            )
             self._stop_open_work()
             self.catalog.adopt(given_up, highest_id, cluster=cluster or self.catalog.cluster)
             self.driver.skip_ids(self.catalog.history.position.revision)
             adoptions = self.catalog.history.adoption_records()
             for follower in followers:
                 if follower.role is Role.STORAGED:
-                    self._order_removals(self._unknown_data(follower.uuid, self._inventories[follower.uuid], adoptions))
+                    self._order_removals(
+                        self._unknown_data(
+                            follower.uuid, self._inventories[follower.uuid], adoptions
+                        )
+                    )
                 self._ahead.pop(follower.uuid, None)
-            logger.warning("catalog_adopted", extra={"over": given_up, "revision": self.catalog.history.position.revision})
+            logger.warning(
+                "catalog_adopted",
+                extra={"over": given_up, "revision": self.catalog.history.position.revision},
+            )
             self.change_feed.advance()
             return state_before
 
     def _followers_to_adopt(self, cluster: str) -> list[Follower]:
         clusters = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
         if not cluster and (foreign_clusters := self._foreign_clusters()):
-            raise Conflict(f"the daemons that answer belong to the cluster {' and '.join(foreign_clusters)}: name the one to take over with --cluster")
+            raise Conflict(
+                "the daemons that answer belong to the cluster "
+                f"{' and '.join(foreign_clusters)}: name the one to take over with --cluster"
+            )
         if cluster and cluster not in (*clusters, self.catalog.cluster):
             known_clusters = ", ".join(clusters) or "none"
-            raise Conflict(f"cluster={cluster!r}: no daemon of that cluster has spoken to this metad; there is {known_clusters}")
+            raise Conflict(
+                f"cluster={cluster!r}: no daemon of that cluster has spoken to this metad; "
+                f"there is {known_clusters}"
+            )
         target_cluster = cluster or self.catalog.cluster
         # A graphd names no cluster: it follows the metad that it was given.
         return [f for f in self._ahead.values() if f.cluster in ("", target_cluster)]
@@ -320,7 +397,9 @@ class Followers:
     def _loads(self) -> Loads:
         return self.catalog.loads
 
-    def _unknown_data(self, host: HostId, inventory: Inventory, adoptions: tuple[Adoption, ...] | None) -> list[UnknownData]:
+    def _unknown_data(
+        self, host: HostId, inventory: Inventory, adoptions: tuple[Adoption, ...] | None
+    ) -> list[UnknownData]:
         """Return what a storaged holds that the catalog does not know.
 
         Parameters
@@ -331,23 +410,49 @@ class Followers:
         highest_ids = self.catalog.history.highest_ids()
 
         def is_lost(kind: str, number: int) -> bool:
-            return number > getattr(highest_ids, kind) if adoptions is None else was_given_up(adoptions, kind, number)
+            return (
+                number > getattr(highest_ids, kind)
+                if adoptions is None
+                else was_given_up(adoptions, kind, number)
+            )
 
         unknown_data: list[UnknownData] = []
         for reported_space in inventory.spaces:
             space = self.catalog.spaces.get(reported_space.space_id)
             if is_lost("space_id", reported_space.space_id):
-                unknown_data.append(UnknownData(host=host, space_id=reported_space.space_id, space=reported_space.name, bytes=reported_space.bytes))
+                unknown_data.append(
+                    UnknownData(
+                        host=host,
+                        space_id=reported_space.space_id,
+                        space=reported_space.name,
+                        bytes=reported_space.bytes,
+                    )
+                )
                 continue
             if space is None or host not in space_hosts(space):
                 continue
             builds = {build.job_id: build for build in reported_space.builds}
-            builds |= {job_id: InventoryBuild(job_id=job_id, version=0) for job_id in reported_space.checkpoints if job_id not in builds}
+            builds |= {
+                job_id: InventoryBuild(job_id=job_id, version=0)
+                for job_id in reported_space.checkpoints
+                if job_id not in builds
+            }
             lost_builds = [builds[job_id] for job_id in sorted(builds) if is_lost("job_id", job_id)]
-            unknown_data += [UnknownData(host=host, space_id=reported_space.space_id, space=space.name, build=build) for build in lost_builds]
-            loads = tuple(load_id for load_id in reported_space.loads if is_lost("load_id", load_id))
+            unknown_data += [
+                UnknownData(
+                    host=host, space_id=reported_space.space_id, space=space.name, build=build
+                )
+                for build in lost_builds
+            ]
+            loads = tuple(
+                load_id for load_id in reported_space.loads if is_lost("load_id", load_id)
+            )
             if loads:
-                unknown_data.append(UnknownData(host=host, space_id=reported_space.space_id, space=space.name, loads=loads))
+                unknown_data.append(
+                    UnknownData(
+                        host=host, space_id=reported_space.space_id, space=space.name, loads=loads
+                    )
+                )
         return unknown_data
 
     def _order_removals(self, unknown_data: list[UnknownData]) -> None:

@@ -1,4 +1,6 @@
-"""The board that daemons watch: one lock over metad's state, and a revision that grows with what they should know."""
+"""The board that daemons watch: one lock over metad's state, and a revision that grows with what
+they should know.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,14 @@ _MAX_WAIT_S = 0.5
 
 
 class ChangeFeed:
-    """The revision of the desired state. Whoever reads or changes metad's state holds ``lock`` meanwhile."""
+    """The revision of the desired state. Whoever reads or changes metad's state holds ``lock``
+    meanwhile.
+    """
 
     def __init__(self, first_revision: int) -> None:
-        """Start at revision ``first_revision``, which must be above those of every earlier process on the same store."""
+        """Start at revision ``first_revision``, which must be above those of every earlier process
+        on the same store.
+        """
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._revision = first_revision
@@ -40,16 +46,25 @@ class ChangeFeed:
             self._changed.notify_all()
 
     def wait_for_wakeup(self, seconds: float) -> None:
-        """Wait until something wakes, at most so long; the lock is let go of meanwhile. Unavailable at the close."""
+        """Wait until something wakes, at most so long; the lock is let go of meanwhile. Unavailable
+        at the close.
+        """
         with self.lock:
             if self._closed:
                 raise Unavailable("metad is stopping; ask again once it is back")
             self._changed.wait(min(seconds, _MAX_WAIT_S))
 
-    def wait_for_change(self, known_revision: int, deadline: float, is_active: Callable[[], bool], on_end: Callable[[Callable[[], None]], object]) -> None:
+    def wait_for_change(
+        self,
+        known_revision: int,
+        deadline: float,
+        is_active: Callable[[], bool],
+        on_end: Callable[[Callable[[], None]], object],
+    ) -> None:
         """Wait until the revision is not ``known_revision``; metad does not wake for it meanwhile.
 
-        A revision above the current one comes from a store that is gone: its holder needs the current state too.
+        A revision above the current one comes from a store that is gone: its holder needs the
+        current state too.
 
         Parameters
         ----------
@@ -60,7 +75,8 @@ class ChangeFeed:
         is_active : callable
             Returns whether the caller waits.
         on_end : callable
-            Registers a function that is called when the caller hangs up (`asterism_daemonkit.calls.Call.on_end`).
+            Registers a function that is called when the caller hangs up
+            (`asterism_daemonkit.calls.Call.on_end`).
 
         Raises
         ------

@@ -1,8 +1,7 @@
 """The time, told in milliseconds since 1970 and never running backwards while a process lives.
 
-Leases and retries need a clock that nobody sets; what is written down must make sense after a restart. So: the wall's
-time at the start, plus what a monotonic clock counted since.
-"""
+Leases and retries need a clock that nobody sets; what is written down must make sense after a
+restart. So: the wall's time at the start, plus what a monotonic clock counted since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a daemon should know and do: the whole desired state, as one reply. Called by `metad.api` for each poll."""
+"""What a daemon should know and do: the whole desired state, as one reply. Called by `metad.api`
+for each poll.
+"""
 
 from __future__ import annotations
 
@@ -32,17 +34,29 @@ class DesiredStateBuilder:
         The jobs whose leftovers stay.
     """
 
-    def __init__(self, *, change_feed: ChangeFeed, catalog: Catalog, cluster: Cluster, driver: Driver, recoverable_jobs: Callable[[], list[Job]]) -> None:
+    def __init__(
+        self,
+        *,
+        change_feed: ChangeFeed,
+        catalog: Catalog,
+        cluster: Cluster,
+        driver: Driver,
+        recoverable_jobs: Callable[[], list[Job]],
+    ) -> None:
         self._change_feed = change_feed
         self._catalog = catalog
         self._cluster = cluster
         self._driver = driver
         self._recoverable_jobs = recoverable_jobs
         self._manifest_messages: dict[tuple[int, int], pb.Manifest] = {}
-        """Manifests as messages, by (space, version): a manifest never changes and may carry many totals."""
+        """Manifests as messages, by (space, version): a manifest never changes and may carry many
+        totals.
+        """
 
     def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> mpb.PollReply:
-        """The desired state of one daemon, at one revision; nothing of it for one that is ahead of the catalog."""
+        """The desired state of one daemon, at one revision; nothing of it for one that is ahead of
+        the catalog.
+        """
         with self._change_feed.lock:
             self._evict_manifests()
             reply = mpb.PollReply(
@@ -69,7 +83,10 @@ class DesiredStateBuilder:
         for job in self._recoverable_jobs():
             if any(task.host == uuid for task in job.tasks):
                 reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
-        reply.removals.extend(wire_history.removal_to_proto(removal) for removal in self._catalog.removals.of_host(uuid))
+        reply.removals.extend(
+            wire_history.removal_to_proto(removal)
+            for removal in self._catalog.removals.of_host(uuid)
+        )
         for job, task in self._driver.assigned_tasks(uuid):
             loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
             reply.orders.add(
@@ -97,11 +114,18 @@ class DesiredStateBuilder:
 
     def _add_route(self, reply: mpb.PollReply, space: Space) -> None:
         route = reply.spaces.add(space=wire.space_to_proto(space))
-        route.versions.extend(self._manifest_message(manifest) for manifest in self._catalog.versions.served_versions(space.space_id))
+        route.versions.extend(
+            self._manifest_message(manifest)
+            for manifest in self._catalog.versions.served_versions(space.space_id)
+        )
 
     def _restored_manifest(self, job: Job) -> pb.Manifest | None:
         """What a restore is to bring back; of other jobs none."""
-        manifest = self._catalog.restores.awaited_manifest(job.space_id) if find_kind(job.kind).restores else None
+        manifest = (
+            self._catalog.restores.awaited_manifest(job.space_id)
+            if find_kind(job.kind).restores
+            else None
+        )
         return wire.manifest_to_proto(manifest) if manifest is not None else None
 
     def _manifest_message(self, manifest: Manifest) -> pb.Manifest:
@@ -111,6 +135,10 @@ class DesiredStateBuilder:
         return self._manifest_messages[key]
 
     def _evict_manifests(self) -> None:
-        served = {(space.space_id, m.version) for space in self._catalog.spaces.all() for m in self._catalog.versions.served_versions(space.space_id)}
+        served = {
+            (space.space_id, m.version)
+            for space in self._catalog.spaces.all()
+            for m in self._catalog.versions.served_versions(space.space_id)
+        }
         for key in self._manifest_messages.keys() - served:
             del self._manifest_messages[key]

@@ -23,53 +23,102 @@ logger = logging.getLogger(__name__)
 
 
 class HostRegistry:
-    """Keeps the cluster up to date, on disk where that must last, and tells the machine of storageds."""
+    """Keeps the cluster up to date, on disk where that must last, and tells the machine of
+    storageds.
+    """
 
     def __init__(
-        self, *, store: MetaStore, change_feed: ChangeFeed, catalog: Catalog, cluster: Cluster, driver: Driver, followers: Followers, clock: Clock
+        self,
+        *,
+        store: MetaStore,
+        change_feed: ChangeFeed,
+        catalog: Catalog,
+        cluster: Cluster,
+        driver: Driver,
+        followers: Followers,
+        clock: Clock,
     ) -> None:
         self._store = store
         self._followers = followers
         self._change_feed = change_feed
         self._catalog = catalog
         self._purged_by: dict[LoadId, set[HostId]] = {}
-        """Abandoned load -> the storageds without a block of it. They say it again at every beat."""
+        """Abandoned load -> the storageds without a block of it. They say it again at every
+        beat.
+        """
         self._cluster = cluster
         self._driver = driver
         self._clock = clock
 
-    def record_heartbeat(self, heartbeat: HeartbeatReport, reports: Sequence[jobs.TaskReport], follower: Follower, completed_removals: Sequence[int] = ()) -> int:
+    def record_heartbeat(
+        self,
+        heartbeat: HeartbeatReport,
+        reports: Sequence[jobs.TaskReport],
+        follower: Follower,
+        completed_removals: Sequence[int] = (),
+    ) -> int:
         """Take a daemon's word; the revision that it should know. Stale if the sender is fenced.
 
-        What a daemon says that does not follow this catalog (yet) is about another one: only that it is there counts.
-        """
+        What a daemon says that does not follow this catalog (yet) is about another one: only that
+        it is there counts."""
         with self._change_feed.lock:
             now_ms = self._clock()
-            self._cluster.check_sender(heartbeat.uuid, heartbeat.role, heartbeat.incarnation, heartbeat.start_id)
+            self._cluster.check_sender(
+                heartbeat.uuid, heartbeat.role, heartbeat.incarnation, heartbeat.start_id
+            )
             is_following = self._followers.record_follower(follower) is FollowerStatus.FOLLOWING
             if not is_following:
-                heartbeat, reports, completed_removals = replace(heartbeat, held_versions=frozenset(), dropped_loads=frozenset()), (), ()
+                heartbeat, reports, completed_removals = (
+                    replace(heartbeat, held_versions=frozenset(), dropped_loads=frozenset()),
+                    (),
+                    (),
+                )
             self._update_host(self._cluster.host_after(heartbeat, now_ms), now_ms)
             if heartbeat.role is Role.STORAGED:
-                # What the machine knows counts: where its own write failed, it is to hear of the host at the next beat.
+                # What the machine knows counts: where its own write failed, it is to hear of the
+                # host at the next beat.
                 host_status = self._driver.state.hosts.get(heartbeat.uuid)
-                if host_status is None or not host_status.online or host_status.incarnation != heartbeat.incarnation:
-                    self._driver.apply_event(jobs.HostSeen(now_ms=now_ms, host=heartbeat.uuid, incarnation=heartbeat.incarnation))
+                if (
+                    host_status is None
+                    or not host_status.online
+                    or host_status.incarnation != heartbeat.incarnation
+                ):
+                    self._driver.apply_event(
+                        jobs.HostSeen(
+                            now_ms=now_ms, host=heartbeat.uuid, incarnation=heartbeat.incarnation
+                        )
+                    )
                 if is_following:
-                    self._driver.apply_event(jobs.TasksReported(now_ms=now_ms, host=heartbeat.uuid, incarnation=heartbeat.incarnation, reports=tuple(reports)))
+                    self._driver.apply_event(
+                        jobs.TasksReported(
+                            now_ms=now_ms,
+                            host=heartbeat.uuid,
+                            incarnation=heartbeat.incarnation,
+                            reports=tuple(reports),
+                        )
+                    )
                 self._mark_purged_loads(heartbeat)
                 self._acknowledge_removals(heartbeat.uuid, completed_removals)
             return self._change_feed.revision
 
     def _acknowledge_removals(self, host: HostId, completed_removals: Sequence[int]) -> None:
         for removal in self._catalog.removals.acknowledge(host, completed_removals):
-            fields = {"host": host, "kind": removal.kind.name.lower(), "space_id": removal.space_id, "job": removal.job_id}
+            fields = {
+                "host": host,
+                "kind": removal.kind.name.lower(),
+                "space_id": removal.space_id,
+                "job": removal.job_id,
+            }
             logger.info("removal_done", extra=fields)
 
     def _mark_purged_loads(self, heartbeat: HeartbeatReport) -> None:
-        """Be done with abandoned loads of which no storaged of their space holds a block any more."""
+        """Be done with abandoned loads of which no storaged of their space holds a block any
+        more.
+        """
         for space in self._catalog.spaces.all() if heartbeat.dropped_loads else ():
-            for load_id in heartbeat.dropped_loads.intersection(self._catalog.loads.unpurged_in_space(space.space_id)):
+            for load_id in heartbeat.dropped_loads.intersection(
+                self._catalog.loads.unpurged_in_space(space.space_id)
+            ):
                 confirmed_hosts = self._purged_by.setdefault(load_id, set())
                 confirmed_hosts.add(heartbeat.uuid)
                 if space_hosts(space) <= confirmed_hosts:
@@ -89,7 +138,9 @@ class HostRegistry:
                     self._driver.apply_event(jobs.HostLost(now_ms=now_ms, host=uuid))
 
     def forget_graphds(self, silent_ms: int) -> None:
-        """Forget graphds that have been silent for so long: they hold nothing, and each start may be a new one."""
+        """Forget graphds that have been silent for so long: they hold nothing, and each start may
+        be a new one.
+        """
         with self._change_feed.lock:
             for uuid in self._cluster.offline_since(Role.GRAPHD, self._clock() - silent_ms):
                 self._store.write({keys.host(uuid): None})
@@ -104,7 +155,12 @@ class HostRegistry:
         self._cluster.put(host, now_ms)
         logger.info(
             "host_came" if host.online else "host_lost",
-            extra={"host": host.uuid, "role": host.role.name.lower(), "address": host.address, "incarnation": host.incarnation},
+            extra={
+                "host": host.uuid,
+                "role": host.role.name.lower(),
+                "address": host.address,
+                "incarnation": host.incarnation,
+            },
         )
         if host.role is Role.STORAGED:
             self._change_feed.advance()

@@ -1,8 +1,8 @@
-"""Who is there: daemons by uuid, their leases, addresses and what they hold; a quiet room that is told the time.
+"""Who is there: daemons by uuid, their leases, addresses and what they hold; a quiet room that is
+told the time.
 
-`Cluster` answers with what a host becomes; whoever asked (`metad.heartbeats`) writes that down where it must last, then
-puts it in.
-"""
+`Cluster` answers with what a host becomes; whoever asked (`metad.heartbeats`) writes that down
+where it must last, then puts it in."""
 
 from __future__ import annotations
 
@@ -72,14 +72,18 @@ class Cluster:
     def __init__(self, hosts: Iterable[Host], *, lease_ms: int, drain_ms: int, now_ms: int) -> None:
         """Take up ``hosts`` as they were left; those that were online get a full lease from now.
 
-        ``drain_ms`` is how long a graphd must have known a version before nothing that it began earlier is under way.
-        """
+        ``drain_ms`` is how long a graphd must have known a version before nothing that it began
+        earlier is under way."""
         self._lease_ms = lease_ms
         self._drain_ms = drain_ms
         self._routed_versions: dict[HostId, dict[SpaceId, list[tuple[int, int]]]] = {}
-        """graphd -> space -> (version, when it was first heard to route by it), ascending; from its first beat on."""
+        """graphd -> space -> (version, when it was first heard to route by it), ascending; from its
+        first beat on.
+        """
         self._hosts = {host.uuid: host for host in hosts}
-        self._lease_end_ms = {host.uuid: now_ms + lease_ms for host in self._hosts.values() if host.online}
+        self._lease_end_ms = {
+            host.uuid: now_ms + lease_ms for host in self._hosts.values() if host.online
+        }
 
     @property
     def hosts(self) -> Mapping[HostId, Host]:
@@ -92,34 +96,50 @@ class Cluster:
 
     def online(self, role: Role) -> list[Host]:
         """Those that are there, by uuid."""
-        return sorted((host for host in self._hosts.values() if host.online and host.role is role), key=lambda host: host.uuid)
+        return sorted(
+            (host for host in self._hosts.values() if host.online and host.role is role),
+            key=lambda host: host.uuid,
+        )
 
     def check_sender(self, uuid: HostId, role: Role, incarnation: int, start: int = 0) -> None:
-        """Refuse a sender that another one with its uuid has followed (Stale) or that claims another role (InvalidRequest).
+        """Refuse a sender that another one with its uuid has followed (Stale) or that claims
+        another role (InvalidRequest).
 
-        Two processes with one uuid and one incarnation come from a copied folder: the first one is heard while it is online.
-        """
+        Two processes with one uuid and one incarnation come from a copied folder: the first one is
+        heard while it is online."""
         current = self._hosts.get(uuid)
         if current is None:
             return
         if current.role is not role:
             raise InvalidRequest(
-                f"uuid={uuid}: belongs to a {current.role.name.lower()}, not to a {role.name.lower()}; give each daemon its own data folder"
+                f"uuid={uuid}: belongs to a {current.role.name.lower()}, not to a "
+                f"{role.name.lower()}; give each daemon its own data folder"
             )
         if incarnation < current.incarnation:
-            # A graphd counts its starts by the wall clock, which may have been set back, and holds nothing.
+            # A graphd counts its starts by the wall clock, which may have been set back, and holds
+            # nothing.
             if role is Role.GRAPHD and start and current.start_id and start != current.start_id:
                 if not current.online:
                     return
                 raise Conflict(
-                    f"uuid={uuid}: a graphd at {current.address} has this uuid and the larger incarnation {current.incarnation}, this one has "
-                    f"{incarnation}; it is accepted once the lease of the other is over; end one of the two if both run"
+                    f"uuid={uuid}: a graphd at {current.address} has this uuid and the "
+                    f"larger incarnation {current.incarnation}, this one has "
+                    f"{incarnation}; it is accepted once the lease of the other is over; end "
+                    "one of the two if both run"
                 )
-            raise Stale(f"uuid={uuid}, incarnation={incarnation}: expected {current.incarnation}, which has started since; stop this process")
-        is_copy = incarnation == current.incarnation and start != current.start_id and bool(start and current.start_id)
+            raise Stale(
+                f"uuid={uuid}, incarnation={incarnation}: expected {current.incarnation}, "
+                "which has started since; stop this process"
+            )
+        is_copy = (
+            incarnation == current.incarnation
+            and start != current.start_id
+            and bool(start and current.start_id)
+        )
         if is_copy and current.online:
             raise Conflict(
-                f"uuid={uuid}: already used by the process at {current.address}; one data folder is a copy of the other: "
+                f"uuid={uuid}: already used by the process at {current.address}; one data "
+                "folder is a copy of the other: "
                 "stop one of the two processes and remove its data folder"
             )
 
@@ -142,7 +162,11 @@ class Cluster:
 
     def expired_hosts(self, now_ms: int) -> list[Host]:
         """What those become whose lease is over."""
-        return [replace(self._hosts[uuid], online=False) for uuid, end in sorted(self._lease_end_ms.items()) if end <= now_ms]
+        return [
+            replace(self._hosts[uuid], online=False)
+            for uuid, end in sorted(self._lease_end_ms.items())
+            if end <= now_ms
+        ]
 
     def put(self, host: Host, now_ms: int) -> None:
         """Take on what a host has become; being online starts its lease anew."""
@@ -155,7 +179,9 @@ class Cluster:
             self._lease_end_ms.pop(host.uuid, None)
 
     def _track_versions(self, host: Host, now_ms: int) -> None:
-        """Note since when a graphd routes by which versions; one that restarted or went away has to say so anew."""
+        """Note since when a graphd routes by which versions; one that restarted or went away has to
+        say so anew.
+        """
         previous = self._hosts.get(host.uuid)
         if not host.online or previous is None or previous.incarnation != host.incarnation:
             self._routed_versions.pop(host.uuid, None)
@@ -173,7 +199,11 @@ class Cluster:
 
     def offline_since(self, role: Role, before_ms: int) -> list[HostId]:
         """Hosts of a role that are offline and were last heard before ``before_ms``."""
-        return sorted(host.uuid for host in self._hosts.values() if host.role is role and not host.online and host.last_heartbeat_ms < before_ms)
+        return sorted(
+            host.uuid
+            for host in self._hosts.values()
+            if host.role is role and not host.online and host.last_heartbeat_ms < before_ms
+        )
 
     def remove(self, uuid: HostId) -> None:
         """Forget a host."""
@@ -182,7 +212,8 @@ class Cluster:
         self._lease_end_ms.pop(uuid, None)
 
     def is_superseded(self, space_id: SpaceId, version: int, now_ms: int) -> bool:
-        """Whether every graphd that is there has routed by something newer than ``version`` of a space for long enough.
+        """Whether every graphd that is there has routed by something newer than ``version`` of a
+        space for long enough.
 
         One that was there when metad stopped, and has not spoken since, may route by anything.
         """
@@ -190,7 +221,14 @@ class Cluster:
             versions_by_space = self._routed_versions.get(host.uuid)
             if versions_by_space is None:
                 return False
-            since = next((since for number, since in versions_by_space.get(space_id, ()) if number > version), None)
+            since = next(
+                (
+                    since
+                    for number, since in versions_by_space.get(space_id, ())
+                    if number > version
+                ),
+                None,
+            )
             if space_id in versions_by_space and (since is None or since > now_ms - self._drain_ms):
                 return False
         return True

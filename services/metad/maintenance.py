@@ -1,4 +1,6 @@
-"""What happens with time alone: leases end, retries fall due; old jobs, versions, pins and loads, and gone graphds go."""
+"""What happens with time alone: leases end, retries fall due; old jobs, versions, pins and loads,
+and gone graphds go.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ logger = logging.getLogger(__name__)
 _FORGET_GRAPHD_MS = 3_600_000
 _LEFTOVER_CHECK_MS = 1000
 _IDLE_TICKS = 5
-"""Ticks between two looks while no job runs: then only leases, pins and loads end, none of which is due to a tenth of a second."""
+"""Ticks between two looks while no job runs: then only leases, pins and loads end, none of which is
+due to a tenth of a second.
+"""
 
 
 class Maintenance:
@@ -93,18 +97,29 @@ class Maintenance:
 
     def _expire_pins(self) -> None:
         for pin in self._catalog.pins.expire(self._clock()):
-            fields = {"space": pin.space, "version": pin.version, "pin": pin.pin_id, "owner": pin.owner}
+            fields = {
+                "space": pin.space,
+                "version": pin.version,
+                "pin": pin.pin_id,
+                "owner": pin.owner,
+            }
             logger.info("pin_expired", extra=fields)
 
     def _retire_versions(self) -> None:
-        """Let old versions go that nobody pins and nobody routes by: a newer one is known for longer than any request takes."""
+        """Let old versions go that nobody pins and nobody routes by: a newer one is known for
+        longer than any request takes.
+        """
         now_ms = self._clock()
         for space in self._catalog.spaces.all():
             served_versions = self._catalog.versions.served_versions(space.space_id)
-            pinned_versions = self._catalog.pins.pinned_versions(space.space_id) | self._versions_read_by_jobs(space.space_id)
+            pinned_versions = self._catalog.pins.pinned_versions(
+                space.space_id
+            ) | self._versions_read_by_jobs(space.space_id)
             retired = [
                 manifest.version
-                for manifest, newer in list(pairwise(served_versions))[: max(len(served_versions) - self._keep_versions, 0)]
+                for manifest, newer in list(pairwise(served_versions))[
+                    : max(len(served_versions) - self._keep_versions, 0)
+                ]
                 if manifest.version not in pinned_versions
                 and now_ms - newer.created_ms >= self._retire_after_ms
                 and self._cluster.is_superseded(space.space_id, manifest.version, now_ms)
@@ -120,19 +135,30 @@ class Maintenance:
     def _versions_read_by_jobs(self, space_id: SpaceId) -> set[int]:
         """The versions of a space that jobs read which are not over."""
         jobs = self._driver.state.jobs.values()
-        return {job.target_version for job in jobs if job.space_id == space_id and job.target_version and not job.state.is_final}
+        return {
+            job.target_version
+            for job in jobs
+            if job.space_id == space_id and job.target_version and not job.state.is_final
+        }
 
     def _expire_loads(self) -> None:
-        """Abandon the open loads whose clients are gone, and forget those that were abandoned long ago."""
+        """Abandon the open loads whose clients are gone, and forget those that were abandoned long
+        ago.
+        """
         now_ms = self._clock()
         for load in self._catalog.loads.expired(now_ms - self._load_lease_ms):
             self._catalog.loads.abandon(load.load_id, now_ms=now_ms)
             self._change_feed.advance()
-            logger.warning("load_lapsed", extra={"space": load.space, "load": load.load_id, "source": load.source})
+            logger.warning(
+                "load_lapsed",
+                extra={"space": load.space, "load": load.load_id, "source": load.source},
+            )
         self._catalog.loads.forget_abandoned(now_ms - self._keep_loads_ms)
 
     def _release_leftovers(self) -> None:
-        """Tell storageds once the leftovers of a job are to go. Nobody is in a hurry: all jobs are looked at for it."""
+        """Tell storageds once the leftovers of a job are to go. Nobody is in a hurry: all jobs are
+        looked at for it.
+        """
         if self._clock() - self._leftovers_checked_ms < _LEFTOVER_CHECK_MS:
             return
         self._leftovers_checked_ms = self._clock()
@@ -146,11 +172,19 @@ class Maintenance:
         """Order away what jobs left that are over and may not be recovered from it."""
         catalog_removals, now_ms = self._catalog.removals, self._clock()
         ended_jobs = [
-            job for job in self._driver.state.jobs.values() if job.state.is_final and job.job_id not in recoverable_ids and not catalog_removals.is_cleaned(job.job_id)
+            job
+            for job in self._driver.state.jobs.values()
+            if job.state.is_final
+            and job.job_id not in recoverable_ids
+            and not catalog_removals.is_cleaned(job.job_id)
         ]
         if ended_jobs:
-            removals = [removal for job in ended_jobs for removal in leftover_removals(job, now_ms=now_ms)]
-            pending_write = catalog_removals.add(removals, cleaned=[job.job_id for job in ended_jobs])
+            removals = [
+                removal for job in ended_jobs for removal in leftover_removals(job, now_ms=now_ms)
+            ]
+            pending_write = catalog_removals.add(
+                removals, cleaned=[job.job_id for job in ended_jobs]
+            )
             self._store.write(pending_write.changes)
             pending_write.apply()
             if removals:
@@ -160,10 +194,14 @@ class Maintenance:
         return any(not job.state.is_final for job in self._driver.state.jobs.values())
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._tick_s * (1 if self._has_running_jobs() else _IDLE_TICKS)):
+        while not self._stopping.wait(
+            self._tick_s * (1 if self._has_running_jobs() else _IDLE_TICKS)
+        ):
             try:
                 self.tick()
-            except AsterismError as error:  # the store's word: readiness says so, and the next tick tries again
+            except (
+                AsterismError
+            ) as error:  # the store's word: readiness says so, and the next tick tries again
                 logger.error("upkeep_failed", extra={"cause": error.message})
             except Exception:  # one bad tick must not end all later ones
                 logger.exception("upkeep_failed")

@@ -1,7 +1,8 @@
-"""What may be asked of metad, as verbs on records: both doors (`metad.api` and `metad.http`) call these.
+"""What may be asked of metad, as verbs on records: both doors (`metad.api` and `metad.http`) call
+these.
 
-Every verb takes the board's lock, so that what it reads belongs together and what it writes is alone.
-"""
+Every verb takes the board's lock, so that what it reads belongs together and what it writes is
+alone."""
 
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ class CatalogService:
         with self._change_feed.lock:
             self._followers.check_writable()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
-            space, is_new = self._catalog.spaces.create(name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock())
+            space, is_new = self._catalog.spaces.create(
+                name, schema, if_not_exists=if_not_exists, storageds=storageds, now_ms=self._clock()
+            )
             if is_new:
                 self._change_feed.advance()
             return space
@@ -89,8 +92,13 @@ class CatalogService:
     def describe_spaces(self, name: str = "") -> list[tuple[Space, Manifest | None]]:
         """The space of this name, or all by id, each with the manifest of its current version."""
         with self._change_feed.lock:
-            spaces = [self._catalog.spaces.find_by_name(name)] if name else self._catalog.spaces.all()
-            return [(space, self._catalog.versions.get(space, 0) if space.version else None) for space in spaces]
+            spaces = (
+                [self._catalog.spaces.find_by_name(name)] if name else self._catalog.spaces.all()
+            )
+            return [
+                (space, self._catalog.versions.get(space, 0) if space.version else None)
+                for space in spaces
+            ]
 
     def export_space(self, name: str, version: int) -> SpaceRecord:
         """All that the catalog knows of a space up to a version; 0 is the current one."""
@@ -98,13 +106,17 @@ class CatalogService:
             return self._catalog.space_record(self._catalog.spaces.find_by_name(name), version)
 
     def import_space(self, name: str, record: SpaceRecord, *, address: str = "") -> Space:
-        """A space made of a record, which waits for its data; none where the address that these are to come from is not allowed."""
+        """A space made of a record, which waits for its data; none where the address that these are
+        to come from is not allowed.
+        """
         if address:
             self._addresses.check("from", address)
         with self._change_feed.lock:
             self._followers.check_writable()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
-            space = self._catalog.restores.begin(name or record.space.name, record, storageds=storageds, now_ms=self._clock())
+            space = self._catalog.restores.begin(
+                name or record.space.name, record, storageds=storageds, now_ms=self._clock()
+            )
             self._change_feed.advance()
             return space
 
@@ -122,23 +134,33 @@ class CatalogService:
 
     # Loads.
 
-    def begin_load(self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()) -> tuple[LoadRecord, list[Chunk]]:
-        """A new load, or the one with this resume key that is open or came from an equal source, with its chunks and these."""
+    def begin_load(
+        self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()
+    ) -> tuple[LoadRecord, list[Chunk]]:
+        """A new load, or the one with this resume key that is open or came from an equal source,
+        with its chunks and these.
+        """
         with self._change_feed.lock:
             self._followers.check_writable()
             loads, target_space = self._catalog.loads, self._catalog.spaces.find_by_name(space)
             self._catalog.restores.check_not_restoring(target_space)
-            load, registered = loads.begin(target_space, source=source, resume_key=resume_key, now_ms=self._clock())
+            load, registered = loads.begin(
+                target_space, source=source, resume_key=resume_key, now_ms=self._clock()
+            )
             if chunks:
                 loads.register_chunks(load.load_id, chunks, (), now_ms=self._clock())
                 registered = loads.chunks(load)
             return load, registered
 
-    def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]) -> list[Chunk]:
+    def register_chunks(
+        self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]
+    ) -> list[Chunk]:
         """Take up chunks and acknowledgements; the chunks with their edge id bases."""
         with self._change_feed.lock:
             self._followers.check_writable()
-            return self._catalog.loads.register_chunks(load_id, chunks, written, now_ms=self._clock())
+            return self._catalog.loads.register_chunks(
+                load_id, chunks, written, now_ms=self._clock()
+            )
 
     def commit_load(
         self,
@@ -152,26 +174,44 @@ class CatalogService:
     ) -> tuple[LoadRecord, list[HostId], int]:
         """Give a load its place in the order of writes.
 
-        It stays open where nodes were deleted after commit ``resolved_commit``, or where hosts have to be sealed first, which are
-        returned with the number to seal them under.
-        """
+        It stays open where nodes were deleted after commit ``resolved_commit``, or where hosts have
+        to be sealed first, which are returned with the number to seal them under."""
         with self._change_feed.lock:
             self._followers.check_writable()
             loads = self._catalog.loads
-            load = loads.commit(load_id, rejected=rejected, written=written, resolved_commit=resolved_commit, deletes=deletes, seals=seals)
+            load = loads.commit(
+                load_id,
+                rejected=rejected,
+                written=written,
+                resolved_commit=resolved_commit,
+                deletes=deletes,
+                seals=seals,
+            )
             return (load, *loads.unsealed_hosts(load_id, seals))
 
-    def admit_load(self, load_id: int, *, space_id: int, host: HostId, chunk: int) -> tuple[int, bool, Chunk]:
-        """Let a storaged write blocks of an open load; its number, whether it is the host's first, and the chunk."""
+    def admit_load(
+        self, load_id: int, *, space_id: int, host: HostId, chunk: int
+    ) -> tuple[int, bool, Chunk]:
+        """Let a storaged write blocks of an open load; its number, whether it is the host's first,
+        and the chunk.
+        """
         with self._change_feed.lock:
             self._followers.check_writable()
             return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
 
     def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[LoadRecord], int]:
-        """Some committed loads of a space with their fingerprints, in commit order; and after which one to go on, 0 at the end."""
+        """Some committed loads of a space with their fingerprints, in commit order; and after which
+        one to go on, 0 at the end.
+        """
         with self._change_feed.lock:
-            pairs = [pair for pair in self._catalog.loads.committed_after(SpaceId(space_id), after) if pair[0] <= cut]
-            loads = [self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS_PER_PAGE]]
+            pairs = [
+                pair
+                for pair in self._catalog.loads.committed_after(SpaceId(space_id), after)
+                if pair[0] <= cut
+            ]
+            loads = [
+                self._catalog.loads.get(load_id) for _, load_id in pairs[:_FINGERPRINTS_PER_PAGE]
+            ]
         return loads, loads[-1].commit if len(pairs) > _FINGERPRINTS_PER_PAGE else 0
 
     def abandon_load(self, load_id: int) -> LoadRecord:
@@ -193,45 +233,78 @@ class CatalogService:
     def dead_loads(self, space_id: int, loads: Iterable[int]) -> list[LoadId]:
         """Which of the loads that a storaged holds blocks of are neither open nor committed."""
         with self._change_feed.lock:
-            adoptions = self._catalog.history.adoption_records()  # those go by a removal order, after a copy was taken
-            return self._catalog.loads.dead_loads(SpaceId(space_id), [load for load in loads if not was_given_up(adoptions, "load_id", load)])
+            adoptions = (
+                self._catalog.history.adoption_records()
+            )  # those go by a removal order, after a copy was taken
+            return self._catalog.loads.dead_loads(
+                SpaceId(space_id),
+                [load for load in loads if not was_given_up(adoptions, "load_id", load)],
+            )
 
     def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
-        """(commit number, load) of a space's committed loads with a larger number, in commit order."""
+        """(commit number, load) of a space's committed loads with a larger number, in commit
+        order.
+        """
         with self._change_feed.lock:
-            return self._catalog.loads.committed_after(self._catalog.spaces.find_by_name(space).space_id, after)
+            return self._catalog.loads.committed_after(
+                self._catalog.spaces.find_by_name(space).space_id, after
+            )
 
     # Jobs.
 
-    def submit_job(self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
+    def submit_job(
+        self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
+    ) -> Job:
         """A job of what is committed and published by now, or the identical one in flight."""
         for key, address in address_options(kind, options or {}).items():
             self._addresses.check(key, address)
         with self._change_feed.lock:
             self._followers.check_writable()
-            return self._driver.submit(self._catalog.spaces.find_by_name(space), kind, options=options, version=version)
+            return self._driver.submit(
+                self._catalog.spaces.find_by_name(space), kind, options=options, version=version
+            )
 
     def job(self, job_id: int) -> Job:
         """One job."""
         return machine.find_job(self._driver.state, job_id)
 
-    def jobs(self, *, space: str = "", states: Iterable[JobState] = (), kinds: Iterable[str] = (), limit: int = 0, before: int = 0) -> JobPage:
+    def jobs(
+        self,
+        *,
+        space: str = "",
+        states: Iterable[JobState] = (),
+        kinds: Iterable[str] = (),
+        limit: int = 0,
+        before: int = 0,
+    ) -> JobPage:
         """A page of jobs, newest first."""
         if limit < 0 or limit > _MAX_PAGE:
-            raise InvalidRequest(f"limit {limit}: expected 1 to {_MAX_PAGE}, or 0 for {_DEFAULT_PAGE}")
+            raise InvalidRequest(
+                f"limit {limit}: expected 1 to {_MAX_PAGE}, or 0 for {_DEFAULT_PAGE}"
+            )
         if before < 0:
             raise InvalidRequest(f"before {before}: expected a job id, or 0 for the newest")
         state_filter, kind_filter = frozenset(states), frozenset(kinds)
         matching = [
             job
             for job in reversed(self._driver.state.jobs.values())
-            if (not space or job.space == space) and (not state_filter or job.state in state_filter) and (not kind_filter or job.kind in kind_filter)
+            if (not space or job.space == space)
+            and (not state_filter or job.state in state_filter)
+            and (not kind_filter or job.kind in kind_filter)
         ]
         page = [job for job in matching if not before or job.job_id < before]
-        if not page and space and not any(job.space == space for job in self._driver.state.jobs.values()):
+        if (
+            not page
+            and space
+            and not any(job.space == space for job in self._driver.state.jobs.values())
+        ):
             self.space(space)
         limit = limit or _DEFAULT_PAGE
-        return JobPage(jobs=tuple(page[:limit]), next_before=page[limit - 1].job_id if len(page) > limit else 0, total=len(matching))
+        return JobPage(
+            jobs=tuple(page[:limit]),
+            next_before=page[limit - 1].job_id if len(page) > limit else 0,
+            total=len(matching),
+        )
 
     def stop_job(self, job_id: int) -> Job:
         """Order a job's end."""
@@ -247,16 +320,29 @@ class CatalogService:
     # Hosts and versions.
 
     def hosts(self) -> list[tuple[Host, int]]:
-        """Every daemon that is known, with the number of parts that it holds; by role, then uuid."""
+        """Every daemon that is known, with the number of parts that it holds; by role, then
+        uuid.
+        """
         with self._change_feed.lock:
             spaces = self._catalog.spaces.all()
-            hosts = sorted(self._cluster.hosts.values(), key=lambda host: (host.role.value, host.uuid))
-            return [(host, sum(len(parts_of_host(space, host.uuid)) for space in spaces)) for host in hosts]
+            hosts = sorted(
+                self._cluster.hosts.values(), key=lambda host: (host.role.value, host.uuid)
+            )
+            return [
+                (host, sum(len(parts_of_host(space, host.uuid)) for space in spaces))
+                for host in hosts
+            ]
 
     def versions(self, space: str) -> list[Manifest]:
         """The versions of a space that are served, newest first."""
         with self._change_feed.lock:
-            return list(reversed(self._catalog.versions.served_versions(self._catalog.spaces.find_by_name(space).space_id)))
+            return list(
+                reversed(
+                    self._catalog.versions.served_versions(
+                        self._catalog.spaces.find_by_name(space).space_id
+                    )
+                )
+            )
 
     def manifest(self, space: str, version: int) -> Manifest:
         """One version of a space; 0 is the current one."""
@@ -270,7 +356,9 @@ class CatalogService:
         with self._change_feed.lock:
             pinned_space = self._catalog.spaces.find_by_name(space)
             manifest = self._catalog.versions.get(pinned_space, version)
-            return self._catalog.pins.create(pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock())
+            return self._catalog.pins.create(
+                pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock()
+            )
 
     def renew_pin(self, pin_id: int) -> Pin:
         """A full term from now."""
@@ -285,4 +373,8 @@ class CatalogService:
     def pins(self, space: str = "") -> list[Pin]:
         """The pins of a space, or all, by id."""
         with self._change_feed.lock:
-            return self._catalog.pins.of_space(self._catalog.spaces.find_by_name(space).space_id) if space else self._catalog.pins.all()
+            return (
+                self._catalog.pins.of_space(self._catalog.spaces.find_by_name(space).space_id)
+                if space
+                else self._catalog.pins.all()
+            )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.catalog.history import CatalogPosition, HighestIds
 from metad.catalog.removals import RemovalRequest
-from metad.catalog_followers import CatalogState, Follower, Inventory, InventoryBuild, InventorySpace, UnknownData
+from metad.catalog_followers import (
+    CatalogState,
+    Follower,
+    Inventory,
+    InventoryBuild,
+    InventorySpace,
+    UnknownData,
+)
 from metad.hosts import Role
 from metad.model.ids import HostId
 from metad.wire import catalog
@@ -13,7 +20,9 @@ from metad.wire import catalog
 
 def position_to_proto(position: CatalogPosition) -> mpb.CatalogPosition:
     """Return a position as a message."""
-    return mpb.CatalogPosition(history=position.history, term=position.term, revision=position.revision)
+    return mpb.CatalogPosition(
+        history=position.history, term=position.term, revision=position.revision
+    )
 
 
 def position_from_proto(message: mpb.CatalogPosition) -> CatalogPosition | None:
@@ -25,7 +34,9 @@ def position_from_proto(message: mpb.CatalogPosition) -> CatalogPosition | None:
 
 def highest_ids_to_proto(highest_ids: HighestIds) -> mpb.HighestIds:
     """Return identifiers as a message."""
-    return mpb.HighestIds(space_id=highest_ids.space_id, job_id=highest_ids.job_id, load_id=highest_ids.load_id)
+    return mpb.HighestIds(
+        space_id=highest_ids.space_id, job_id=highest_ids.job_id, load_id=highest_ids.load_id
+    )
 
 
 def highest_ids_from_proto(message: mpb.HighestIds) -> HighestIds:
@@ -63,7 +74,10 @@ def inventory_from_proto(message: mpb.Inventory) -> Inventory:
                 space_id=space.space_id,
                 name=space.name,
                 bytes=space.bytes,
-                builds=tuple(InventoryBuild(job_id=build.job_id, version=build.version) for build in space.builds),
+                builds=tuple(
+                    InventoryBuild(job_id=build.job_id, version=build.version)
+                    for build in space.builds
+                ),
                 checkpoints=tuple(space.checkpoints),
                 loads=tuple(space.loads),
             )
@@ -89,7 +103,10 @@ def catalog_state_to_proto(state: CatalogState) -> mpb.CatalogState:
     return mpb.CatalogState(
         cluster=state.cluster,
         position=position_to_proto(state.position),
-        ahead=[_follower_to_proto(follower, reported=follower.uuid in state.reported) for follower in state.ahead],
+        ahead=[
+            _follower_to_proto(follower, reported=follower.uuid in state.reported)
+            for follower in state.ahead
+        ],
         unknown=[_unknown_data_to_proto(unknown_data) for unknown_data in state.unknown],
         open_loads=state.open_loads,
         jobs=state.jobs,

@@ -16,7 +16,9 @@ from storaged.settings import StoragedSettings
 
 
 def main(arguments: list[str]) -> int:
-    """Run until SIGTERM or SIGINT; 2 where a setting is wrong, a port taken or the folder not to be had."""
+    """Run until SIGTERM or SIGINT; 2 where a setting is wrong, a port taken or the folder not to be
+    had.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

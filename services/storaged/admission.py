@@ -84,8 +84,8 @@ class Admissions:
     Parameters
     ----------
     request_admission : callable
-        ``(space id, load id, chunk, timeout in seconds)``: asks metad for an admission; raises Conflict
-        where the load is not open.
+        ``(space id, load id, chunk, timeout in seconds)``: asks metad for an admission; raises
+        Conflict where the load is not open.
     """
 
     def __init__(self, request_admission: Callable[[int, int, int, float], Admission]) -> None:
@@ -94,7 +94,9 @@ class Admissions:
         self._loads: dict[tuple[int, int], _LoadState] = {}
 
     @contextmanager
-    def admit_write(self, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext) -> Iterator[RegisteredChunk]:
+    def admit_write(
+        self, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext
+    ) -> Iterator[RegisteredChunk]:
         """Keep a load open while blocks of it are written.
 
         Raises
@@ -115,7 +117,15 @@ class Admissions:
                     load.writers -= 1
                     self._changed.notify_all()
 
-    def _acquire(self, load: _LoadState, space_id: int, load_id: int, chunk: int, extents: set[BlockExtent], call: CallContext) -> RegisteredChunk:
+    def _acquire(
+        self,
+        load: _LoadState,
+        space_id: int,
+        load_id: int,
+        chunk: int,
+        extents: set[BlockExtent],
+        call: CallContext,
+    ) -> RegisteredChunk:
         for _ in range(_MAX_ADMISSIONS):
             with self._changed:
                 registered = load.chunks.get(chunk)
@@ -130,10 +140,14 @@ class Admissions:
                     load.extents = set()
                 load.last_admission = max(load.last_admission, admission.number)
                 load.chunks[chunk] = admission.chunk
-        raise Unavailable(f"load_id={load_id}: is being committed; repeat the write if the commit fails")
+        raise Unavailable(
+            f"load_id={load_id}: is being committed; repeat the write if the commit fails"
+        )
 
     @contextmanager
-    def seal(self, space_id: int, load_id: int, number: int, call: CallContext) -> Iterator[LoadSeal]:
+    def seal(
+        self, space_id: int, load_id: int, number: int, call: CallContext
+    ) -> Iterator[LoadSeal]:
         """Seal a load up to ``number`` (0: up to its last admission) once no write is under way.
 
         A later write is admitted again by metad, which then refuses a commit with this seal.
@@ -144,7 +158,10 @@ class Admissions:
                 load.last_seal = seal_number = max(load.last_seal, number or load.last_admission)
                 while load.writers and not load.is_open:
                     if not self._changed.wait(call.remaining()):
-                        raise Unavailable(f"load_id={load_id}: expected the writes in progress to end before the deadline; commit again")
+                        raise Unavailable(
+                            f"load_id={load_id}: expected the writes in progress to end "
+                            "before the deadline; commit again"
+                        )
                 # If the load was admitted again meanwhile, metad refuses this report.
                 extents = None if load.extents is None else frozenset(load.extents)
             yield LoadSeal(seal_number, has_writes, extents)

@@ -1,4 +1,6 @@
-"""How a storaged is composed: its folder, what it holds, the builds, the conversation with metad, the doors."""
+"""How a storaged is composed: its folder, what it holds, the builds, the conversation with metad,
+the doors.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,14 @@ class Storaged:
         Starts the processes of tasks; None: one that is started at the first write or task.
     """
 
-    def __init__(self, settings: StoragedSettings, metad: Transport, *, fenced: bool = True, fork_server: ForkServer | None = None) -> None:
+    def __init__(
+        self,
+        settings: StoragedSettings,
+        metad: Transport,
+        *,
+        fenced: bool = True,
+        fork_server: ForkServer | None = None,
+    ) -> None:
         _raise_file_limit()
         self._settings = settings
         self._paths = DataPaths(settings.data)
@@ -115,7 +124,12 @@ class Storaged:
             on_change=self._task_changed,
             fork_server=self._fork_server,
         )
-        self._image_repairer = ImageRepairer(start_task=self._start_task, is_desired=self._local_spaces.is_desired, list_commits=self._commits, paths=self._paths)
+        self._image_repairer = ImageRepairer(
+            start_task=self._start_task,
+            is_desired=self._local_spaces.is_desired,
+            list_commits=self._commits,
+            paths=self._paths,
+        )
         self._version_loader = VersionLoader(
             self._local_spaces,
             self._paths,
@@ -138,7 +152,9 @@ class Storaged:
             self._paths,
             quarantine=self._quarantine,
             is_following=lambda: not self._catalog_fault(),
-            busy_jobs=lambda space_id: self._task_runner.busy_jobs(space_id) | self._image_repairer.busy_jobs(space_id),
+            busy_jobs=lambda space_id: (
+                self._task_runner.busy_jobs(space_id) | self._image_repairer.busy_jobs(space_id)
+            ),
             query_dead_loads=self._dead_loads,
             interval_s=settings.sweep_interval_s,
             on_change=self._send_heartbeat,
@@ -146,8 +162,15 @@ class Storaged:
         self.metrics = Metrics("storaged")
         self._add_gauges()
         admissions = Admissions(self._admit)
-        api = StoreApi(self._local_spaces, self._stream_endpoint, filter_cache_bytes=settings.conditions_mib << 20, admissions=admissions)
-        self.handlers: dict[str, Handler] = with_price_checks(handlers_of(STORE, api), settings.limits, self._local_spaces.version)
+        api = StoreApi(
+            self._local_spaces,
+            self._stream_endpoint,
+            filter_cache_bytes=settings.conditions_mib << 20,
+            admissions=admissions,
+        )
+        self.handlers: dict[str, Handler] = with_price_checks(
+            handlers_of(STORE, api), settings.limits, self._local_spaces.version
+        )
         self._heartbeats = HeartbeatClient(
             metad=metad,
             role=meta.STORAGED,
@@ -172,15 +195,39 @@ class Storaged:
         self.grpc_port = self.http_port = 0
 
     def _add_gauges(self) -> None:
-        self.metrics.add_gauge("versions_held", "Versions that draws are answered from.", lambda: len(self._local_spaces.versions()))
-        self.metrics.add_gauge("unreferenced_folders", "Folders that nothing refers to and no order removes.", lambda: len(self._garbage_collector.unreferenced))
-        self.metrics.add_gauge("quarantine_bytes", "What quarantined folders take.", lambda: sum(e.bytes for e in self._quarantine.entries()))
-        self.metrics.add_gauge("catalog_positions_written", "How often the followed position was written down.", lambda: self._catalog_position.writes)
-        self.metrics.add_gauge("scrub_read_bytes", "Bytes of images that were checked again while they were served.", lambda: self._scrubber.bytes_read)
         self.metrics.add_gauge(
-            "scrub_damaged_versions", "Versions that were found damaged while they were served.", lambda: self._scrubber.versions_damaged
+            "versions_held",
+            "Versions that draws are answered from.",
+            lambda: len(self._local_spaces.versions()),
         )
-        self.metrics.add_gauge("builds_here", "Build orders on this host.", lambda: len(self._task_runner.progress()))
+        self.metrics.add_gauge(
+            "unreferenced_folders",
+            "Folders that nothing refers to and no order removes.",
+            lambda: len(self._garbage_collector.unreferenced),
+        )
+        self.metrics.add_gauge(
+            "quarantine_bytes",
+            "What quarantined folders take.",
+            lambda: sum(e.bytes for e in self._quarantine.entries()),
+        )
+        self.metrics.add_gauge(
+            "catalog_positions_written",
+            "How often the followed position was written down.",
+            lambda: self._catalog_position.writes,
+        )
+        self.metrics.add_gauge(
+            "scrub_read_bytes",
+            "Bytes of images that were checked again while they were served.",
+            lambda: self._scrubber.bytes_read,
+        )
+        self.metrics.add_gauge(
+            "scrub_damaged_versions",
+            "Versions that were found damaged while they were served.",
+            lambda: self._scrubber.versions_damaged,
+        )
+        self.metrics.add_gauge(
+            "builds_here", "Build orders on this host.", lambda: len(self._task_runner.progress())
+        )
 
     @property
     def address(self) -> str:
@@ -198,7 +245,13 @@ class Storaged:
     def ready(self) -> list[str]:
         """What is missing before it can answer; empty when it can."""
         fault = self._catalog_fault()
-        missing = [fault] if fault else [] if self._heartbeats.has_desired_state() else ["metad has not answered yet"]
+        missing = (
+            [fault]
+            if fault
+            else []
+            if self._heartbeats.has_desired_state()
+            else ["metad has not answered yet"]
+        )
         if not self._kernels_ready.is_set():
             missing.append(self._compile_fault or "kernels are being compiled")
         return missing + self._local_spaces.unready()
@@ -208,8 +261,15 @@ class Storaged:
         refusal, fault = self._heartbeats.fault, self._cluster.fault or self._catalog_position.fault
         if refusal is not None and not fault:
             foreign = isinstance(refusal, Conflict) and "cluster" in refusal.message
-            prefix = f"data={str(self._settings.data)!r}: {'the folder is a copy: ' if self._identity.is_copy else ''}"
-            fault = self._cluster.mismatch_error(f"metad refuses it ({refusal.message})") if foreign else prefix + refusal.message
+            prefix = (
+                f"data={str(self._settings.data)!r}: "
+                f"{'the folder is a copy: ' if self._identity.is_copy else ''}"
+            )
+            fault = (
+                self._cluster.mismatch_error(f"metad refuses it ({refusal.message})")
+                if foreign
+                else prefix + refusal.message
+            )
         return fault
 
     def open_ports(self) -> None:
@@ -267,9 +327,12 @@ class Storaged:
         self._task_runner.stop()
         self._garbage_collector.stop()
         self._quarantine.close()
-        # Images that were to be verified and were not, or were found damaged, keep the folder unclean.
+        # Images that were to be verified and were not, or were found damaged, keep the folder
+        # unclean.
         verified = self._was_clean and not self._scrubber.versions_damaged
-        verified = verified or (self._heartbeats.has_desired_state() and not self._local_spaces.unserved_reasons())
+        verified = verified or (
+            self._heartbeats.has_desired_state() and not self._local_spaces.unserved_reasons()
+        )
         self._local_spaces.close()
         if verified:
             self._paths.clean_marker.touch()
@@ -280,9 +343,19 @@ class Storaged:
         return {
             "uuid": self._identity.uuid,
             "address": self.address,
-            "versions": [{"space": space_id, "version": version} for space_id, version in self._local_spaces.versions()],
+            "versions": [
+                {"space": space_id, "version": version}
+                for space_id, version in self._local_spaces.versions()
+            ],
             "builds": [
-                {"task": p.task_id, "attempt": p.attempt, "state": p.state, "phase": p.phase, "rows_done": p.rows_done, "rows_total": p.rows_total}
+                {
+                    "task": p.task_id,
+                    "attempt": p.attempt,
+                    "state": p.state,
+                    "phase": p.phase,
+                    "rows_done": p.rows_done,
+                    "rows_total": p.rows_total,
+                }
                 for p in self._task_runner.progress()
             ],
             "catalog": _position_fields(self._catalog_position.position),
@@ -293,10 +366,16 @@ class Storaged:
         }
 
     def _owner(self, space_id: int) -> DatabaseOwner:
-        return DatabaseOwner(cluster=self._cluster.cluster_id, host=self._identity.uuid, space_id=space_id)
+        return DatabaseOwner(
+            cluster=self._cluster.cluster_id, host=self._identity.uuid, space_id=space_id
+        )
 
     def _stream_endpoint(self) -> TcpEndpoint:
-        return TcpEndpoint() if self._stream is None else TcpEndpoint(self._stream.port, self._stream.key, self._stream.socket_name)
+        return (
+            TcpEndpoint()
+            if self._stream is None
+            else TcpEndpoint(self._stream.port, self._stream.key, self._stream.socket_name)
+        )
 
     def _send_heartbeat(self) -> None:
         self._heartbeats.send_now()
@@ -306,27 +385,45 @@ class Storaged:
         self._garbage_collector.recheck()
 
     def _apply_desired_state(self, reply: meta.PollReply) -> None:
-        """Take over the whole desired state: orders are withdrawn first, for what they use may be removed."""
+        """Take over the whole desired state: orders are withdrawn first, for what they use may be
+        removed.
+        """
         self._cluster.check(reply.cluster)
         if reply.adopted:
-            self._send_inventory()  # metad orders away what was given up, before its catalog is followed
+            # metad orders away what was given up, before its catalog is followed
+            self._send_inventory()
         self._catalog_position.follow(reply.position)
-        schemas = {route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces}
-        desired_spaces = {route.space.space_id: self._desired_space(route, schemas[route.space.space_id], reply) for route in reply.spaces}
+        schemas = {
+            route.space.space_id: Schema.from_proto(route.space.schema) for route in reply.spaces
+        }
+        desired_spaces = {
+            route.space.space_id: self._desired_space(route, schemas[route.space.space_id], reply)
+            for route in reply.spaces
+        }
         routes = {route.space.space_id: route for route in reply.spaces}
-        assignments = [_task_assignment(task_order, desired_spaces[task_order.space_id], routes[task_order.space_id]) for task_order in reply.orders if task_order.space_id in desired_spaces]
+        assignments = [
+            _task_assignment(
+                task_order, desired_spaces[task_order.space_id], routes[task_order.space_id]
+            )
+            for task_order in reply.orders
+            if task_order.space_id in desired_spaces
+        ]
         with self._local_spaces.lock:
             self._task_runner.withdraw(assignments)
             self._local_spaces.apply(list(desired_spaces.values()))
             self._task_runner.apply(assignments)
-            self._garbage_collector.set_removals([_removal_request(removal) for removal in reply.removals])
+            self._garbage_collector.set_removals(
+                [_removal_request(removal) for removal in reply.removals]
+            )
         self._highest = highest_ids(self._paths, self._local_spaces)
         self._version_loader.wake()
         self._garbage_collector.wake()
         self._heartbeats.send_now()
 
     def _report_inventory(self) -> None:
-        """Let a metad that is not followed know what lies here, so that it can say what an adoption would give up."""
+        """Let a metad that is not followed know what lies here, so that it can say what an adoption
+        would give up.
+        """
         with self._reporting:
             now = time.monotonic()
             if now - self._reported_s < _INVENTORY_INTERVAL_S:
@@ -338,32 +435,70 @@ class Storaged:
         spaces = collect_inventory(self._paths, self._local_spaces)
         self._highest = highest_ids(self._paths, self._local_spaces)
         request = meta.Inventory(
-            uuid=self._identity.uuid, cluster=self._cluster.cluster_id, followed=self._catalog_position.position, highest=self._highest, spaces=spaces
+            uuid=self._identity.uuid,
+            cluster=self._cluster.cluster_id,
+            followed=self._catalog_position.position,
+            highest=self._highest,
+            spaces=spaces,
         )
         self._metad.call(HEARTBEATS["report_inventory"], request, _CALL_TIMEOUT_S)
 
     def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        request = meta.LoadsHeld(uuid=self._identity.uuid, space_id=space_id, loads=loads, cluster=self._cluster.cluster_id)
-        reply = self._metad.call(HEARTBEATS["find_dead_loads"], request, _CALL_TIMEOUT_S) if loads else meta.DeadLoads()
+        request = meta.LoadsHeld(
+            uuid=self._identity.uuid,
+            space_id=space_id,
+            loads=loads,
+            cluster=self._cluster.cluster_id,
+        )
+        reply = (
+            self._metad.call(HEARTBEATS["find_dead_loads"], request, _CALL_TIMEOUT_S)
+            if loads
+            else meta.DeadLoads()
+        )
         return list(cast(meta.DeadLoads, reply).loads)
 
     def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
         """Ask metad whether a chunk of a load may be written."""
         if fault := self._catalog_fault():
             raise Conflict(fault)
-        request = meta.AdmitLoadRequest(uuid=self._identity.uuid, cluster=self._cluster.cluster_id, space_id=space_id, load_id=load_id, chunk=chunk)
-        reply = cast(meta.AdmitLoadReply, self._metad.call(HEARTBEATS["admit_load"], request, min(timeout_s, _CALL_TIMEOUT_S)))
+        request = meta.AdmitLoadRequest(
+            uuid=self._identity.uuid,
+            cluster=self._cluster.cluster_id,
+            space_id=space_id,
+            load_id=load_id,
+            chunk=chunk,
+        )
+        reply = cast(
+            meta.AdmitLoadReply,
+            self._metad.call(HEARTBEATS["admit_load"], request, min(timeout_s, _CALL_TIMEOUT_S)),
+        )
         self._fork_server.prepare()  # a load is followed by a build
         registration = reply.chunk
-        registered = RegisteredChunk(is_nodes=registration.element == pb.NODE, type_id=registration.type_id, rows=registration.rows, first_edge_id=registration.base)
+        registered = RegisteredChunk(
+            is_nodes=registration.element == pb.NODE,
+            type_id=registration.type_id,
+            rows=registration.rows,
+            first_edge_id=registration.base,
+        )
         return Admission(number=reply.number, is_first=reply.first, chunk=registered)
 
-    def _fingerprints(self, space_id: int, watermark: int, parts: Sequence[int]) -> Sequence[LoadFingerprint]:
+    def _fingerprints(
+        self, space_id: int, watermark: int, parts: Sequence[int]
+    ) -> Sequence[LoadFingerprint]:
         """Ask metad what committed loads wrote to some partitions, in commit order."""
-        request = meta.ListFingerprintsRequest(uuid=self._identity.uuid, cluster=self._cluster.cluster_id, space_id=space_id, cut=watermark, parts=parts)
+        request = meta.ListFingerprintsRequest(
+            uuid=self._identity.uuid,
+            cluster=self._cluster.cluster_id,
+            space_id=space_id,
+            cut=watermark,
+            parts=parts,
+        )
         fingerprints: list[LoadFingerprint] = []
         while True:
-            reply = cast(meta.FingerprintList, self._metad.call(HEARTBEATS["list_fingerprints"], request, _CALL_TIMEOUT_S))
+            reply = cast(
+                meta.FingerprintList,
+                self._metad.call(HEARTBEATS["list_fingerprints"], request, _CALL_TIMEOUT_S),
+            )
             fingerprints += [LoadFingerprint.from_proto(load) for load in reply.loads]
             request.after = reply.next_after
             if not reply.next_after:
@@ -376,11 +511,22 @@ class Storaged:
     def _commits(self, space: DesiredSpace) -> Sequence[tuple[int, int]]:
         if fault := self._catalog_fault():
             raise Conflict(fault)
-        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _CALL_TIMEOUT_S))
+        reply = cast(
+            meta.CommitList,
+            self._metad.call(
+                CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _CALL_TIMEOUT_S
+            ),
+        )
         return list(zip(reply.commits, reply.loads, strict=True))
 
-    def _desired_space(self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply) -> DesiredSpace:
-        local_parts = tuple(part for part, hosts in enumerate(route.space.parts) if self._identity.uuid in hosts.hosts)
+    def _desired_space(
+        self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply
+    ) -> DesiredSpace:
+        local_parts = tuple(
+            part
+            for part, hosts in enumerate(route.space.parts)
+            if self._identity.uuid in hosts.hosts
+        )
         return DesiredSpace(
             space_id=route.space.space_id,
             name=route.space.name,
@@ -388,14 +534,24 @@ class Storaged:
             parts=local_parts,
             versions=tuple(_desired_version(manifest) for manifest in route.versions),
             abandoned_loads=tuple(reply.abandoned_loads),
-            kept_jobs=tuple(kept_job.job_id for kept_job in reply.kept_jobs if kept_job.space_id == route.space.space_id),
+            kept_jobs=tuple(
+                kept_job.job_id
+                for kept_job in reply.kept_jobs
+                if kept_job.space_id == route.space.space_id
+            ),
         )
 
     def _report(self) -> HeartbeatPayload:
         return HeartbeatPayload(
-            # What was ordered under a lease that is over is reported only once metad has said that it still stands.
-            tasks=[_task_report(progress) for progress in self._task_runner.progress()] if self._heartbeats.has_lease() else [],
-            held_versions=[meta.HeldVersion(space_id=space_id, version=version) for space_id, version in self._local_spaces.versions()],
+            # What was ordered under a lease that is over is reported only once metad has said that
+            # it still stands.
+            tasks=[_task_report(progress) for progress in self._task_runner.progress()]
+            if self._heartbeats.has_lease()
+            else [],
+            held_versions=[
+                meta.HeldVersion(space_id=space_id, version=version)
+                for space_id, version in self._local_spaces.versions()
+            ],
             free_bytes=shutil.disk_usage(self._settings.data).free,
             held_bytes=self._garbage_collector.held_bytes,
             dropped_loads=self._local_spaces.dropped_loads(),
@@ -404,9 +560,15 @@ class Storaged:
         )
 
     def _highest_now(self) -> meta.HighestIds:
-        """Return the highest identifiers of what is here: folders as of the last inventory, loads as of now."""
+        """Return the highest identifiers of what is here: folders as of the last inventory, loads
+        as of now.
+        """
         highest = self._highest
-        return meta.HighestIds(space_id=highest.space_id, job_id=highest.job_id, load_id=max(highest.load_id, self._local_spaces.highest_load()))
+        return meta.HighestIds(
+            space_id=highest.space_id,
+            job_id=highest.job_id,
+            load_id=max(highest.load_id, self._local_spaces.highest_load()),
+        )
 
     def _compile_kernels(self) -> None:
         try:
@@ -426,14 +588,20 @@ class Storaged:
 
 
 def _raise_file_limit() -> None:
-    """Let this process open as many files as the host allows: every array of an image is a mapped one."""
+    """Let this process open as many files as the host allows: every array of an image is a mapped
+    one.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _position_fields(position: meta.CatalogPosition | None) -> dict[str, Any] | None:
-    return {"history": position.history, "term": position.term, "revision": position.revision} if position is not None else None
+    return (
+        {"history": position.history, "term": position.term, "revision": position.revision}
+        if position is not None
+        else None
+    )
 
 
 def _removal_request(message: meta.RemovalOrder) -> RemovalRequest:
@@ -447,8 +615,14 @@ def _removal_request(message: meta.RemovalOrder) -> RemovalRequest:
     )
 
 
-def _task_assignment(message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute) -> tasks.TaskAssignment:
-    manifest = message.manifest if message.HasField("manifest") else next((m for m in route.versions if m.version == message.version), None)
+def _task_assignment(
+    message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute
+) -> tasks.TaskAssignment:
+    manifest = (
+        message.manifest
+        if message.HasField("manifest")
+        else next((m for m in route.versions if m.version == message.version), None)
+    )
     return tasks.TaskAssignment(
         task_id=message.task_id,
         job_id=message.job_id,
@@ -475,13 +649,23 @@ def _published_version(manifest: pb.Manifest) -> tasks.PublishedVersion:
         cut=manifest.cut,
         digest=manifest.digest,
         images={image.part: image.digest for image in manifest.images},
-        totals=tuple(PartitionStats(**{field.name: getattr(total, field.name) for field in fields(PartitionStats)}) for total in manifest.totals),
+        totals=tuple(
+            PartitionStats(
+                **{field.name: getattr(total, field.name) for field in fields(PartitionStats)}
+            )
+            for total in manifest.totals
+        ),
     )
 
 
 def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
     totals, named_totals = split_by_weight_name(
-        (t.weight_name, (t.element, t.type_id, t.part), PartitionTotals(count=t.count, positive=t.positive, weight=t.weight)) for t in manifest.totals
+        (
+            t.weight_name,
+            (t.element, t.type_id, t.part),
+            PartitionTotals(count=t.count, positive=t.positive, weight=t.weight),
+        )
+        for t in manifest.totals
     )
     return DesiredVersion(
         version=manifest.version,

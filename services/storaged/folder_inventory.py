@@ -22,7 +22,9 @@ def highest_ids(paths: DataPaths, local_spaces: LocalSpaces) -> meta.HighestIds:
         spaces.append(int(folder.name))
         for kind in (paths.builds(int(folder.name)), paths.checkpoints(int(folder.name))):
             jobs += [int(job.name) for job in _numeric_folders(kind)]
-    return meta.HighestIds(space_id=max(spaces), job_id=max(jobs), load_id=local_spaces.highest_load())
+    return meta.HighestIds(
+        space_id=max(spaces), job_id=max(jobs), load_id=local_spaces.highest_load()
+    )
 
 
 def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[meta.InventorySpace]:
@@ -32,7 +34,11 @@ def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[meta.
     for folder in _numeric_folders(paths.spaces):
         space_id = int(folder.name)
         space = open_spaces.get(space_id)
-        published = {desired.job_id: desired.version for desired in space.versions} if space is not None else {}
+        published = (
+            {desired.job_id: desired.version for desired in space.versions}
+            if space is not None
+            else {}
+        )
         loads = _loads(paths, local_spaces, space_id)
         local_spaces.note_load(max(loads, default=0))
         entries.append(
@@ -41,10 +47,14 @@ def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[meta.
                 name=space.name if space is not None else read_space_label(folder),
                 bytes=used_bytes(folder),
                 builds=[
-                    meta.InventoryBuild(job_id=int(build.name), version=published.get(int(build.name), 0))
+                    meta.InventoryBuild(
+                        job_id=int(build.name), version=published.get(int(build.name), 0)
+                    )
                     for build in _numeric_folders(paths.builds(space_id))
                 ],
-                checkpoints=[int(path.name) for path in _numeric_folders(paths.checkpoints(space_id))],
+                checkpoints=[
+                    int(path.name) for path in _numeric_folders(paths.checkpoints(space_id))
+                ],
                 loads=loads,
             )
         )
@@ -70,6 +80,9 @@ def _loads(paths: DataPaths, local_spaces: LocalSpaces, space_id: int) -> list[i
 
 def _numeric_folders(folder: Path) -> list[Path]:
     try:
-        return sorted((path for path in folder.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+        return sorted(
+            (path for path in folder.iterdir() if path.name.isdigit()),
+            key=lambda path: int(path.name),
+        )
     except FileNotFoundError:
         return []

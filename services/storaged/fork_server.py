@@ -1,11 +1,12 @@
 """A process that has imported what tasks need, and forks a child for each of them.
 
-A forked child begins within milliseconds. One that was executed would begin with an interpreter and its imports, a second
-or more of a core each time. The daemon forks its server before it starts a thread; where that cannot be, as in a program
-that opens a folder, the server is executed at the first write or task.
+A forked child begins within milliseconds. One that was executed would begin with an interpreter and
+its imports, a second or more of a core each time. The daemon forks its server before it starts a
+thread; where that cannot be, as in a program that opens a folder, the server is executed at the
+first write or task.
 
-No task outlives its daemon: the server ends when its parent does, and the kernel ends the children with the server.
-"""
+No task outlives its daemon: the server ends when its parent does, and the kernel ends the children
+with the server."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class TaskProcess:
         self._channel = channel
 
     def send_signal(self, number: int) -> None:
-        """Send a signal. The server passes it on only while it has not reaped the child, so it never reaches another process."""
+        """Send a signal. The server passes it on only while it has not reaped the child, so it
+        never reaches another process.
+        """
         with contextlib.suppress(OSError):
             self._channel.send(str(int(number)).encode())
 
@@ -58,11 +61,15 @@ class TaskProcess:
         """Wait for the end; return the exit status, negative for a signal."""
         with self._channel:
             status = self._channel.recv(_MAX_MESSAGE)
-        return int(status) if status else -int(signal.SIGKILL)  # the server is gone, and its children with it
+        return (
+            int(status) if status else -int(signal.SIGKILL)
+        )  # the server is gone, and its children with it
 
 
 class ForkServer:
-    """The fork server of a daemon, started by `fork`, by `prepare` or at the first task; any thread may use it."""
+    """The fork server of a daemon, started by `fork`, by `prepare` or at the first task; any thread
+    may use it.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -95,7 +102,9 @@ class ForkServer:
         self._requests = requests
 
     def prepare(self) -> None:
-        """Start the server where none runs, without waiting for it: it imports while a load is written."""
+        """Start the server where none runs, without waiting for it: it imports while a load is
+        written.
+        """
         if self._lock.acquire(blocking=False):  # else it is being started
             try:
                 if self._requests is None:
@@ -133,8 +142,12 @@ class ForkServer:
         stdout = os.fdopen(read)
         try:
             try:
-                request = json.dumps({"module": module, "task": str(task.absolute()), "folder": os.getcwd()}).encode()
-                socket.send_fds(self._requests, [request], [write, stderr.fileno(), child_channel.fileno()])
+                request = json.dumps(
+                    {"module": module, "task": str(task.absolute()), "folder": os.getcwd()}
+                ).encode()
+                socket.send_fds(
+                    self._requests, [request], [write, stderr.fileno(), child_channel.fileno()]
+                )
             finally:
                 os.close(write)
                 child_channel.close()
@@ -143,7 +156,9 @@ class ForkServer:
                 raise ConnectionResetError("the fork server has ended")
             started = json.loads(reply)
             if "errno" in started:
-                raise OSError(started["errno"], f"cannot fork a task: {os.strerror(started['errno'])}")
+                raise OSError(
+                    started["errno"], f"cannot fork a task: {os.strerror(started['errno'])}"
+                )
         except BaseException:
             channel.close()
             stdout.close()
@@ -153,9 +168,17 @@ class ForkServer:
     def _execute(self) -> None:
         requests, server_socket = _socket_pair()
         with server_socket:
-            command = [sys.executable, "-m", __name__, str(server_socket.fileno()), str(os.getpid())]
+            command = [
+                sys.executable,
+                "-m",
+                __name__,
+                str(server_socket.fileno()),
+                str(os.getpid()),
+            ]
             null = subprocess.DEVNULL
-            self._process = subprocess.Popen(command, stdin=null, stdout=null, pass_fds=[server_socket.fileno()])
+            self._process = subprocess.Popen(
+                command, stdin=null, stdout=null, pass_fds=[server_socket.fileno()]
+            )
         self._requests = requests
 
     def _end(self) -> None:
@@ -182,8 +205,12 @@ class _Server:
         self._selector = selectors.DefaultSelector()
         self._selector.register(requests, selectors.EVENT_READ)
         self._parent = -1
-        with contextlib.suppress(AttributeError, OSError):  # not every Python and every kernel has it
-            self._parent = os.pidfd_open(parent)  # a fork of the parent may keep its end of the socket open
+        with contextlib.suppress(
+            AttributeError, OSError
+        ):  # not every Python and every kernel has it
+            self._parent = os.pidfd_open(
+                parent
+            )  # a fork of the parent may keep its end of the socket open
             self._selector.register(self._parent, selectors.EVENT_READ)
         self._wake, wake_writer = os.pipe()
         for fd in (self._wake, wake_writer):
@@ -191,7 +218,10 @@ class _Server:
         self._selector.register(self._wake, selectors.EVENT_READ)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake_writer)
-        for number in (signal.SIGINT, signal.SIGTERM):  # sent to the daemon's group; the daemon ends its tasks in order
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # sent to the daemon's group; the daemon ends its tasks in order
             signal.signal(number, signal.SIG_IGN)
 
     def run(self) -> None:

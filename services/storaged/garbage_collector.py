@@ -1,4 +1,5 @@
-"""Removal of what metad orders away by name: dropped spaces, retired versions, leftovers of jobs, abandoned loads.
+"""Removal of what metad orders away by name: dropped spaces, retired versions, leftovers of jobs,
+abandoned loads.
 
 What an order names is moved into quarantine (`storaged.quarantine`) by one rename, under the lock
 that new desired states are taken over under, so that no build begins in a folder that is about to
@@ -91,7 +92,11 @@ class GarbageCollector:
         is_following: Callable[[], bool] = lambda: True,
     ) -> None:
         self._local_spaces, self._paths, self._quarantine = local_spaces, paths, quarantine
-        self._busy_jobs, self._query_dead_loads, self._is_following = busy_jobs, query_dead_loads, is_following
+        self._busy_jobs, self._query_dead_loads, self._is_following = (
+            busy_jobs,
+            query_dead_loads,
+            is_following,
+        )
         self._interval_s, self._on_change = interval_s, on_change
         self.held_bytes = 0
         """That the folder took of the disk when it was measured last; 0: not yet."""
@@ -139,7 +144,11 @@ class GarbageCollector:
         searched_at = collected_at = measured_at = -max(self._interval_s, _MEASURE_INTERVAL_S)
         woken = True
         while not self._stopping:
-            if self._catalog_seen and self._is_following() and (woken or time.monotonic() - collected_at >= self._interval_s):
+            if (
+                self._catalog_seen
+                and self._is_following()
+                and (woken or time.monotonic() - collected_at >= self._interval_s)
+            ):
                 is_periodic = not woken
                 self._run_chore(self.drop_loads)
                 self._run_chore(self.collect)
@@ -169,21 +178,31 @@ class GarbageCollector:
         """Look how much of the disk the folder takes."""
         self.held_bytes = used_bytes(self._paths.data)
 
-    # -- folders --------------------------------------------------------------------------------------------------
+    # -- folders -----------------------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Carry out the removal orders, and remove what this storaged's own tasks left half made."""
+        """Carry out the removal orders, and remove what this storaged's own tasks left half
+        made.
+        """
         completed = set()
         for removal in list(self._removals.values()):
             if self._stopping or removal.removal_id in self._done:
                 continue
-            carry_out = self._remove_loads if removal.kind is RemovalKind.LOADS else self._quarantine_folders
+            carry_out = (
+                self._remove_loads
+                if removal.kind is RemovalKind.LOADS
+                else self._quarantine_folders
+            )
             if carry_out(removal):
                 completed.add(removal.removal_id)
         with self._local_spaces.lock:
             self._done |= completed & self._removals.keys()
             leftovers = list(self._leftovers())
-            self.unreferenced = tuple(sorted(str(path.relative_to(self._paths.data)) for path in self._find_unreferenced()))
+            self.unreferenced = tuple(
+                sorted(
+                    str(path.relative_to(self._paths.data)) for path in self._find_unreferenced()
+                )
+            )
         for path in leftovers:
             if self._stopping:
                 return
@@ -198,8 +217,14 @@ class GarbageCollector:
             if removal.removal_id not in self._removals:
                 return False
             busy = self._busy_jobs(removal.space_id)
-            local_space = {space.space_id: space for space in self._local_spaces.spaces()}.get(removal.space_id)
-            served = {desired.job_id for desired in local_space.versions} if local_space is not None else set()
+            local_space = {space.space_id: space for space in self._local_spaces.spaces()}.get(
+                removal.space_id
+            )
+            served = (
+                {desired.job_id for desired in local_space.versions}
+                if local_space is not None
+                else set()
+            )
             kept_jobs = set(local_space.kept_jobs) if local_space is not None else set()
             builds, job = self._paths.builds(removal.space_id), str(removal.job_id)
             match removal.kind:
@@ -216,8 +241,15 @@ class GarbageCollector:
                     if removal.job_id in kept_jobs | busy:
                         return False
                     checkpoints = self._paths.checkpoints(removal.space_id)
-                    exports = [path for path in _children(self._paths.exports) if _is_unfinished_export(path, removal.job_id)]
-                    paths, readers = [checkpoints / job, checkpoints / (job + BUILDING_SUFFIX), *exports], []
+                    exports = [
+                        path
+                        for path in _children(self._paths.exports)
+                        if _is_unfinished_export(path, removal.job_id)
+                    ]
+                    paths, readers = (
+                        [checkpoints / job, checkpoints / (job + BUILDING_SUFFIX), *exports],
+                        [],
+                    )
             with _exclusive_locks(readers) as free:
                 if free:
                     for path in paths:
@@ -226,25 +258,37 @@ class GarbageCollector:
                 return free
 
     def _remove_loads(self, removal: RemovalRequest) -> bool:
-        """Delete the blocks of loads, of which the quarantine keeps a copy (of the whole database, by hard links)."""
+        """Delete the blocks of loads, of which the quarantine keeps a copy (of the whole database,
+        by hard links).
+        """
         try:
             store = self._local_spaces.store(removal.space_id)
         except AsterismError:
-            return False  # its space is not open yet, or not held any more: then the order of its space comes
+            # its space is not open yet, or not held any more: then the order of its space comes
+            return False
         if set(store.loads()) & set(removal.loads):
-            self._quarantine.add_copy(self._paths.graph(removal.space_id), removal.reason, store.checkpoint)
+            self._quarantine.add_copy(
+                self._paths.graph(removal.space_id), removal.reason, store.checkpoint
+            )
         store.drop_loads(removal.loads)
         return True
 
     def _leftovers(self) -> Iterator[Path]:
-        """What this storaged's own tasks left half made, under names that nobody looks for any more."""
+        """What this storaged's own tasks left half made, under names that nobody looks for any
+        more.
+        """
         for folder in _children(self._paths.spaces):
-            if folder.name.endswith(DELETING_SUFFIX):  # by an earlier release, which decided so from the desired state
+            if folder.name.endswith(
+                DELETING_SUFFIX
+            ):  # by an earlier release, which decided so from the desired state
                 yield folder
         for space in self._local_spaces.spaces():
             busy = self._busy_jobs(space.space_id)
             served = {desired.job_id for desired in space.versions}
-            for folder in (self._paths.builds(space.space_id), self._paths.checkpoints(space.space_id)):
+            for folder in (
+                self._paths.builds(space.space_id),
+                self._paths.checkpoints(space.space_id),
+            ):
                 for child in _children(folder):
                     name = child.name.removesuffix(BUILDING_SUFFIX)
                     if child.name.endswith(DELETING_SUFFIX):
@@ -263,32 +307,51 @@ class GarbageCollector:
     def _find_unreferenced(self) -> Iterator[Path]:
         """What nothing refers to and no order names."""
         local_spaces = {space.space_id: space for space in self._local_spaces.spaces()}
-        ordered_spaces = {removal.space_id for removal in self._removals.values() if removal.kind is RemovalKind.SPACE}
+        ordered_spaces = {
+            removal.space_id
+            for removal in self._removals.values()
+            if removal.kind is RemovalKind.SPACE
+        }
         ordered_jobs = {removal.job_id for removal in self._removals.values() if removal.job_id}
         for folder in _children(self._paths.spaces):
             space_id = int(folder.name) if folder.name.isdigit() else -1
             if space_id in local_spaces:
                 yield from self._unreferenced_in_space(local_spaces[space_id], ordered_jobs)
-            elif space_id not in self._local_spaces.desired_space_ids and space_id not in ordered_spaces and not folder.name.endswith(DELETING_SUFFIX):
+            elif (
+                space_id not in self._local_spaces.desired_space_ids
+                and space_id not in ordered_spaces
+                and not folder.name.endswith(DELETING_SUFFIX)
+            ):
                 yield folder
 
     def _unreferenced_in_space(self, space: DesiredSpace, ordered_jobs: set[int]) -> Iterator[Path]:
-        referenced_jobs = self._busy_jobs(space.space_id) | set(space.kept_jobs) | ordered_jobs | {desired.job_id for desired in space.versions}
+        referenced_jobs = (
+            self._busy_jobs(space.space_id)
+            | set(space.kept_jobs)
+            | ordered_jobs
+            | {desired.job_id for desired in space.versions}
+        )
         for folder in (self._paths.builds(space.space_id), self._paths.checkpoints(space.space_id)):
             for child in _children(folder):
                 name = child.name.removesuffix(BUILDING_SUFFIX)
-                if not child.name.endswith(DELETING_SUFFIX) and not (name.isdigit() and int(name) in referenced_jobs):
+                if not child.name.endswith(DELETING_SUFFIX) and not (
+                    name.isdigit() and int(name) in referenced_jobs
+                ):
                     yield child
 
     def _log_unreferenced(self) -> None:
-        """Log what has been unreferenced for a whole interval, once; an order for it may have been under way."""
+        """Log what has been unreferenced for a whole interval, once; an order for it may have been
+        under way.
+        """
         unreferenced = frozenset(self.unreferenced)
         new_paths = sorted(unreferenced - self._logged)
         if new_paths:
-            logger.warning("unreferenced_data_found", extra={"paths": new_paths[:20], "count": len(new_paths)})
+            logger.warning(
+                "unreferenced_data_found", extra={"paths": new_paths[:20], "count": len(new_paths)}
+            )
         self._logged = unreferenced
 
-    # -- loads ----------------------------------------------------------------------------------------------------
+    # -- loads -------------------------------------------------------------------------------------
 
     def drop_loads(self) -> None:
         """Remove the blocks of loads that metad calls abandoned."""
@@ -302,8 +365,8 @@ class GarbageCollector:
     def find_dead_loads(self) -> None:
         """Remove the blocks of loads that came to nothing in ways that nobody remembers.
 
-        A block that was under way when its load was abandoned may be written after all others were removed.
-        """
+        A block that was under way when its load was abandoned may be written after all others were
+        removed."""
         for space in self._local_spaces.spaces():
             if self._stopping:
                 return
@@ -312,12 +375,16 @@ class GarbageCollector:
             self._local_spaces.note_load(max(loads, default=0))
             dead = self._query_dead_loads(space.space_id, loads)
             if dead:
-                logger.warning("dead_loads_found", extra={"space": space.name, "loads": list(dead)[:20]})
+                logger.warning(
+                    "dead_loads_found", extra={"space": space.name, "loads": list(dead)[:20]}
+                )
                 store.drop_loads(dead)
 
 
 def _is_unfinished_export(folder: Path, job_id: int) -> bool:
-    """Return whether a folder is an export of a job that is not sealed by its manifest: a sealed one belongs to its user."""
+    """Return whether a folder is an export of a job that is not sealed by its manifest: a sealed
+    one belongs to its user.
+    """
     return folder.name.endswith(f"-job{job_id}") and not any(folder.glob("manifest-*.json"))
 
 

@@ -1,9 +1,9 @@
 """Making damaged images of served versions again, from the blocks that they were built of.
 
-A version is a function of its loads, which the graph database keeps: a build of the same parts at the same cut comes to
-the same bytes, in a folder beside; if its digest is the one that the version was sealed with, it takes the damaged one's place.
-Nobody orders this, and nothing of it is reported but why a version is not served. `storaged.version_loader` asks for it.
-"""
+A version is a function of its loads, which the graph database keeps: a build of the same parts at
+the same cut comes to the same bytes, in a folder beside; if its digest is the one that the version
+was sealed with, it takes the damaged one's place. Nobody orders this, and nothing of it is reported
+but why a version is not served. `storaged.version_loader` asks for it."""
 
 from __future__ import annotations
 
@@ -39,10 +39,18 @@ class ImageRepair:
 
     def __str__(self) -> str:
         """What there is to say of it to whoever asks why the version is not served."""
-        parts_text = f"part {self.parts[0]}" if len(self.parts) == 1 else f"parts {', '.join(map(str, self.parts))}"
+        parts_text = (
+            f"part {self.parts[0]}"
+            if len(self.parts) == 1
+            else f"parts {', '.join(map(str, self.parts))}"
+        )
         if not self.is_done:
             return f"{parts_text} being made again from the loads up to commit {self.desired.cut}"
-        return f"{parts_text} could not be made again: {self.fault}" if self.fault else f"{parts_text} made again"
+        return (
+            f"{parts_text} could not be made again: {self.fault}"
+            if self.fault
+            else f"{parts_text} made again"
+        )
 
 
 class ImageRepairer:
@@ -59,8 +67,20 @@ class ImageRepairer:
     paths : Folders
     """
 
-    def __init__(self, *, start_task: Callable[[TaskAssignment], TaskHandle], is_desired: Callable[[int, DesiredVersion], bool], list_commits: ListCommits, paths: DataPaths) -> None:
-        self._start_task, self._is_desired, self._list_commits, self._paths = start_task, is_desired, list_commits, paths
+    def __init__(
+        self,
+        *,
+        start_task: Callable[[TaskAssignment], TaskHandle],
+        is_desired: Callable[[int, DesiredVersion], bool],
+        list_commits: ListCommits,
+        paths: DataPaths,
+    ) -> None:
+        self._start_task, self._is_desired, self._list_commits, self._paths = (
+            start_task,
+            is_desired,
+            list_commits,
+            paths,
+        )
         self._active: frozenset[tuple[int, int]] = frozenset()
         """(space, job) of the builds whose parts are made again."""
         self._lock = threading.Lock()
@@ -69,11 +89,22 @@ class ImageRepairer:
         """The jobs of a space whose folders are in use."""
         return {job_id for space, job_id in self._active if space == space_id}
 
-    def start(self, space: DesiredSpace, desired: DesiredVersion, parts: Sequence[int], on_done: Callable[[], None]) -> ImageRepair:
+    def start(
+        self,
+        space: DesiredSpace,
+        desired: DesiredVersion,
+        parts: Sequence[int],
+        on_done: Callable[[], None],
+    ) -> ImageRepair:
         """Begin with these parts of a version; ``on_done`` is called when it is over."""
         repair = ImageRepair(space, desired, parts)
-        logger.warning("image_remade", extra={"space": space.name, "version": desired.version, "parts": list(parts)})
-        threading.Thread(target=self._run, args=(repair, on_done), name=f"remake-{desired.job_id}", daemon=True).start()
+        logger.warning(
+            "image_remade",
+            extra={"space": space.name, "version": desired.version, "parts": list(parts)},
+        )
+        threading.Thread(
+            target=self._run, args=(repair, on_done), name=f"remake-{desired.job_id}", daemon=True
+        ).start()
         return repair
 
     def _run(self, repair: ImageRepair, on_done: Callable[[], None]) -> None:
@@ -90,7 +121,14 @@ class ImageRepairer:
             logger.exception("remaking_crashed")
             repair.fault = repr(error)
         if repair.fault:
-            logger.error("remaking_failed", extra={"space": repair.space.name, "version": repair.desired.version, "cause": repair.fault})
+            logger.error(
+                "remaking_failed",
+                extra={
+                    "space": repair.space.name,
+                    "version": repair.desired.version,
+                    "cause": repair.fault,
+                },
+            )
             shutil.rmtree(self._paths.checkpoint(*key), ignore_errors=True)
         with self._lock:
             self._active -= {key}
@@ -99,7 +137,9 @@ class ImageRepairer:
 
     def _rebuild(self, repair: ImageRepair) -> str:
         space, desired = repair.space, repair.desired
-        committed = [(commit, load) for commit, load in self._list_commits(space) if commit <= desired.cut]
+        committed = [
+            (commit, load) for commit, load in self._list_commits(space) if commit <= desired.cut
+        ]
         handle = self._start_task(
             TaskAssignment(
                 task_id=0,
@@ -121,15 +161,22 @@ class ImageRepairer:
                 handle.cancel()
         if handle.progress.state != FINISHED:
             return handle.progress.cause or "it was stopped"
-        difference = _digest_mismatch({image["part"]: image["digest"] for image in handle.progress.result["images"]}, desired)
+        difference = _digest_mismatch(
+            {image["part"]: image["digest"] for image in handle.progress.result["images"]}, desired
+        )
         if not difference:
             self._install(repair)
         return difference
 
     def _install(self, repair: ImageRepair) -> None:
-        """Let the new images be those of the version. A crash between leaves a part without one, which is made again."""
+        """Let the new images be those of the version. A crash between leaves a part without one,
+        which is made again.
+        """
         space_id, job_id = repair.space.space_id, repair.desired.job_id
-        build, rebuilt = self._paths.build(space_id, job_id), self._paths.repair_build(space_id, job_id)
+        build, rebuilt = (
+            self._paths.build(space_id, job_id),
+            self._paths.repair_build(space_id, job_id),
+        )
         make_folder(build / "parts")
         for part in repair.parts:
             target = part_folder(build, part)
@@ -140,11 +187,15 @@ class ImageRepairer:
 
 
 def _digest_mismatch(rebuilt_digests: dict[int, str], desired: DesiredVersion) -> str:
-    """How images that were made again differ from those that a version was sealed with; empty where they do not."""
+    """How images that were made again differ from those that a version was sealed with; empty where
+    they do not.
+    """
     for part, digest in sorted(rebuilt_digests.items()):
         if digest != desired.images.get(part):
             return (
-                f"from the loads up to commit {desired.cut}, part {part} comes to digest {digest}, version {desired.version} was sealed with "
-                f"{desired.images.get(part)}: what was loaded is damaged too, or another release built it; restore the space from a backup, or load anew"
+                f"from the loads up to commit {desired.cut}, part {part} comes to digest "
+                f"{digest}, version {desired.version} was sealed with "
+                f"{desired.images.get(part)}: what was loaded is damaged too, or another "
+                "release built it; restore the space from a backup, or load anew"
             )
     return ""

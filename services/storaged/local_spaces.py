@@ -1,8 +1,7 @@
 """The spaces that this storaged holds parts of: their stores, and the versions it serves.
 
-`storaged.app` brings each desired state in; `storaged.version_loader` opens versions, `storaged.garbage_collector` removes what orders
-name; `storaged.api.sampling` reads.
-"""
+`storaged.app` brings each desired state in; `storaged.version_loader` opens versions,
+`storaged.garbage_collector` removes what orders name; `storaged.api.sampling` reads."""
 
 from __future__ import annotations
 
@@ -86,11 +85,19 @@ class LocalSpaces:
         Returns the owner of a space's graph database here, which its folder must record.
     """
 
-    def __init__(self, paths: DataPaths, quarantine: Quarantine | None = None, *, owner: Callable[[int], DatabaseOwner] | None = None) -> None:
+    def __init__(
+        self,
+        paths: DataPaths,
+        quarantine: Quarantine | None = None,
+        *,
+        owner: Callable[[int], DatabaseOwner] | None = None,
+    ) -> None:
         self._paths, self._quarantine, self._owner = paths, quarantine, owner
         self._highest_load = 0
         self.lock = threading.RLock()
-        """Held while a desired state is taken over, orders included, and while it is decided what goes."""
+        """Held while a desired state is taken over, orders included, and while it is decided what
+        goes.
+        """
         self._spaces: dict[int, _SpaceState] = {}
         self._open_faults: dict[int, str] = {}
         """Spaces that can not be opened, and why."""
@@ -101,7 +108,9 @@ class LocalSpaces:
         """Open the stores of new spaces, let go of what is not wanted any more."""
         with self.lock:
             self._desired_ids = frozenset(space.space_id for space in desired_spaces)
-            for space_id in [space_id for space_id in self._spaces if space_id not in self._desired_ids]:
+            for space_id in [
+                space_id for space_id in self._spaces if space_id not in self._desired_ids
+            ]:
                 self._spaces.pop(space_id).store.close()
                 logger.info("space_dropped", extra={"space": space_id})
             faults = {}
@@ -123,16 +132,26 @@ class LocalSpaces:
             write_space_label(path.parent, space.name)
             if self._owner is not None:
                 claim(path, self._owner(space.space_id))
-            state = self._spaces[space.space_id] = _SpaceState(desired=space, store=BlockStore.open(path, space.schema))
+            state = self._spaces[space.space_id] = _SpaceState(
+                desired=space, store=BlockStore.open(path, space.schema)
+            )
         numbers = {desired.version for desired in space.versions}
-        state.new = (state.new | numbers - {desired.version for desired in state.desired.versions}) & numbers
+        state.new = (
+            state.new | numbers - {desired.version for desired in state.desired.versions}
+        ) & numbers
         state.desired = space
         for desired in space.versions:
             self._restore_folder(self._paths.build(space.space_id, desired.job_id))
         digests = {desired.version: desired.digest for desired in space.versions}
         # Draws under way keep their arrays mapped; files go when the folder is swept.
-        state.versions = {version: loaded for version, loaded in state.versions.items() if digests.get(version) == loaded.digest}
-        state.load_faults = {version: cause for version, cause in state.load_faults.items() if version in numbers}
+        state.versions = {
+            version: loaded
+            for version, loaded in state.versions.items()
+            if digests.get(version) == loaded.digest
+        }
+        state.load_faults = {
+            version: cause for version, cause in state.load_faults.items() if version in numbers
+        }
         state.dropped_loads &= frozenset(space.abandoned_loads)
 
     def _restore_folder(self, path: Path) -> None:
@@ -144,22 +163,35 @@ class LocalSpaces:
         self._highest_load = max(self._highest_load, load_id)
 
     def highest_load(self) -> int:
-        """Return the highest load that was seen in a store, or written since the start; 0 for none."""
-        return max([self._highest_load, *(state.store.highest_load for state in list(self._spaces.values()))])
+        """Return the highest load that was seen in a store, or written since the start; 0 for
+        none.
+        """
+        return max(
+            [
+                self._highest_load,
+                *(state.store.highest_load for state in list(self._spaces.values())),
+            ]
+        )
 
-    # -- what is to be opened -------------------------------------------------------------------------------------
+    # -- what is to be opened ----------------------------------------------------------------------
 
     def unloaded_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
         """The versions that are to be served and are not, newest first."""
         with self.lock:
-            versions = [(state.desired, desired) for state in self._spaces.values() for desired in state.desired.versions if desired.version not in state.versions]
+            versions = [
+                (state.desired, desired)
+                for state in self._spaces.values()
+                for desired in state.desired.versions
+                if desired.version not in state.versions
+            ]
         return sorted(versions, key=lambda pair: -pair[1].version)
 
     def is_desired(self, space_id: int, desired: DesiredVersion) -> bool:
         """Whether a version is still to be served."""
         state = self._spaces.get(space_id)
         return state is not None and any(
-            other is desired or (other.version, other.digest) == (desired.version, desired.digest) for other in state.desired.versions
+            other is desired or (other.version, other.digest) == (desired.version, desired.digest)
+            for other in state.desired.versions
         )
 
     def note_loading(self, space_id: int, version: int, part: int) -> None:
@@ -185,27 +217,46 @@ class LocalSpaces:
                 self._spaces[space_id].load_faults[desired.version] = cause
 
     def withdraw(self, space_id: int, desired: DesiredVersion, cause: str) -> bool:
-        """Stop serving a version; False where it was not served. Draws under way keep their arrays mapped."""
+        """Stop serving a version; False where it was not served. Draws under way keep their arrays
+        mapped.
+        """
         with self.lock:
             state = self._spaces.get(space_id)
-            if state is None or desired.version not in state.versions or not self.is_desired(space_id, desired):
+            if (
+                state is None
+                or desired.version not in state.versions
+                or not self.is_desired(space_id, desired)
+            ):
                 return False
-            state.versions = {version: loaded for version, loaded in state.versions.items() if version != desired.version}
+            state.versions = {
+                version: loaded
+                for version, loaded in state.versions.items()
+                if version != desired.version
+            }
             state.load_faults[desired.version] = cause
             return True
 
     def served_versions(self) -> list[tuple[DesiredSpace, DesiredVersion]]:
         """Return the versions that are served, the newest first."""
         with self.lock:
-            versions = [(state.desired, desired) for state in self._spaces.values() for desired in state.desired.versions if desired.version in state.versions]
+            versions = [
+                (state.desired, desired)
+                for state in self._spaces.values()
+                for desired in state.desired.versions
+                if desired.version in state.versions
+            ]
         return sorted(versions, key=lambda pair: -pair[1].version)
 
     def desired_versions(self) -> frozenset[tuple[int, int]]:
         """Return (space, version) of all that is to be served."""
         with self.lock:
-            return frozenset((space_id, desired.version) for space_id, state in self._spaces.items() for desired in state.desired.versions)
+            return frozenset(
+                (space_id, desired.version)
+                for space_id, state in self._spaces.items()
+                for desired in state.desired.versions
+            )
 
-    # -- what is to go --------------------------------------------------------------------------------------------
+    # -- what is to go -----------------------------------------------------------------------------
 
     @property
     def desired_space_ids(self) -> frozenset[int]:
@@ -220,8 +271,13 @@ class LocalSpaces:
     def loads_to_drop(self) -> list[tuple[int, BlockStore, list[int]]]:
         """(space, its store, abandoned loads that may have blocks in it), where there are any."""
         with self.lock:
-            candidates = [(space_id, state, sorted(set(state.desired.abandoned_loads) - state.dropped_loads)) for space_id, state in self._spaces.items()]
-            return [(space_id, state.store, loads) for space_id, state, loads in candidates if loads]
+            candidates = [
+                (space_id, state, sorted(set(state.desired.abandoned_loads) - state.dropped_loads))
+                for space_id, state in self._spaces.items()
+            ]
+            return [
+                (space_id, state.store, loads) for space_id, state, loads in candidates if loads
+            ]
 
     def note_dropped(self, space_id: int, loads: Sequence[int]) -> None:
         """Note that there is no block of these loads any more."""
@@ -231,13 +287,15 @@ class LocalSpaces:
                 state.dropped_loads |= frozenset(loads)
 
     def dropped_loads(self) -> list[int]:
-        """The abandoned loads that no space here holds a block of; none while a space can not be looked into."""
+        """The abandoned loads that no space here holds a block of; none while a space can not be
+        looked into.
+        """
         states = list(self._spaces.values())
         if self._open_faults or not states:
             return []
         return sorted(frozenset.intersection(*(space.dropped_loads for space in states)))
 
-    # -- what there is --------------------------------------------------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------------
 
     def space(self, space_id: int) -> DesiredSpace:
         """A space; Stale where none of its parts are here."""
@@ -250,7 +308,10 @@ class LocalSpaces:
     def _space_state(self, space_id: int) -> _SpaceState:
         state = self._spaces.get(space_id)
         if state is None:
-            raise Stale(f"no part of space {space_id} is held here; this storaged holds spaces {sorted(self._spaces)}")
+            raise Stale(
+                f"no part of space {space_id} is held here; this storaged holds spaces "
+                f"{sorted(self._spaces)}"
+            )
         return state
 
     def version(self, space_id: int, version: int, digest: str) -> LocalVersion:
@@ -259,43 +320,77 @@ class LocalSpaces:
         loaded = state.versions.get(version)
         if loaded is None:
             is_desired = any(desired.version == version for desired in state.desired.versions)
-            reason = self._unserved_reason(state, version) if is_desired else "metad has not asked for it, or not any more"
-            raise Stale(f"version {version} of space {space_id} is not held here: {reason}; held are {sorted(state.versions)}")
+            reason = (
+                self._unserved_reason(state, version)
+                if is_desired
+                else "metad has not asked for it, or not any more"
+            )
+            raise Stale(
+                f"version {version} of space {space_id} is not held here: {reason}; held are "
+                f"{sorted(state.versions)}"
+            )
         if loaded.digest != digest:
-            raise Stale(f"version {version} of space {space_id} has digest {loaded.digest} here, the request says {digest or '(none)'}")
+            raise Stale(
+                f"version {version} of space {space_id} has digest {loaded.digest} here, the "
+                f"request says {digest or '(none)'}"
+            )
         return loaded
 
     def versions(self) -> list[tuple[int, int]]:
         """(space, version) of all that can be drawn from."""
-        # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease does not wait.
-        return [(space_id, version) for space_id, state in list(self._spaces.items()) for version in state.versions]
+        # Without the lock, which `apply` holds while it opens stores: beats ask this, and a lease
+        # does not wait.
+        return [
+            (space_id, version)
+            for space_id, state in list(self._spaces.items())
+            for version in state.versions
+        ]
 
     def served_jobs(self, space_id: int) -> list[int]:
-        """The jobs that built what is drawn from in a space, newest version first: none whose images were found damaged."""
+        """The jobs that built what is drawn from in a space, newest version first: none whose
+        images were found damaged.
+        """
         with self.lock:
             state = self._spaces.get(space_id)
-            desired_versions = sorted(state.desired.versions, key=lambda want: -want.version) if state is not None else []
-            return [desired.job_id for desired in desired_versions if state is not None and desired.version in state.versions]
+            desired_versions = (
+                sorted(state.desired.versions, key=lambda want: -want.version)
+                if state is not None
+                else []
+            )
+            return [
+                desired.job_id
+                for desired in desired_versions
+                if state is not None and desired.version in state.versions
+            ]
 
     def unserved_reasons(self) -> list[str]:
         """Return what should be served and is not, in words."""
         return self._missing(new=True)
 
     def unready(self) -> list[str]:
-        """Return what is missing, but for new versions that are being opened: what was served before is served meanwhile."""
+        """Return what is missing, but for new versions that are being opened: what was served
+        before is served meanwhile.
+        """
         return self._missing(new=False)
 
     def _missing(self, *, new: bool) -> list[str]:
         return list(self._open_faults.values()) + [
-            f"version {desired.version} of space {state.desired.name} is not served: {self._unserved_reason(state, desired.version)}"
+            (
+                f"version {desired.version} of space {state.desired.name} is not served: "
+                f"{self._unserved_reason(state, desired.version)}"
+            )
             for state in list(self._spaces.values())
             for desired in state.desired.versions
-            if desired.version not in state.versions and (new or desired.version in state.load_faults or desired.version not in state.new)
+            if desired.version not in state.versions
+            and (new or desired.version in state.load_faults or desired.version not in state.new)
         ]
 
     def _unserved_reason(self, state: _SpaceState, version: int) -> str:
         match self._loading:
-            case (space_id, number, part) if (space_id, number) == (state.desired.space_id, version):
+            case (space_id, number, part) if (space_id, number) == (
+                state.desired.space_id,
+                version,
+            ):
                 return f"part {part} is being opened"
         return state.load_faults.get(version, "it waits to be opened")
 

@@ -1,8 +1,8 @@
-"""Owners of graph databases: a folder that was moved to another space, storaged or cluster is refused.
+"""Owners of graph databases: a folder that was moved to another space, storaged or cluster is
+refused.
 
-RocksDB opens any folder that holds a database. Without a record of its own, a folder in the place of another one would
-take writes that belong elsewhere.
-"""
+RocksDB opens any folder that holds a database. Without a record of its own, a folder in the place
+of another one would take writes that belong elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ class DatabaseOwner:
 
     def __str__(self) -> str:
         """The place, as errors name it."""
-        return f"space {self.space_id} of storaged {self.host} in cluster {self.cluster or '(none)'}"
+        return (
+            f"space {self.space_id} of storaged {self.host} in cluster {self.cluster or '(none)'}"
+        )
 
 
 def claim(folder: Path, owner: DatabaseOwner) -> None:
@@ -58,7 +60,8 @@ def claim(folder: Path, owner: DatabaseOwner) -> None:
             write_durably(file, json.dumps({**asdict(owner), "crc32": _checksum(owner)}).encode())
     elif recorded_owner != owner:
         raise Conflict(
-            f"{folder}: the database belongs to {recorded_owner}, not to {owner}; move it back and put this space's own folder here; if it is here on "
+            f"{folder}: the database belongs to {recorded_owner}, not to {owner}; move it "
+            "back and put this space's own folder here; if it is here on "
             f"purpose (a copy of a replica), remove {file}"
         )
 
@@ -70,12 +73,19 @@ def _read(file: Path) -> DatabaseOwner | None:
         return None
     try:
         record = json.loads(content)
-        owner = DatabaseOwner(cluster=str(record["cluster"]), host=str(record["host"]), space_id=int(record["space_id"]))
+        owner = DatabaseOwner(
+            cluster=str(record["cluster"]),
+            host=str(record["host"]),
+            space_id=int(record["space_id"]),
+        )
         if record["crc32"] != _checksum(owner):
             raise ValueError("its checksum differs")
     except (ValueError, KeyError, TypeError) as error:
         cause = f"{type(error).__name__}: {error}"
-        raise Corrupt(f"{file}: cannot be read ({cause}); if the folder is certainly this space's own, remove the file") from error
+        raise Corrupt(
+            f"{file}: cannot be read ({cause}); if the folder is certainly this space's own, "
+            "remove the file"
+        ) from error
     return owner
 
 

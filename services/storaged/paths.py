@@ -11,7 +11,9 @@ from asterism_io.durable import write_durably
 
 
 class DataPaths:
-    """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>, checkpoints/<job>}``."""
+    """The paths under a data folder: ``spaces/<space>/{graph, builds/<job>,
+    checkpoints/<job>}``.
+    """
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -27,7 +29,9 @@ class DataPaths:
         self.running_time = data / "running"
         """Seconds that storageds have run on the folder, over all starts."""
         self.clean_marker = data / "CLEAN"
-        """There after a clean stop only: without it, images are verified whole before they are served."""
+        """There after a clean stop only: without it, images are verified whole before they are
+        served.
+        """
 
     def space(self, space_id: int) -> Path:
         """All of a space."""
@@ -62,10 +66,15 @@ SPACE_LABEL = "space.json"
 
 
 def write_space_label(folder: Path, name: str) -> None:
-    """Write the name of a space into its folder, for people and inventories that find the folder alone."""
+    """Write the name of a space into its folder, for people and inventories that find the folder
+    alone.
+    """
     if read_space_label(folder) != name:
         with contextlib.suppress(OSError):  # a full disk: nothing depends on it
-            write_durably(folder / SPACE_LABEL, json.dumps({"space_id": int(folder.name), "name": name}).encode())
+            write_durably(
+                folder / SPACE_LABEL,
+                json.dumps({"space_id": int(folder.name), "name": name}).encode(),
+            )
 
 
 def read_space_label(folder: Path) -> str:
@@ -77,7 +86,9 @@ def read_space_label(folder: Path) -> str:
 
 
 def used_bytes(folder: Path) -> int:
-    """What all files below a folder take of the disk, linked ones once; those that go meanwhile may count or not."""
+    """What all files below a folder take of the disk, linked ones once; those that go meanwhile may
+    count or not.
+    """
     seen: set[tuple[int, int]] = set()
     total, pending = 0, [os.fspath(folder)]
     while pending:

@@ -39,7 +39,11 @@ class _RequestSizes:
         type_ids = None if types is None else frozenset(types)
 
         def count_rows() -> int:
-            return sum(share.count for (row_element, kind, _), share in version.totals.items() if row_element == element and (type_ids is None or kind in type_ids))
+            return sum(
+                share.count
+                for (row_element, kind, _), share in version.totals.items()
+                if row_element == element and (type_ids is None or kind in type_ids)
+            )
 
         return version.cached((_RequestSizes, element, type_ids), count_rows)
 
@@ -48,7 +52,12 @@ def _draw(request: _RequestSizes, element: int, width: int) -> Price:
     head = request.head
     width += 8 * head.want_probabilities
     if head.race or head.rest:
-        return prices.exponential_key_rows(head.count, excluded=request.size("taken"), width=width, available=request.count(element, head.types))
+        return prices.exponential_key_rows(
+            head.count,
+            excluded=request.size("taken"),
+            width=width,
+            available=request.count(element, head.types),
+        )
     return prices.draw_rows(head.count, width=width)
 
 
@@ -73,13 +82,25 @@ def _draw_neighbors(request: _RequestSizes) -> Price:
         probabilities=head.want_probabilities,
         times=head.until.want_times,
     )
-    return prices.neighbors(request.size("ids"), head.count, width=width, types=types, replace=head.replace)
+    return prices.neighbors(
+        request.size("ids"), head.count, width=width, types=types, replace=head.replace
+    )
 
 
 def _walk(request: _RequestSizes) -> Price:
     head = request.head
-    width = 8 + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps)) + 8 * head.want_edge_ids
-    return prices.walks(request.size("ids"), 1, head.length, width=width, attempts=prices.expected_attempts(head.p, head.q))
+    width = (
+        8
+        + 4 * (head.restart > 0 or any(len(step.edge_types) > 1 for step in head.steps))
+        + 8 * head.want_edge_ids
+    )
+    return prices.walks(
+        request.size("ids"),
+        1,
+        head.length,
+        width=width,
+        attempts=prices.expected_attempts(head.p, head.q),
+    )
 
 
 def _has_edge(request: _RequestSizes) -> Price:
@@ -90,8 +111,12 @@ def _read_neighbors(request: _RequestSizes) -> Price:
     head = request.head
     if head.top:
         edges = request.count(EDGE, head.edge_types) if head.top > _FREE_NEIGHBORS else head.top
-        return prices.top_neighbors(request.size("ids"), head.top, edges=edges, width=16 + 8 * head.want_edge_ids)
-    return prices.all_neighbors(request.size("ids"), edges=0, width=12 + 4 * head.want_weights + 8 * head.want_edge_ids)
+        return prices.top_neighbors(
+            request.size("ids"), head.top, edges=edges, width=16 + 8 * head.want_edge_ids
+        )
+    return prices.all_neighbors(
+        request.size("ids"), edges=0, width=12 + 4 * head.want_weights + 8 * head.want_edge_ids
+    )
 
 
 def _read_degrees(request: _RequestSizes) -> Price:
@@ -105,17 +130,30 @@ def _read_node_types(request: _RequestSizes) -> Price:
 def _push_pagerank(request: _RequestSizes) -> Price:
     head = request.head
     nodes, edges = request.count(NODE, None), request.count(EDGE, head.edge_types)
-    return prices.pagerank(request.size("ids"), head.top, alpha=head.alpha, epsilon=head.epsilon, existing=nodes, edges=edges)
+    return prices.pagerank(
+        request.size("ids"),
+        head.top,
+        alpha=head.alpha,
+        epsilon=head.epsilon,
+        existing=nodes,
+        edges=edges,
+    )
 
 
 def _read_at(request: _RequestSizes) -> Price:
-    return prices.per_node(request.size("places"), width=8 if isinstance(request.head, pb.ReadNodesAtRequest) else 28)
+    return prices.per_node(
+        request.size("places"), width=8 if isinstance(request.head, pb.ReadNodesAtRequest) else 28
+    )
 
 
 def _read_page(request: _RequestSizes) -> Price:
     head, nodes = request.head, isinstance(request.head, pb.ReadNodesRequest)
     # Fewer rows than the server would choose itself are never refused.
-    rows = head.limit if head.limit <= DEFAULT_ROWS else min(head.limit, request.count(NODE if nodes else EDGE, [head.type_id]))
+    rows = (
+        head.limit
+        if head.limit <= DEFAULT_ROWS
+        else min(head.limit, request.count(NODE if nodes else EDGE, [head.type_id]))
+    )
     return prices.draw_rows(rows or DEFAULT_ROWS, width=16 if nodes else 28)
 
 
@@ -157,7 +195,9 @@ UNPRICED_METHODS: dict[str, str] = {
 """Methods whose cost does not follow from their arguments, with the bound that applies instead."""
 
 
-def with_price_checks(handlers: Mapping[str, Handler], limits: Limits, version_lookup: VersionLookup) -> dict[str, Handler]:
+def with_price_checks(
+    handlers: Mapping[str, Handler], limits: Limits, version_lookup: VersionLookup
+) -> dict[str, Handler]:
     """Return the handlers with each request's price checked before it runs.
 
     Parameters
@@ -176,7 +216,12 @@ def with_price_checks(handlers: Mapping[str, Handler], limits: Limits, version_l
     return out
 
 
-def _with_price_check(handler: Handler, price: Callable[[_RequestSizes], Price], limits: Limits, version_lookup: VersionLookup) -> Handler:
+def _with_price_check(
+    handler: Handler,
+    price: Callable[[_RequestSizes], Price],
+    limits: Limits,
+    version_lookup: VersionLookup,
+) -> Handler:
     def run(request: Frame, call: CallContext) -> Content:
         request_price = price(_RequestSizes(request, version_lookup))
         prices.check(request_price, limits)

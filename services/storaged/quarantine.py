@@ -2,8 +2,8 @@
 
 ``<data>/quarantine/<entry>/data`` is the folder itself, moved there by one rename; ``entry.json``
 beside it records its origin and the reason. An entry is deleted when its grace period is over,
-which is counted in seconds that a storaged has run on the folder: no jump of the wall clock ends it.
-The oldest entries are deleted earlier while all entries together exceed a limit or the disk is
+which is counted in seconds that a storaged has run on the folder: no jump of the wall clock ends
+it. The oldest entries are deleted earlier while all entries together exceed a limit or the disk is
 short of room. Files that are hard links to files of a served version count in full, although
 deleting them frees nothing.
 
@@ -123,21 +123,27 @@ class Quarantine:
         self._entries = {entry.name: self._with_age(entry) for entry in _entries(paths)}
 
     def _with_age(self, entry: QuarantineEntry) -> QuarantineEntry:
-        """An entry whose age is known: one of no age, or of a time to come, is as old as this start."""
+        """An entry whose age is known: one of no age, or of a time to come, is as old as this
+        start.
+        """
         has_known_age = 0 <= entry.running_s <= self._running.now()
         return entry if has_known_age else replace(entry, running_s=self._running.now())
 
     def entries(self) -> list[QuarantineEntry]:
         """Return the entries, oldest first."""
         with self._lock:
-            return sorted(self._entries.values(), key=lambda entry: (entry.running_s, entry.quarantined_ms))
+            return sorted(
+                self._entries.values(), key=lambda entry: (entry.running_s, entry.quarantined_ms)
+            )
 
     def close(self) -> None:
         """Record how long this storaged has run."""
         self._running.save()
 
     def add(self, path: Path, reason: str) -> None:
-        """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at the next `purge`."""
+        """Move a folder into quarantine by one rename, or, on a disk short of room, delete it at
+        the next `purge`.
+        """
         if not self._is_disk_low():
             try:
                 self.add_copy(path, reason, lambda target: path.rename(target))
@@ -148,12 +154,23 @@ class Quarantine:
         deleting = path.with_name(path.name + DELETING_SUFFIX)
         shutil.rmtree(deleting, ignore_errors=True)
         path.rename(deleting)
-        logger.info("folder_removed", extra={"path": str(path), "reason": reason, "cause": "the disk has less than quarantine_free_mib free"})
+        logger.info(
+            "folder_removed",
+            extra={
+                "path": str(path),
+                "reason": reason,
+                "cause": "the disk has less than quarantine_free_mib free",
+            },
+        )
         with self._lock:
             self._pending_deletes.append(deleting)
 
-    def add_copy(self, origin: Path, reason: str, write_content: Callable[[Path], object]) -> QuarantineEntry:
-        """Add an entry that ``write_content`` writes to the path that it is given, as a copy of ``origin``."""
+    def add_copy(
+        self, origin: Path, reason: str, write_content: Callable[[Path], object]
+    ) -> QuarantineEntry:
+        """Add an entry that ``write_content`` writes to the path that it is given, as a copy of
+        ``origin``.
+        """
         with self._lock:
             relative = origin.relative_to(self._paths.data)
             now_ms = int(self._now() * 1000)
@@ -161,19 +178,34 @@ class Quarantine:
             while (folder := self._paths.quarantine / name).exists():
                 name += "+"
             folder.mkdir(parents=True)
-            entry = QuarantineEntry(name=name, origin=str(relative), reason=reason, quarantined_ms=now_ms, bytes=0, running_s=self._running.now())
+            entry = QuarantineEntry(
+                name=name,
+                origin=str(relative),
+                reason=reason,
+                quarantined_ms=now_ms,
+                bytes=0,
+                running_s=self._running.now(),
+            )
             write_durably(folder / ENTRY_FILE, json.dumps(asdict(entry)).encode())
             write_content(folder / DATA_FOLDER)
             _sync(origin.parent)
             self._entries[name] = _with_size(folder, entry)
-            logger.info("folder_quarantined", extra={"path": str(origin), "entry": name, "reason": reason})
+            logger.info(
+                "folder_quarantined", extra={"path": str(origin), "entry": name, "reason": reason}
+            )
             return self._entries[name]
 
     def restore(self, path: Path) -> bool:
-        """Move the newest entry of ``path`` back to its place, if there is one and the place is free."""
+        """Move the newest entry of ``path`` back to its place, if there is one and the place is
+        free.
+        """
         with self._lock:
             origin = str(path.relative_to(self._paths.data))
-            entry = max((e for e in self._entries.values() if e.origin == origin), key=lambda e: (e.running_s, e.quarantined_ms), default=None)
+            entry = max(
+                (e for e in self._entries.values() if e.origin == origin),
+                key=lambda e: (e.running_s, e.quarantined_ms),
+                default=None,
+            )
             if entry is None or path.exists():
                 return False
             _restore(self._paths, entry)
@@ -270,11 +302,15 @@ def main(arguments: Sequence[str]) -> int:
 
     The exit status is 0, or 2 with the cause on stderr.
     """
-    parser = argparse.ArgumentParser(prog="python -m storaged.quarantine", description="List or restore quarantined folders.")
+    parser = argparse.ArgumentParser(
+        prog="python -m storaged.quarantine", description="List or restore quarantined folders."
+    )
     parser.add_argument("--data", type=Path, required=True, help="the data folder of a storaged")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="show the entries, oldest first")
-    commands.add_parser("restore", help="move an entry back to where it was; its storaged must not run").add_argument("entry")
+    commands.add_parser(
+        "restore", help="move an entry back to where it was; its storaged must not run"
+    ).add_argument("entry")
     options = parser.parse_args(arguments)
     paths = DataPaths(options.data)
     try:
@@ -291,14 +327,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def _restore_entry(paths: DataPaths, name: str) -> None:
     if is_folder_open(paths.data):
-        raise Conflict(f"data={str(paths.data)!r}: expected a folder that no process has open; stop its storaged, then restore")
+        raise Conflict(
+            f"data={str(paths.data)!r}: expected a folder that no process has open; stop its "
+            "storaged, then restore"
+        )
     entry = next((entry for entry in _entries(paths) if entry.name == name), None)
     if entry is None:
         raise NotFound(
-            f"entry={name!r}: expected an entry of {paths.quarantine}; `python -m storaged.quarantine --data {paths.data} list` shows them"
+            f"entry={name!r}: expected an entry of {paths.quarantine}; `python -m "
+            f"storaged.quarantine --data {paths.data} list` shows them"
         )
     if (paths.data / entry.origin).exists():
-        raise Conflict(f"entry={name!r}: its place {paths.data / entry.origin} is taken; move that folder out of {paths.data}, then restore")
+        raise Conflict(
+            f"entry={name!r}: its place {paths.data / entry.origin} is taken; move that "
+            f"folder out of {paths.data}, then restore"
+        )
     _restore(paths, entry)
 
 

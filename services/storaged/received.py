@@ -56,39 +56,84 @@ def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) 
     arrays = {name: array for name, array in request.arrays.items() if name != "offsets"}
     _check_rows(int(offsets[-1]), arrays)
     runs = [(part, int(offsets[i]), int(offsets[i + 1])) for i, part in enumerate(parts)]
-    request_validation.check_block(schema, head.kind, head.type_id, arrays, runs, part_of, unchecked=_CHUNK_BOUNDED.get(head.kind, ()))
-    identity = {"load_id": head.load_id, "chunk": head.chunk, "kind": head.kind, "type_id": head.type_id}
-    return [Block(**identity, part=part, arrays=dict(_slice_rows(arrays, int(offsets[i]), int(offsets[i + 1])))) for i, part in enumerate(parts)]
+    request_validation.check_block(
+        schema,
+        head.kind,
+        head.type_id,
+        arrays,
+        runs,
+        part_of,
+        unchecked=_CHUNK_BOUNDED.get(head.kind, ()),
+    )
+    identity = {
+        "load_id": head.load_id,
+        "chunk": head.chunk,
+        "kind": head.kind,
+        "type_id": head.type_id,
+    }
+    return [
+        Block(
+            **identity,
+            part=part,
+            arrays=dict(_slice_rows(arrays, int(offsets[i]), int(offsets[i + 1]))),
+        )
+        for i, part in enumerate(parts)
+    ]
 
 
-def _check_parts(head: Any, parts: Sequence[int], schema: Schema, local_parts: Collection[int]) -> None:
+def _check_parts(
+    head: Any, parts: Sequence[int], schema: Schema, local_parts: Collection[int]
+) -> None:
     if not head.load_id:
         raise InvalidRequest("load_id=0: expected the id of an open load")
     for part in parts:
         if part >= schema.parts:
-            raise InvalidRequest(f"parts={part}: expected a partition of the space, 0 to {schema.parts - 1}")
+            raise InvalidRequest(
+                f"parts={part}: expected a partition of the space, 0 to {schema.parts - 1}"
+            )
         if part not in local_parts:
-            raise Stale(f"part {part} of space {head.space_id} is not held here: expected one of {list(local_parts)}")
+            raise Stale(
+                f"part {part} of space {head.space_id} is not held here: expected one of "
+                f"{list(local_parts)}"
+            )
     if len(set(parts)) != len(parts):
         raise InvalidRequest(f"parts={parts}: expected each partition once")
 
 
 def _offsets(request: Frame, parts: Sequence[int]) -> NDArray[np.int64]:
     offsets: NDArray[np.int64] = request.array("offsets", "int64")
-    if offsets.size != len(parts) + 1 or offsets[0] != 0 or bool((offsets[1:] < offsets[:-1]).any()):
-        raise InvalidRequest(f"offsets={offsets[:8].tolist()}...: expected {len(parts) + 1} ascending values from 0")
+    if (
+        offsets.size != len(parts) + 1
+        or offsets[0] != 0
+        or bool((offsets[1:] < offsets[:-1]).any())
+    ):
+        raise InvalidRequest(
+            f"offsets={offsets[:8].tolist()}...: expected {len(parts) + 1} ascending values from 0"
+        )
     # Checked before arrays of that size are allocated.
     rows = max((len(array) for array in request.arrays.values() if array.ndim), default=0)
     if offsets[-1] > rows:
-        raise InvalidRequest(f"offsets[{len(parts)}] = {offsets[-1]}: expected at most {rows}, the rows of the longest section")
+        raise InvalidRequest(
+            f"offsets[{len(parts)}] = {offsets[-1]}: expected at most {rows}, the rows of "
+            "the longest section"
+        )
     return offsets
 
 
 def _check_rows(expected: int, arrays: Sections) -> None:
     """Raise InvalidRequest if the number of rows in the sections differs from the offsets."""
-    rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays and arrays[name].ndim), 0)
+    rows = next(
+        (
+            len(arrays[name])
+            for name in ("ids", "src", "eid")
+            if name in arrays and arrays[name].ndim
+        ),
+        0,
+    )
     if rows != expected:
-        raise InvalidRequest(f"offsets[-1]={expected}: expected {rows}, the number of rows in the sections")
+        raise InvalidRequest(
+            f"offsets[-1]={expected}: expected {rows}, the number of rows in the sections"
+        )
 
 
 def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -110,7 +155,11 @@ def registered_chunk_number(head: Any) -> int:
 
 def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
     """Return (partition, kind, type) of every value that the blocks may be stored as."""
-    return {(block.part, kind, block.type_id) for block in blocks for kind in (block.kind, block.kind | COLUMNS)}
+    return {
+        (block.part, kind, block.type_id)
+        for block in blocks
+        for kind in (block.kind, block.kind | COLUMNS)
+    }
 
 
 def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
@@ -131,7 +180,11 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
         # Nodes that an edge type creates: at most two per edge.
         edge_type = schema.edge_types[chunk.type_id]
         ends = [schema.node_type_id(end) for end in (edge_type.src_type, edge_type.dst_type)]
-        is_registered = edge_type.missing == "create" and head.kind in (pb.NODES, pb.NODE_BIRTHS) and head.type_id in ends
+        is_registered = (
+            edge_type.missing == "create"
+            and head.kind in (pb.NODES, pb.NODE_BIRTHS)
+            and head.type_id in ends
+        )
         max_rows *= 2
     else:
         is_registered = (nodes, head.type_id) == (chunk.is_nodes, chunk.type_id)
@@ -140,12 +193,14 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
         registered = f"{'node' if chunk.is_nodes else 'edge'} type {chunk.type_id}"
         kind = pb.BlockKind.Name(head.kind)
         raise InvalidRequest(
-            f"chunk {number} of load {head.load_id}: expected rows of {registered}, as registered, found {kind} of type {head.type_id}"
+            f"chunk {number} of load {head.load_id}: expected rows of {registered}, as "
+            f"registered, found {kind} of type {head.type_id}"
         )
     lengths = np.diff(request.array("offsets", "int64"))
     if lengths.size and lengths.max() > max_rows:
         raise InvalidRequest(
-            f"chunk {number} of load {head.load_id}: expected at most {chunk.rows} rows, as registered, found {lengths.max()} for one partition"
+            f"chunk {number} of load {head.load_id}: expected at most {chunk.rows} rows, as "
+            f"registered, found {lengths.max()} for one partition"
         )
     if head.kind in _CHUNK_BOUNDED:
         eid = request.array("eid", "int64")
@@ -153,4 +208,7 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
         blocks = (eid[position : position + _BLOCK] for position in range(0, eid.size, _BLOCK))
         if any(block.min() < chunk.first_edge_id or block.max() >= stop for block in blocks):
             position = int(np.argmax((eid < chunk.first_edge_id) | (eid >= stop)))
-            raise InvalidRequest(f"eid[{position}] = {eid[position]}: expected {chunk.first_edge_id} to {stop - 1}, the edge ids of chunk {number} of load {head.load_id}")
+            raise InvalidRequest(
+                f"eid[{position}] = {eid[position]}: expected {chunk.first_edge_id} to "
+                f"{stop - 1}, the edge ids of chunk {number} of load {head.load_id}"
+            )

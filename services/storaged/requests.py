@@ -34,22 +34,31 @@ def check_types(name: str, values: Collection[int], type_count: int) -> None:
     """Raise InvalidRequest where a type id is not in the schema."""
     for value in values:
         if not 0 <= value < type_count:
-            raise InvalidRequest(f"{name}={value}: expected a type id of the schema, 0 to {type_count - 1}")
+            raise InvalidRequest(
+                f"{name}={value}: expected a type id of the schema, 0 to {type_count - 1}"
+            )
 
 
 def check_distinct(name: str, values: Sequence[object]) -> None:
     """Raise InvalidRequest where a value is given twice."""
     if len(values) > 1 and len(set(values)) != len(values):
         duplicate = next(value for value in values if values.count(value) > 1)
-        raise InvalidRequest(f"{name}={list(values[:_SHOWN])!r}: expected each value once, found {duplicate!r} {values.count(duplicate)} times")
+        raise InvalidRequest(
+            f"{name}={list(values[:_SHOWN])!r}: expected each value once, found "
+            f"{duplicate!r} {values.count(duplicate)} times"
+        )
 
 
 def check_parts(name: str, parts: Sequence[int], version: sampling.LocalVersion) -> None:
-    """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held here."""
+    """Raise InvalidRequest for a partition out of range, Unavailable for one that is not held
+    here.
+    """
     local_parts, part_count = version.parts, version.schema.parts
     for part in parts:
         if not 0 <= part < part_count:
-            raise InvalidRequest(f"{name}={part}: expected a partition of the space, 0 to {part_count - 1}")
+            raise InvalidRequest(
+                f"{name}={part}: expected a partition of the space, 0 to {part_count - 1}"
+            )
         if part not in local_parts:
             version.image(part)  # raises Unavailable
 
@@ -57,7 +66,9 @@ def check_parts(name: str, parts: Sequence[int], version: sampling.LocalVersion)
 def check_element(name: str, value: int) -> None:
     """Raise InvalidRequest where an element is neither nodes nor edges."""
     if value not in (sampling.NODE, sampling.EDGE):
-        raise InvalidRequest(f"{name}={value}: expected {sampling.NODE} (nodes) or {sampling.EDGE} (edges)")
+        raise InvalidRequest(
+            f"{name}={value}: expected {sampling.NODE} (nodes) or {sampling.EDGE} (edges)"
+        )
 
 
 def check_range(name: str, value: float, minimum: float, maximum: float) -> None:
@@ -72,11 +83,14 @@ def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
     for name in names:
         array = arrays.get(name)
         if array is not None and array.shape != expected:
-            raise InvalidRequest(f"{name}.shape={list(array.shape)}: expected [{length}], one value per id")
+            raise InvalidRequest(
+                f"{name}.shape={list(array.shape)}: expected [{length}], one value per id"
+            )
 
 
 def check_kinds(request: Frame, name: str, type_count: int, *, required: bool = False) -> None:
-    """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the schema.
+    """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the
+    schema.
 
     Parameters
     ----------
@@ -103,7 +117,9 @@ def check_values(name: str, values: NDArray[Any] | None, minimum: int, maximum: 
     low, high = int(values.min()), int(values.max())
     if low < minimum or high > maximum:
         wrong = low if low < minimum else high
-        raise InvalidRequest(f"{name}[{int(np.argmax(values == wrong))}]={wrong}: expected {minimum} to {maximum}")
+        raise InvalidRequest(
+            f"{name}[{int(np.argmax(values == wrong))}]={wrong}: expected {minimum} to {maximum}"
+        )
 
 
 def check_nonnegative(name: str, values: NDArray[Any] | None, *, finite: bool) -> None:
@@ -115,7 +131,10 @@ def check_nonnegative(name: str, values: NDArray[Any] | None, *, finite: bool) -
         wrong |= ~np.isfinite(values)
     if wrong.any():
         position = int(np.argmax(wrong))
-        raise InvalidRequest(f"{name}[{position}]={values[position]}: expected {'a finite number, ' if finite else ''}0 or more")
+        raise InvalidRequest(
+            f"{name}[{position}]={values[position]}: expected "
+            f"{'a finite number, ' if finite else ''}0 or more"
+        )
 
 
 def check_times(name: str, values: NDArray[Any]) -> None:
@@ -125,7 +144,7 @@ def check_times(name: str, values: NDArray[Any]) -> None:
         raise InvalidRequest(f"{name}[{position}]={values[position]}: expected a time")
 
 
-# -- requests, by method ----------------------------------------------------------------------------------------------
+# -- requests, by method ---------------------------------------------------------------------------
 
 
 def _node_types(version: sampling.LocalVersion) -> int:
@@ -179,7 +198,9 @@ def _check_draw_by_index(request: Frame, version: sampling.LocalVersion) -> None
         unknown = np.setdiff1d(kinds, np.array(head.types, np.int64))
         if unknown.size:
             position = int(np.argmax(kinds == unknown[0]))
-            raise InvalidRequest(f"kinds[{position}]={int(unknown[0])}: expected one of types={head.types[:_SHOWN]}")
+            raise InvalidRequest(
+                f"kinds[{position}]={int(unknown[0])}: expected one of types={head.types[:_SHOWN]}"
+            )
 
 
 def _check_draw_neighbors(request: Frame, version: sampling.LocalVersion) -> None:
@@ -201,9 +222,20 @@ def _check_fanouts(request: Frame, version: sampling.LocalVersion) -> None:
     for fanout in head.along:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         ids = request.array(f"ids.{local_type}", "int64")
-        check_sections(request, ids.size, (f"trees.{local_type}", f"times.{local_type}", f"levels.{fanout.edge_type}"))
-        for name, finite in (("levels", False), ("importances", True)):  # the level of a node that expands to nothing is infinite, or no number
-            check_nonnegative(f"{name}.{fanout.edge_type}", request.optional_array(f"{name}.{fanout.edge_type}", "float64"), finite=finite)
+        check_sections(
+            request,
+            ids.size,
+            (f"trees.{local_type}", f"times.{local_type}", f"levels.{fanout.edge_type}"),
+        )
+        for name, finite in (
+            ("levels", False),
+            ("importances", True),
+        ):  # the level of a node that expands to nothing is infinite, or no number
+            check_nonnegative(
+                f"{name}.{fanout.edge_type}",
+                request.optional_array(f"{name}.{fanout.edge_type}", "float64"),
+                finite=finite,
+            )
 
 
 def _check_expand(request: Frame, version: sampling.LocalVersion) -> None:
@@ -234,7 +266,9 @@ def _check_walk(request: Frame, version: sampling.LocalVersion) -> None:
     check_range("node_type", head.node_type, -1, _node_types(version) - 1)
     ids = request.array("ids", "int64")
     types = ("types", "start_types", "before_types")
-    check_sections(request, ids.size, (*types, "positions", "taken", "starts", "before", "attempts"))
+    check_sections(
+        request, ids.size, (*types, "positions", "taken", "starts", "before", "attempts")
+    )
     for name in types:
         check_kinds(request, name, _node_types(version))
     check_values("attempts", request.optional_array("attempts", "int64"), 0, MAX_ATTEMPT)
@@ -283,7 +317,11 @@ def _check_read_nodes_by_label(request: Frame, version: sampling.LocalVersion) -
 def _check_evaluate_terms(request: Frame, version: sampling.LocalVersion) -> None:
     head: Any = request.head
     check_element("element", head.element)
-    check_types("type_id", [head.type_id], _node_types(version) if head.element == sampling.NODE else _edge_types(version))
+    check_types(
+        "type_id",
+        [head.type_id],
+        _node_types(version) if head.element == sampling.NODE else _edge_types(version),
+    )
     check_parts("parts", head.parts, version)
 
 

@@ -1,8 +1,8 @@
 """Scrub: served images are checked at intervals; damaged versions are withdrawn and repaired.
 
-An image is mapped: where its file is altered under a running storaged, and the altered page is read, samples are taken
-from it. The scrub bounds for how long. It reads the files through the page cache, where a mapping sees the same bytes.
-"""
+An image is mapped: where its file is altered under a running storaged, and the altered page is
+read, samples are taken from it. The scrub bounds for how long. It reads the files through the page
+cache, where a mapping sees the same bytes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,9 @@ class Scrubber:
         space, desired = due
         try:
             for part in space.parts:
-                folder = self._paths.build(space.space_id, desired.job_id) / "parts" / f"p{part:05d}"
+                folder = (
+                    self._paths.build(space.space_id, desired.job_id) / "parts" / f"p{part:05d}"
+                )
                 check_image(folder, desired.images.get(part, ""), self._throttle(space, desired))
         except _Stopped:
             return True
@@ -116,9 +118,16 @@ class Scrubber:
 
     def _report_damage(self, space: DesiredSpace, desired: DesiredVersion, error: Corrupt) -> None:
         self.versions_damaged += 1
-        logger.error("image_damaged", extra={"space": space.name, "version": desired.version, "cause": error.message})
+        logger.error(
+            "image_damaged",
+            extra={"space": space.name, "version": desired.version, "cause": error.message},
+        )
         with self._lock:  # versions share files: the others of the space are checked next
-            self._checked = {key: checked_at for key, checked_at in self._checked.items() if key[0] != space.space_id}
+            self._checked = {
+                key: checked_at
+                for key, checked_at in self._checked.items()
+                if key[0] != space.space_id
+            }
         self._is_unthrottled = True
         self._on_damage(space, desired, error.message)
 
@@ -126,8 +135,13 @@ class Scrubber:
         served = self._local_spaces.served_versions()
         keys = {_key(space, desired) for space, desired in served}
         with self._lock:
-            self._checked = {key: checked_at for key, checked_at in self._checked.items() if key in keys}
-            last_checks = [(self._checked.get(_key(space, desired), float("-inf")), number) for number, (space, desired) in enumerate(served)]
+            self._checked = {
+                key: checked_at for key, checked_at in self._checked.items() if key in keys
+            }
+            last_checks = [
+                (self._checked.get(_key(space, desired), float("-inf")), number)
+                for number, (space, desired) in enumerate(served)
+            ]
         if not last_checks:
             return None
         last_check, number = min(last_checks)
@@ -142,7 +156,11 @@ class Scrubber:
             read += size
             self.bytes_read += size
             early_s = started + read / (self._mib_per_s * _MIB) - time.monotonic()
-            if self._stopping.wait(early_s) if early_s > 0 and not self._is_unthrottled else self._stopping.is_set():
+            if (
+                self._stopping.wait(early_s)
+                if early_s > 0 and not self._is_unthrottled
+                else self._stopping.is_set()
+            ):
                 raise _Stopped
             if not self._local_spaces.is_desired(space.space_id, desired):
                 raise _Stopped

@@ -1,4 +1,6 @@
-"""What a storaged is told at its start: flags, then ``ASTERISM_STORAGED_...``, then these defaults."""
+"""What a storaged is told at its start: flags, then ``ASTERISM_STORAGED_...``, then these
+defaults.
+"""
 
 from __future__ import annotations
 
@@ -26,44 +28,55 @@ class StoragedSettings(RequestLimits, DaemonSettings):
     http_listen: str = "0.0.0.0:19779"
     """host:port of the HTTP door; port 0 takes a free one."""
     stream_listen: str = "0.0.0.0:0"
-    """host:port of the stream door, where graphds draw and read; they are told its port over gRPC, so that 0, a free one, will do unless a firewall
-    stands between. Empty: there is none, and all calls go over gRPC."""
+    """host:port of the stream door, where graphds draw and read; they are told its port over gRPC,
+    so that 0, a free one, will do unless a firewall stands between. Empty: there is none, and all
+    calls go over gRPC."""
     metad: str = "127.0.0.1:9559"
     """host:port of metad."""
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
     conditions_mib: int = Field(default=512, ge=1)
-    """MiB for what satisfies the conditions of requests: rows, edges and their tables, kept for the draws to come. What was not asked for for the
-    longest time goes first; a condition that has no room by itself is refused."""
+    """MiB for what satisfies the conditions of requests: rows, edges and their tables, kept for the
+    draws to come. What was not asked for for the longest time goes first; a condition that has no
+    room by itself is refused."""
     concurrent_tasks: int = Field(default=1, ge=1, le=64)
     """Tasks of jobs (of different spaces) that run here at the same time; further ones wait."""
     verify_images: bool = False
-    """Check every byte of every image before it is served, however large its version is. After an unclean stop this is always done."""
+    """Check every byte of every image before it is served, however large its version is. After an
+    unclean stop this is always done.
+    """
     verify_open_mib: int = Field(default=16384, ge=0)
-    """Versions with images of at most this many MiB on this storaged are checked completely before they are served. Of larger versions, only the
-    files that hold offsets are checked then; the scrub checks the rest first."""
+    """Versions with images of at most this many MiB on this storaged are checked completely before
+    they are served. Of larger versions, only the files that hold offsets are checked then; the
+    scrub checks the rest first."""
     scrub_interval_s: float = Field(default=86400.0, ge=0)
-    """Seconds between two complete checks (scrubs) of a served version. 0: served versions are not checked again."""
+    """Seconds between two complete checks (scrubs) of a served version. 0: served versions are not
+    checked again.
+    """
     scrub_mib_per_s: float = Field(default=256.0, gt=0)
     """MiB per second that the scrub reads at most."""
     open_retry_s: float = Field(default=30.0, gt=0)
     """Seconds until a version that could not be opened is tried again."""
     allowed_addresses: str = ""
-    """Folders that jobs may read and write, as metad has them; checked once more before anything is opened. The folder `exports` in `data` is always
-    allowed."""
+    """Folders that jobs may read and write, as metad has them; checked once more before anything is
+    opened. The folder `exports` in `data` is always allowed."""
     remote_timeout_s: float = Field(default=REMOTE_TIMEOUT_S, gt=0, le=3600)
-    """Seconds that an object store or an SFTP host may be silent. An operation on a file is given up after four times as long, and the task
-    fails."""
+    """Seconds that an object store or an SFTP host may be silent. An operation on a file is given
+    up after four times as long, and the task fails."""
     sweep_interval_s: float = Field(default=300.0, gt=0)
-    """Seconds between two sweeps: a sweep retries removal orders that failed, deletes quarantined folders that are due and looks for
-    unreferenced data."""
+    """Seconds between two sweeps: a sweep retries removal orders that failed, deletes quarantined
+    folders that are due and looks for unreferenced data."""
     quarantine_grace_s: float = Field(default=86400.0, ge=0)
-    """Seconds that a removed folder stays in quarantine before it is deleted. Time during which no storaged runs on the data folder does
-    not count."""
+    """Seconds that a removed folder stays in quarantine before it is deleted. Time during which no
+    storaged runs on the data folder does not count."""
     quarantine_limit_mib: int = Field(default=65536, ge=0)
-    """MiB that all quarantined folders may take together; above that, the oldest are deleted early."""
+    """MiB that all quarantined folders may take together; above that, the oldest are deleted
+    early.
+    """
     quarantine_free_mib: int = Field(default=4096, ge=0)
-    """While the disk has less than this many MiB free, quarantined folders are deleted early, oldest first."""
+    """While the disk has less than this many MiB free, quarantined folders are deleted early,
+    oldest first.
+    """
 
     @field_validator("allowed_addresses")
     @classmethod
@@ -73,4 +86,9 @@ class StoragedSettings(RequestLimits, DaemonSettings):
 
     def addresses(self) -> AllowedAddresses:
         """Return the addresses that tasks may open."""
-        return AllowedAddresses.parse(self.allowed_addresses, daemon="storaged", exports=DataPaths(self.data).exports, reserved=self.data)
+        return AllowedAddresses.parse(
+            self.allowed_addresses,
+            daemon="storaged",
+            exports=DataPaths(self.data).exports,
+            reserved=self.data,
+        )

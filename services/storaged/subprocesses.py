@@ -1,4 +1,5 @@
-"""The children of a storaged: what each kind of order has one do, and what all of them have in common.
+"""The children of a storaged: what each kind of order has one do, and what all of them have in
+common.
 
 `storaged.fork_server` forks them; their ``__main__`` runs `main`.
 """
@@ -29,10 +30,18 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 
 
 def build_task(
-    assignment: TaskAssignment, paths: DataPaths, memory_limit_mib: int, sources: Sequence[int], fingerprints: Sequence[LoadFingerprint]
+    assignment: TaskAssignment,
+    paths: DataPaths,
+    memory_limit_mib: int,
+    sources: Sequence[int],
+    fingerprints: Sequence[LoadFingerprint],
 ) -> tuple[str, Path]:
-    """The module and the task file of a build, which reads a checkpoint that is there and links from what jobs ``sources`` built."""
-    output = (paths.repair_build if assignment.kind == REPAIR else paths.build)(assignment.space_id, assignment.job_id)
+    """The module and the task file of a build, which reads a checkpoint that is there and links
+    from what jobs ``sources`` built.
+    """
+    output = (paths.repair_build if assignment.kind == REPAIR else paths.build)(
+        assignment.space_id, assignment.job_id
+    )
     task = {
         "space_id": assignment.space_id,
         "job_id": assignment.job_id,
@@ -52,17 +61,30 @@ def build_task(
     return "storaged.build", _write_task(output, task)
 
 
-def version_task(assignment: TaskAssignment, paths: DataPaths, host: str, addresses: AllowedAddresses, remote_timeout_s: float) -> tuple[str, Path]:
-    """The module and the task file of an audit or an export; NotFound where the version is not served any more.
+def version_task(
+    assignment: TaskAssignment,
+    paths: DataPaths,
+    host: str,
+    addresses: AllowedAddresses,
+    remote_timeout_s: float,
+) -> tuple[str, Path]:
+    """The module and the task file of an audit or an export; NotFound where the version is not
+    served any more.
 
     InvalidRequest where an export's address is not allowed.
     """
     published = assignment.published
     if published is None:
-        raise NotFound(f"version {assignment.version} of space {assignment.space} is not served any more")
+        raise NotFound(
+            f"version {assignment.version} of space {assignment.space} is not served any more"
+        )
     output, address = export_folder(assignment, paths), ""
     if assignment.kind == "export-tables":
-        target = parse_address(output, field="to") if "to" in assignment.options else Address(protocol="file", path=output)
+        target = (
+            parse_address(output, field="to")
+            if "to" in assignment.options
+            else Address(protocol="file", path=output)
+        )
         address = str(addresses.check_parsed("to", target).resolved())
     task = {
         "kind": assignment.kind,
@@ -75,7 +97,9 @@ def version_task(assignment: TaskAssignment, paths: DataPaths, host: str, addres
         "version": assignment.version,
         "cut": published.cut,
         "digest": published.digest,
-        "images": {part: published.images[part] for part in assignment.parts if part in published.images},
+        "images": {
+            part: published.images[part] for part in assignment.parts if part in published.images
+        },
         "totals": [asdict(total) for total in published.totals if total.part in assignment.parts],
         "build": str(paths.build(assignment.space_id, published.job_id).absolute()),
         "output": output,
@@ -83,7 +107,9 @@ def version_task(assignment: TaskAssignment, paths: DataPaths, host: str, addres
         "remote_timeout_s": remote_timeout_s,
         "options": dict(assignment.options),
     }
-    return "storaged.version_tasks", _write_task(paths.checkpoint(assignment.space_id, assignment.job_id), task)
+    return "storaged.version_tasks", _write_task(
+        paths.checkpoint(assignment.space_id, assignment.job_id), task
+    )
 
 
 def export_folder(assignment: TaskAssignment, paths: DataPaths) -> str:
@@ -101,7 +127,9 @@ def _write_task(folder: Path, task: Mapping[str, Any]) -> Path:
 
 
 def die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent is gone, even where it is stopped; end at once where it is gone already."""
+    """Have the kernel kill this process when its parent is gone, even where it is stopped; end at
+    once where it is gone already.
+    """
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -112,8 +140,15 @@ def set_process_name(name: str) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
 
 
-def main(arguments: list[str], run: Callable[[Path, ProgressReporter], dict[str, Any]], *, permanent: tuple[type[AsterismError], ...] = ()) -> int:
-    """Run one task with its progress on stdout; the last line says how it ended, and whether another attempt would end alike."""
+def main(
+    arguments: list[str],
+    run: Callable[[Path, ProgressReporter], dict[str, Any]],
+    *,
+    permanent: tuple[type[AsterismError], ...] = (),
+) -> int:
+    """Run one task with its progress on stdout; the last line says how it ended, and whether
+    another attempt would end alike.
+    """
     if len(arguments) > 1:
         die_with_parent(int(arguments[1]))
     progress = ProgressReporter(sys.stdout)
@@ -121,11 +156,19 @@ def main(arguments: list[str], run: Callable[[Path, ProgressReporter], dict[str,
         with progress:
             result = run(Path(arguments[0]), progress)
     except AsterismError as error:
-        name = next(error_class.__name__ for error_class in type(error).__mro__ if error_class in BY_REASON.values() or error_class is AsterismError)
-        progress.write_line({"failed": f"{name}: {error.message}", "permanent": isinstance(error, permanent)})
+        name = next(
+            error_class.__name__
+            for error_class in type(error).__mro__
+            if error_class in BY_REASON.values() or error_class is AsterismError
+        )
+        progress.write_line(
+            {"failed": f"{name}: {error.message}", "permanent": isinstance(error, permanent)}
+        )
         return 1
     except OSError as error:
-        progress.write_line({"failed": f"Unavailable: {disk_error(error, Path(arguments[0]).parent).message}"})
+        progress.write_line(
+            {"failed": f"Unavailable: {disk_error(error, Path(arguments[0]).parent).message}"}
+        )
         return 1
     except MemoryError as error:
         progress.write_line({"failed": f"Unavailable: {memory_error(error).message}"})

@@ -1,8 +1,8 @@
 """Tasks of jobs: begun on metad's order, watched, ended when the order is withdrawn.
 
-A child process does the work (`storaged.build`, `storaged.version_tasks`), so that its memory and its faults are its own, and
-stopping it is killing and reaping it; only a compaction is this process's own, for RocksDB has one writer. `storaged.app`
-brings orders in and carries reports out.
+A child process does the work (`storaged.build`, `storaged.version_tasks`), so that its memory and
+its faults are its own, and stopping it is killing and reaping it; only a compaction is this
+process's own, for RocksDB has one writer. `storaged.app` brings orders in and carries reports out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,17 @@ from storaged.fork_server import ForkServer, TaskProcess
 from storaged.paths import DataPaths
 from storaged.store.block_store import BlockStore
 from storaged.store.disk import disk_error, memory_error
-from storaged.tasks import FAILED, FINISHED, QUEUED, REPAIR, RUNNING, STOPPED, TaskAssignment, TaskHandle, TaskProgress
+from storaged.tasks import (
+    FAILED,
+    FINISHED,
+    QUEUED,
+    REPAIR,
+    RUNNING,
+    STOPPED,
+    TaskAssignment,
+    TaskHandle,
+    TaskProgress,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +60,13 @@ class _RunningTask:
         self._child: TaskProcess | None = None
         self._lock = threading.Lock()
         self._cancelled = False
-        self.progress = TaskProgress(task_id=assignment.task_id, attempt=assignment.attempt, state=QUEUED)
+        self.progress = TaskProgress(
+            task_id=assignment.task_id, attempt=assignment.attempt, state=QUEUED
+        )
         self.done = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"build-{assignment.job_id}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name=f"build-{assignment.job_id}", daemon=True
+        )
 
     def start(self) -> None:
         self._thread.start()
@@ -68,13 +82,17 @@ class _RunningTask:
         """Stop the child where it is, or let it go on: as `Work.allowed` says."""
         with self._lock:
             if self._child is not None:
-                self._child.send_signal(signal.SIGCONT if self._runner.lease_held.is_set() else signal.SIGSTOP)
+                self._child.send_signal(
+                    signal.SIGCONT if self._runner.lease_held.is_set() else signal.SIGSTOP
+                )
 
     def _run(self) -> None:
         try:
             self._set_progress(QUEUED, phase="waits for a slot")
             with self._runner.slot(lambda: self._cancelled) as has_slot:
-                while has_slot and not self._cancelled and not self._runner.lease_held.wait(_POLL_S):
+                while (
+                    has_slot and not self._cancelled and not self._runner.lease_held.wait(_POLL_S)
+                ):
                     pass
                 if self._cancelled:
                     self._set_progress(STOPPED)
@@ -83,17 +101,31 @@ class _RunningTask:
                 elif self.assignment.kind in TRANSFER_KINDS:
                     self._transfer()
                 else:
-                    self._set_progress(RUNNING, phase="checkpoint" if self.assignment.kind in _BUILD_KINDS else "begin")
+                    self._set_progress(
+                        RUNNING,
+                        phase="checkpoint" if self.assignment.kind in _BUILD_KINDS else "begin",
+                    )
                     with tempfile.TemporaryFile("w+", errors="replace") as stderr:
                         self._watch(self._spawn(stderr), stderr)
         except AsterismError as error:
             permanent = isinstance(error, InvalidRequest | NotFound | FingerprintMismatch)
-            cause = f"Corrupt: {error.message}" if isinstance(error, FingerprintMismatch) else error.message
-            self._set_progress(STOPPED if self._cancelled else FAILED, cause=cause, permanent=permanent)
+            cause = (
+                f"Corrupt: {error.message}"
+                if isinstance(error, FingerprintMismatch)
+                else error.message
+            )
+            self._set_progress(
+                STOPPED if self._cancelled else FAILED, cause=cause, permanent=permanent
+            )
         except OSError as error:
-            self._set_progress(STOPPED if self._cancelled else FAILED, cause=disk_error(error, self._runner.paths.data).message)
+            self._set_progress(
+                STOPPED if self._cancelled else FAILED,
+                cause=disk_error(error, self._runner.paths.data).message,
+            )
         except MemoryError as error:
-            self._set_progress(STOPPED if self._cancelled else FAILED, cause=memory_error(error).message)
+            self._set_progress(
+                STOPPED if self._cancelled else FAILED, cause=memory_error(error).message
+            )
         except Exception as error:  # whatever it was, metad has to hear of it
             logger.exception("build_crashed", extra={"job": self.assignment.job_id})
             self._set_progress(FAILED, cause=redact(repr(error)))
@@ -102,10 +134,14 @@ class _RunningTask:
             self._runner.on_change()
 
     def _set_progress(self, state: str, **fields: Any) -> None:
-        self.progress = TaskProgress(task_id=self.assignment.task_id, attempt=self.assignment.attempt, state=state, **fields)
+        self.progress = TaskProgress(
+            task_id=self.assignment.task_id, attempt=self.assignment.attempt, state=state, **fields
+        )
 
     def _compact(self) -> None:
-        """Compact in this process; a withdrawal is seen between two looks at RocksDB, which ends what it has begun by itself."""
+        """Compact in this process; a withdrawal is seen between two looks at RocksDB, which ends
+        what it has begun by itself.
+        """
         store = self._runner.store(self.assignment.space_id)
         size_before = store.size()
         for family in store.families:
@@ -116,13 +152,22 @@ class _RunningTask:
             return
         sizes = {"bytes_before": size_before, "bytes_after": store.size()}
         self._set_progress(FINISHED, phase="finished", result={"made": sizes})
-        logger.info("space_compacted", extra={"space": self.assignment.space, "job": self.assignment.job_id, **sizes})
+        logger.info(
+            "space_compacted",
+            extra={"space": self.assignment.space, "job": self.assignment.job_id, **sizes},
+        )
 
     def _transfer(self) -> None:
         """Carry out a backup or a restore in this process: the blocks are its own."""
-        assignment, paths, published = self.assignment, self._runner.paths, self.assignment.published
+        assignment, paths, published = (
+            self.assignment,
+            self._runner.paths,
+            self.assignment.published,
+        )
         if published is None:
-            raise NotFound(f"version {assignment.version} of space {assignment.space} is not served any more")
+            raise NotFound(
+                f"version {assignment.version} of space {assignment.space} is not served any more"
+            )
         key = "to" if assignment.kind == "backup" else "from"
         transfer = Transfer(
             kind=assignment.kind,
@@ -132,25 +177,48 @@ class _RunningTask:
             version=assignment.version,
             cut=published.cut,
             digests=published.images,
-            commits={load: commit for load, commit in zip(assignment.loads, assignment.commits, strict=True) if commit <= published.cut},
+            commits={
+                load: commit
+                for load, commit in zip(assignment.loads, assignment.commits, strict=True)
+                if commit <= published.cut
+            },
             store=self._runner.store(assignment.space_id),
-            images=paths.build(assignment.space_id, published.job_id if assignment.kind == "backup" else assignment.job_id) / "parts",
+            images=paths.build(
+                assignment.space_id,
+                published.job_id if assignment.kind == "backup" else assignment.job_id,
+            )
+            / "parts",
             report_progress=self._report_transfer,
             fingerprints=self._catalog_fingerprints(published.cut),
         )
         try:
             result = transfer.run()
         except Corrupt as error:
-            self._set_progress(STOPPED if self._cancelled else FAILED, cause=error.message, permanent=True)
+            self._set_progress(
+                STOPPED if self._cancelled else FAILED, cause=error.message, permanent=True
+            )
             return
         if assignment.kind == "restore":
-            result["totals"] = [asdict(total) for total in published.totals if total.part in assignment.parts]
+            result["totals"] = [
+                asdict(total) for total in published.totals if total.part in assignment.parts
+            ]
         progress = self.progress
-        self._set_progress(FINISHED, phase="finished", rows_done=progress.rows_total, rows_total=progress.rows_total, result=result)
+        self._set_progress(
+            FINISHED,
+            phase="finished",
+            rows_done=progress.rows_total,
+            rows_total=progress.rows_total,
+            result=result,
+        )
 
     def _backup_folder(self, address: Address) -> RemoteFolder:
         """Open the folder of a backup as it was checked: with its symbolic links resolved."""
-        return RemoteFolder(str(address.resolved()), display_address=address.redacted(), confined=True, timeout_s=self._runner.remote_timeout_s)
+        return RemoteFolder(
+            str(address.resolved()),
+            display_address=address.redacted(),
+            confined=True,
+            timeout_s=self._runner.remote_timeout_s,
+        )
 
     def _report_transfer(self, phase: str, done: int, total: int) -> None:
         """Tell how far a transfer is; it ends here where it was withdrawn."""
@@ -164,7 +232,13 @@ class _RunningTask:
         if assignment.kind in ("audit", "export-tables"):
             if assignment.kind == "audit" and assignment.published is not None:
                 self._verify(self._catalog_fingerprints(assignment.published.cut))
-            return subprocesses.version_task(assignment, paths, self._runner.host, self._runner.addresses, self._runner.remote_timeout_s)
+            return subprocesses.version_task(
+                assignment,
+                paths,
+                self._runner.host,
+                self._runner.addresses,
+                self._runner.remote_timeout_s,
+            )
         if assignment.kind not in _BUILD_KINDS:
             raise InvalidRequest(f"this storaged knows no jobs of kind {assignment.kind!r}")
         checkpoint = paths.checkpoint(assignment.space_id, assignment.job_id)
@@ -172,15 +246,32 @@ class _RunningTask:
         if assignment.kind == REPAIR:  # an earlier attempt's has the damage that it failed by
             shutil.rmtree(checkpoint, ignore_errors=True)
         self._runner.store(assignment.space_id).checkpoint(checkpoint)
-        sources = [job for job in self._runner.served_jobs(assignment.space_id) if job in assignment.readable_jobs and assignment.options.get("link") != "no"]
-        return subprocesses.build_task(assignment, paths, self._runner.memory_limit_mib, sources, self._catalog_fingerprints(assignment.cut))
+        sources = [
+            job
+            for job in self._runner.served_jobs(assignment.space_id)
+            if job in assignment.readable_jobs and assignment.options.get("link") != "no"
+        ]
+        return subprocesses.build_task(
+            assignment,
+            paths,
+            self._runner.memory_limit_mib,
+            sources,
+            self._catalog_fingerprints(assignment.cut),
+        )
 
     def _catalog_fingerprints(self, watermark: int) -> Sequence[LoadFingerprint]:
-        """Return what loads committed up to a cut wrote to the order's partitions, as the catalog knows."""
-        expected = self._runner.fingerprints(self.assignment.space_id, watermark, self.assignment.parts)
+        """Return what loads committed up to a cut wrote to the order's partitions, as the catalog
+        knows.
+        """
+        expected = self._runner.fingerprints(
+            self.assignment.space_id, watermark, self.assignment.parts
+        )
         unknown = [load.load_id for load in expected if not load.is_known]
         if unknown:
-            logger.info("fingerprints_unknown", extra={"job": self.assignment.job_id, "loads": len(unknown), "newest": unknown[-1]})
+            logger.info(
+                "fingerprints_unknown",
+                extra={"job": self.assignment.job_id, "loads": len(unknown), "newest": unknown[-1]},
+            )
         return expected
 
     def _verify(self, expected: Sequence[LoadFingerprint]) -> None:
@@ -196,7 +287,8 @@ class _RunningTask:
         module, task = self._subprocess_task()
         if self._cancelled:
             raise AsterismError("stopped before it began")
-        # Not under the lock, which `hold` takes in the thread of the heartbeats: the server may be importing still.
+        # Not under the lock, which `hold` takes in the thread of the heartbeats: the server may be
+        # importing still.
         child = self._runner.fork_server.start_task(module, task, stderr)
         with self._lock:
             self._child = child
@@ -223,10 +315,23 @@ class _RunningTask:
             if last.get("is") == "kept":
                 kept_steps += 1
             elif kept_steps and last.get("is") == "begun":
-                logger.info("build_resumed", extra={"job": self.assignment.job_id, "part": last["part"], "kept": kept_steps, "at": last["step"]})
+                logger.info(
+                    "build_resumed",
+                    extra={
+                        "job": self.assignment.job_id,
+                        "part": last["part"],
+                        "kept": kept_steps,
+                        "at": last["step"],
+                    },
+                )
                 kept_steps = 0
             if "phase" in last:
-                self._set_progress(RUNNING, phase=str(last["phase"]), rows_done=int(last["rows_done"]), rows_total=int(last["rows_total"]))
+                self._set_progress(
+                    RUNNING,
+                    phase=str(last["phase"]),
+                    rows_done=int(last["rows_done"]),
+                    rows_total=int(last["rows_total"]),
+                )
         code = self._wait_exit(child)
         child.stdout.close()
         stderr.seek(0, os.SEEK_END)
@@ -237,23 +342,46 @@ class _RunningTask:
             self._set_progress(STOPPED)
         elif code == 0 and "finished" in last:
             progress = self.progress
-            self._set_progress(FINISHED, phase="finished", rows_done=progress.rows_total, rows_total=progress.rows_total, result=last["finished"])
-            shutil.rmtree(self._runner.paths.checkpoint(self.assignment.space_id, self.assignment.job_id), ignore_errors=True)
+            self._set_progress(
+                FINISHED,
+                phase="finished",
+                rows_done=progress.rows_total,
+                rows_total=progress.rows_total,
+                result=last["finished"],
+            )
+            shutil.rmtree(
+                self._runner.paths.checkpoint(self.assignment.space_id, self.assignment.job_id),
+                ignore_errors=True,
+            )
         elif "failed" in last:
             self._remove_partial_export()
-            self._set_progress(FAILED, cause=str(last["failed"]), permanent=bool(last.get("permanent")))
+            self._set_progress(
+                FAILED, cause=str(last["failed"]), permanent=bool(last.get("permanent"))
+            )
         else:
             reason = _SIGNALS.get(code, "")
-            self._set_progress(FAILED, cause=f"the task's process ended with {code} and no word{reason}. {tail[-500:]}")
-            logger.error("build_died", extra={"job": self.assignment.job_id, "code": code, "stderr": tail})
+            self._set_progress(
+                FAILED,
+                cause=f"the task's process ended with {code} and no word{reason}. {tail[-500:]}",
+            )
+            logger.error(
+                "build_died", extra={"job": self.assignment.job_id, "code": code, "stderr": tail}
+            )
 
     def _remove_partial_export(self) -> None:
-        """Remove what an export has left half done here. What a build has done stays: another attempt goes on from there."""
+        """Remove what an export has left half done here. What a build has done stays: another
+        attempt goes on from there.
+        """
         if self.assignment.kind == "export-tables" and "to" not in self.assignment.options:
-            shutil.rmtree(subprocesses.export_folder(self.assignment, self._runner.paths), ignore_errors=True)
+            shutil.rmtree(
+                subprocesses.export_folder(self.assignment, self._runner.paths), ignore_errors=True
+            )
 
 
-_OUT_OF_MEMORY = "; the system or a library ends a process so when memory is short: give it more memory, and recover the job"
+_OUT_OF_MEMORY = (
+    "; the system or a library ends a process so when memory is short: give it more memory, "
+    "and recover the job"
+)
 _SIGNALS = {
     -signal.SIGBUS: "; a mapped file could not be written: is the disk full?",
     -signal.SIGKILL: _OUT_OF_MEMORY,
@@ -275,7 +403,8 @@ class TaskRunner:
     served_jobs : callable
         The jobs whose versions of a space are served, from which a build may link.
     fingerprints : callable
-        ``(space id, cut, partitions)``: what loads committed up to a cut wrote, as the catalog knows.
+        ``(space id, cut, partitions)``: what loads committed up to a cut wrote, as the catalog
+        knows.
     memory_limit_mib : int
         For each child.
     concurrent : int
@@ -320,7 +449,9 @@ class TaskRunner:
 
     @contextlib.contextmanager
     def slot(self, cancelled: Callable[[], bool]) -> Iterator[bool]:
-        """One of the places for tasks while the block runs; False where the wait for it was cancelled."""
+        """One of the places for tasks while the block runs; False where the wait for it was
+        cancelled.
+        """
         while not cancelled():
             if self._slots.acquire(timeout=_POLL_S):
                 try:
@@ -337,7 +468,10 @@ class TaskRunner:
             for key in [key for key in self._tasks if key not in assigned]:
                 task = self._tasks.pop(key)
                 if not task.done.is_set():
-                    logger.info("build_stopped", extra={"job": task.assignment.job_id, "attempt": task.assignment.attempt})
+                    logger.info(
+                        "build_stopped",
+                        extra={"job": task.assignment.job_id, "attempt": task.assignment.attempt},
+                    )
                     task.cancel()
                     self._stopping.append(task)
             self._stopping = [task for task in self._stopping if not task.done.is_set()]
@@ -354,19 +488,35 @@ class TaskRunner:
                 if key in self._tasks:
                     continue
                 task = self._tasks[key] = _RunningTask(assignment, self)
-                logger.info("build_ordered", extra={"job": assignment.job_id, "attempt": assignment.attempt, "parts": len(assignment.parts)})
-                threading.Thread(target=_start_after, args=(task, stopping.get(assignment.job_id)), daemon=True).start()
+                logger.info(
+                    "build_ordered",
+                    extra={
+                        "job": assignment.job_id,
+                        "attempt": assignment.attempt,
+                        "parts": len(assignment.parts),
+                    },
+                )
+                threading.Thread(
+                    target=_start_after, args=(task, stopping.get(assignment.job_id)), daemon=True
+                ).start()
 
     def start_unassigned(self, assignment: TaskAssignment) -> TaskHandle:
-        """Carry an order out that metad did not give, beside its orders and within the same slots; it is not reported."""
+        """Carry an order out that metad did not give, beside its orders and within the same slots;
+        it is not reported.
+        """
         task = _RunningTask(assignment, self)
         with self._lock:
-            self._unassigned = [*(other for other in self._unassigned if not other.done.is_set()), task]
+            self._unassigned = [
+                *(other for other in self._unassigned if not other.done.is_set()),
+                task,
+            ]
         task.start()
         return task
 
     def set_lease(self, leased: bool) -> None:
-        """Let builds go on where the lease holds; else stop them where they are: after a short silence nothing is lost."""
+        """Let builds go on where the lease holds; else stop them where they are: after a short
+        silence nothing is lost.
+        """
         with self._lock:
             tasks = [*self._tasks.values(), *self._stopping, *self._unassigned]
             if leased:
@@ -377,18 +527,28 @@ class TaskRunner:
             task.pause_or_resume()
 
     def progress(self) -> list[TaskProgress]:
-        """Every order's progress; one that was withdrawn is still running until its child is reaped."""
+        """Every order's progress; one that was withdrawn is still running until its child is
+        reaped.
+        """
         with self._lock:
             stopping = [task.progress for task in self._stopping if not task.done.is_set()]
             return [task.progress for task in self._tasks.values()] + stopping
 
     def busy_jobs(self, space_id: int) -> set[int]:
-        """The jobs of a space that have an order here, and those whose folders a build that is not over may read."""
+        """The jobs of a space that have an order here, and those whose folders a build that is not
+        over may read.
+        """
         with self._lock:
             stopping = [task for task in self._stopping if not task.done.is_set()]
-            assigned = [task for task in [*self._tasks.values(), *stopping] if task.assignment.space_id == space_id]
+            assigned = [
+                task
+                for task in [*self._tasks.values(), *stopping]
+                if task.assignment.space_id == space_id
+            ]
         reading = [task for task in assigned if not task.done.is_set()]
-        return {task.assignment.job_id for task in assigned} | {job for task in reading for job in task.assignment.readable_jobs}
+        return {task.assignment.job_id for task in assigned} | {
+            job for task in reading for job in task.assignment.readable_jobs
+        }
 
     def stop(self) -> None:
         """Kill all children and reap them."""

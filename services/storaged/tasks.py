@@ -1,4 +1,6 @@
-"""What a storaged is asked to do, and where it is with it: the records that `storaged.app`, `work` and `children` pass on."""
+"""What a storaged is asked to do, and where it is with it: the records that `storaged.app`, `work`
+and `children` pass on.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from storaged.build.task_records import PartitionStats
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 REPAIR = "remake"
-"""The kind of the orders that a storaged gives itself: damaged parts of a served version, built again."""
+"""The kind of the orders that a storaged gives itself: damaged parts of a served version, built
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,9 @@ class PublishedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAssignment:
-    """What metad wants done. The same (task_id, attempt) is one order, however often it is repeated."""
+    """What metad wants done. The same (task_id, attempt) is one order, however often it is
+    repeated.
+    """
 
     task_id: int
     job_id: int
@@ -45,14 +51,18 @@ class TaskAssignment:
     loads: tuple[int, ...]
     commits: tuple[int, ...]
     readable_jobs: tuple[int, ...] = ()
-    """Jobs whose versions are served while it begins: it may read what they built, so that they stay until it ends."""
+    """Jobs whose versions are served while it begins: it may read what they built, so that they
+    stay until it ends.
+    """
     options: Mapping[str, str] = field(default_factory=dict)
     version: int = 0
     """The one to read; 0 where none is."""
     indexes: tuple[Index, ...] = ()
     """Of a build: that its version is to have."""
     published: PublishedVersion | None = None
-    """What was published as that version, or for a restore is to be; None where it is not served any more."""
+    """What was published as that version, or for a restore is to be; None where it is not served
+    any more.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

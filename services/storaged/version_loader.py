@@ -1,4 +1,5 @@
-"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats and stops do not wait.
+"""Opening versions, in a thread of its own: an image may take minutes to verify, and orders, beats
+and stops do not wait.
 
 What is damaged is not served, but made again where somebody can (`storaged.image_repair`).
 """
@@ -30,9 +31,13 @@ _MAX_RETRY_S = 3600.0
 _DOUBLINGS = 20
 """Of a rest, at most: it has long become the longest by then."""
 _FIRST_RETRY_S = 0.25
-"""Of a version whose image was not seen to be damaged: what stood in the way, such as too many open files, may be over in a moment."""
+"""Of a version whose image was not seen to be damaged: what stood in the way, such as too many open
+files, may be over in a moment.
+"""
 
-StartRepair = Callable[[DesiredSpace, DesiredVersion, Sequence[int], Callable[[], None]], ImageRepair]
+StartRepair = Callable[
+    [DesiredSpace, DesiredVersion, Sequence[int], Callable[[], None]], ImageRepair
+]
 
 
 @dataclass(slots=True)
@@ -51,13 +56,19 @@ class _LoadAttempt:
     """How often in a row it could not be looked at for another reason than damage."""
 
     def wait_s(self, now: float, retry_s: float) -> float:
-        """How long not to look at it: while it is made again, no longer; after damage ``retry_s``, else twice as long each time."""
+        """How long not to look at it: while it is made again, no longer; after damage ``retry_s``,
+        else twice as long each time.
+        """
         if self.repair is not None:
             if not self.repair.is_done:
                 return math.inf
             if not self.retry_at:
                 return 0.0
-        delay_s = min(retry_s, _FIRST_RETRY_S * 2.0 ** min(self.consecutive_failures - 1, _DOUBLINGS)) if self.consecutive_failures else retry_s
+        delay_s = (
+            min(retry_s, _FIRST_RETRY_S * 2.0 ** min(self.consecutive_failures - 1, _DOUBLINGS))
+            if self.consecutive_failures
+            else retry_s
+        )
         return self.last_attempt_at + delay_s - now
 
 
@@ -71,11 +82,12 @@ class VersionLoader:
     verify : bool
         Check every byte of an image before it is served.
     verify_bytes : int
-        Without ``verify``: check every byte of versions up to this size here, and of larger ones the files that hold
-        offsets; the rest is left to `storaged.scrub`.
+        Without ``verify``: check every byte of versions up to this size here, and of larger ones
+        the files that hold offsets; the rest is left to `storaged.scrub`.
     retry_s : float
-        How long a version that could not be opened rests at most before it is tried again: the cause may be gone by then.
-        Damaged parts are made again after such a rest, then after twice as long, and so on.
+        How long a version that could not be opened rests at most before it is tried again: the
+        cause may be gone by then. Damaged parts are made again after such a rest, then after twice
+        as long, and so on.
     on_change : callable
         Called when a version was opened, or refused.
     start_repair : callable, optional
@@ -118,11 +130,16 @@ class VersionLoader:
         self._due.set()
 
     def reload(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
-        """Withdraw a version that was found damaged; it is read whole, and made again where need be, before it is served."""
+        """Withdraw a version that was found damaged; it is read whole, and made again where need
+        be, before it is served.
+        """
         with self._local_spaces.lock:
             self._suspect_versions |= {(space.space_id, desired.version)}
         if self._local_spaces.withdraw(space.space_id, desired, cause):
-            logger.error("version_withdrawn", extra={"space": space.name, "version": desired.version, "cause": cause})
+            logger.error(
+                "version_withdrawn",
+                extra={"space": space.name, "version": desired.version, "cause": cause},
+            )
             self._on_change()
         self._due.set()
 
@@ -153,14 +170,21 @@ class VersionLoader:
             self._suspect_versions &= self._local_spaces.desired_versions()
         self._wait_s = self._retry_s
         for space, desired in unloaded:
-            attempt = self._attempts.setdefault((space.space_id, desired.version, desired.digest), _LoadAttempt(last_attempt_at=-math.inf))
+            attempt = self._attempts.setdefault(
+                (space.space_id, desired.version, desired.digest),
+                _LoadAttempt(last_attempt_at=-math.inf),
+            )
             wait_s = attempt.wait_s(now, self._retry_s)
             if wait_s <= 0:
                 attempt.last_attempt_at = now
                 try:
                     self._load(space, desired, attempt)
-                except Exception as error:  # one version's trouble, whatever it was, is not the others'
-                    logger.exception("opening_failed", extra={"space": space.name, "version": desired.version})
+                except (
+                    Exception
+                ) as error:  # one version's trouble, whatever it was, is not the others'
+                    logger.exception(
+                        "opening_failed", extra={"space": space.name, "version": desired.version}
+                    )
                     attempt.consecutive_failures += 1
                     self._refuse(space, desired, f"it can not be opened: {redact(repr(error))}")
                 return True
@@ -180,7 +204,9 @@ class VersionLoader:
                     return
                 self._local_spaces.note_loading(space.space_id, desired.version, part)
                 try:
-                    images[part] = self._open_image(space, desired, part, verify=verify, huge_pages=huge_pages)
+                    images[part] = self._open_image(
+                        space, desired, part, verify=verify, huge_pages=huge_pages
+                    )
                 except (Corrupt, NotFound) as error:
                     damage[part] = error.message
         except OSError as error:
@@ -189,7 +215,11 @@ class VersionLoader:
             return
         attempt.consecutive_failures = 0
         if damage:
-            self._refuse(space, desired, f"{next(iter(damage.values()))}{self._repair_status(space, desired, attempt, sorted(damage))}")
+            self._refuse(
+                space,
+                desired,
+                f"{next(iter(damage.values()))}{self._repair_status(space, desired, attempt, sorted(damage))}",
+            )
             return
         version = LocalVersion(
             space_id=space.space_id,
@@ -203,7 +233,10 @@ class VersionLoader:
         if verify:
             self._on_verified(space, desired)
         if self._local_spaces.serve(space.space_id, desired, version):
-            logger.info("version_opened", extra={"space": space.name, "version": desired.version, "parts": len(images)})
+            logger.info(
+                "version_opened",
+                extra={"space": space.name, "version": desired.version, "parts": len(images)},
+            )
         self._on_change()
 
     def _folder(self, space: DesiredSpace, desired: DesiredVersion, part: int) -> Path:
@@ -213,25 +246,45 @@ class VersionLoader:
         """Return whether every byte of a version is checked before it is served."""
         if self._verify or (space.space_id, desired.version) in self._suspect_versions:
             return True
-        return image_bytes(self._folder(space, desired, part) for part in space.parts) <= self._verify_bytes
+        return (
+            image_bytes(self._folder(space, desired, part) for part in space.parts)
+            <= self._verify_bytes
+        )
 
-    def _open_image(self, space: DesiredSpace, desired: DesiredVersion, part: int, *, verify: bool, huge_pages: bool) -> PartImage:
+    def _open_image(
+        self,
+        space: DesiredSpace,
+        desired: DesiredVersion,
+        part: int,
+        *,
+        verify: bool,
+        huge_pages: bool,
+    ) -> PartImage:
         """A part's image, if it is the one that the version was sealed with."""
         folder = self._folder(space, desired, part)
         image = open_part(folder, verify=verify, offsets=True, huge_pages=huge_pages)
         if image.digest != desired.images.get(part):
             raise NotFound(
-                f"image file {folder / MANIFEST}: its digest is {image.digest}, version {desired.version} was sealed "
+                f"image file {folder / MANIFEST}: its digest is {image.digest}, version "
+                f"{desired.version} was sealed "
                 f"with {desired.images.get(part)}; build the version again"
             )
         return image
 
-    def _repair_status(self, space: DesiredSpace, desired: DesiredVersion, attempt: _LoadAttempt, parts: Sequence[int]) -> str:
+    def _repair_status(
+        self,
+        space: DesiredSpace,
+        desired: DesiredVersion,
+        attempt: _LoadAttempt,
+        parts: Sequence[int],
+    ) -> str:
         """What is done about damaged parts, in words that follow those of the damage."""
         if self._start_repair is None:
             return ""
         if attempt.repair is not None and not attempt.retry_at:
-            attempt.retry_at = attempt.last_attempt_at + min(self._retry_s * 2.0 ** min(attempt.repairs_started - 1, _DOUBLINGS), _MAX_RETRY_S)
+            attempt.retry_at = attempt.last_attempt_at + min(
+                self._retry_s * 2.0 ** min(attempt.repairs_started - 1, _DOUBLINGS), _MAX_RETRY_S
+            )
         elif attempt.repair is None or attempt.last_attempt_at >= attempt.retry_at:
             attempt.repair = self._start_repair(space, desired, parts, self.wake)
             attempt.repairs_started, attempt.retry_at = attempt.repairs_started + 1, 0.0
@@ -239,5 +292,8 @@ class VersionLoader:
 
     def _refuse(self, space: DesiredSpace, desired: DesiredVersion, cause: str) -> None:
         self._local_spaces.note_fault(space.space_id, desired, cause)
-        logger.error("version_refused", extra={"space": space.name, "version": desired.version, "cause": cause})
+        logger.error(
+            "version_refused",
+            extra={"space": space.name, "version": desired.version, "cause": cause},
+        )
         self._on_change()

@@ -1,4 +1,6 @@
-"""Compiles what draws call, before the storaged says that it serves: each of them once, on a graph of three nodes."""
+"""Compiles what draws call, before the storaged says that it serves: each of them once, on a graph
+of three nodes.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +19,48 @@ from storaged import sampling
 from storaged.build.packed import pack_rows
 from storaged.sampling.blocks import no_checkpoint
 from storaged.store.column_index import OWN_WEIGHT_NAME, ColumnIndex, IndexTables, SortedEdges
-from storaged.store.image import AdjacencyImage, AliasTable, EdgeImage, FeatureColumn, NodeImage, PartImage
+from storaged.store.image import (
+    AdjacencyImage,
+    AliasTable,
+    EdgeImage,
+    FeatureColumn,
+    NodeImage,
+    PartImage,
+)
 
 _OUT, _IN = 1, 2
 
 
 def _table(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> AliasTable:
     alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(weights))
-    return AliasTable(size=weights.size, total=alias.neumaier_sum(weights), hot=alias_threshold, cold=alias_fraction)
+    return AliasTable(
+        size=weights.size,
+        total=alias.neumaier_sum(weights),
+        hot=alias_threshold,
+        cold=alias_fraction,
+    )
 
 
 def _version() -> sampling.LocalVersion:
     schema = Schema(
         node_types=(
-            NodeType(name="n", weighted=True, features=(Feature(name="of", kind="bytes"),), graph_label="of"),
+            NodeType(
+                name="n",
+                weighted=True,
+                features=(Feature(name="of", kind="bytes"),),
+                graph_label="of",
+            ),
             NodeType(name="m", weighted=True),
         ),
         edge_types=tuple(
-            EdgeType(src_type=end, relation=name, dst_type=end, weighted=True, features=(Feature(name="t", dtype="int64"),), time="t")
+            EdgeType(
+                src_type=end,
+                relation=name,
+                dst_type=end,
+                weighted=True,
+                features=(Feature(name="t", dtype="int64"),),
+                time="t",
+            )
             for end, name in (("n", "a"), ("n", "b"), ("m", "c"))
         ),
         parts=1,
@@ -44,7 +70,12 @@ def _version() -> sampling.LocalVersion:
     ids = np.array([3, 5, 9], np.int64)
     index_ids, index_rows = hash_index.build_index(ids)
     label_indptr, text = np.array([0, 2, 4, 6], np.int64), np.arange(6, dtype=np.uint8)
-    label_rows, _, label_hash = graph_labels.group_strings(graph_labels.hash_strings(label_indptr, text, 0, 3), np.arange(3, dtype=np.int64), label_indptr, text)
+    label_rows, _, label_hash = graph_labels.group_strings(
+        graph_labels.hash_strings(label_indptr, text, 0, 3),
+        np.arange(3, dtype=np.int64),
+        label_indptr,
+        text,
+    )
     labelled: dict[str, Any] = {
         "columns": {"of": FeatureColumn(values=text, indptr=label_indptr)},
         "label_hash": label_hash,
@@ -58,8 +89,16 @@ def _version() -> sampling.LocalVersion:
         values=weights,
         tables={OWN_WEIGHT_NAME: IndexTables(levels=(), positives=np.array([0, 3], np.int64))},
     )
-    shared: dict[str, Any] = {"rows": 3, "count": 3, "weights": weights, "table": _table(weights), "indexes": (ordered,)}
-    sparse = NodeImage(dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, **shared, **labelled)
+    shared: dict[str, Any] = {
+        "rows": 3,
+        "count": 3,
+        "weights": weights,
+        "table": _table(weights),
+        "indexes": (ordered,),
+    }
+    sparse = NodeImage(
+        dense=False, ids=ids, index_ids=index_ids, index_rows=index_rows, **shared, **labelled
+    )
     dense = NodeImage(dense=True, **shared)
     indptr = np.array([0, 3, 5, 6], np.int64)
     slot_weights = np.array([1, 2, 3, 1, 5, 1], np.float32)
@@ -78,7 +117,11 @@ def _version() -> sampling.LocalVersion:
         order=np.arange(6, dtype=np.uint32),
         time_sums=np.array([1, 3, 6, 1, 6, 1], np.float64),
     )
-    sorted_edges = SortedEdges(order=np.arange(6, dtype=np.uint32), keys=sort_keys(slot_weights), weight_trees={OWN_WEIGHT_NAME: np.array([6, 6, 5, 6, 6, 1], np.float64)})
+    sorted_edges = SortedEdges(
+        order=np.arange(6, dtype=np.uint32),
+        keys=sort_keys(slot_weights),
+        weight_trees={OWN_WEIGHT_NAME: np.array([6, 6, 5, 6, 6, 1], np.float64)},
+    )
     by_weight = ColumnIndex(
         column="weight",
         kind="range",
@@ -88,18 +131,46 @@ def _version() -> sampling.LocalVersion:
         outgoing=sorted_edges,
         incoming=sorted_edges,
     )
-    edge = EdgeImage(outgoing=adjacency, incoming=adjacency, src_row=source_rows, table=_table(slot_weights), indexes=(by_weight,))
+    edge = EdgeImage(
+        outgoing=adjacency,
+        incoming=adjacency,
+        src_row=source_rows,
+        table=_table(slot_weights),
+        indexes=(by_weight,),
+    )
     narrow, packed = source_rows.copy(), np.empty(12, np.uint64)
-    pack_rows(as_kernel_array(indptr), np.int64(0), np.int64(3), as_kernel_array(narrow), as_kernel_array(sums), as_kernel_array(alias_threshold), packed)
-    packed_adjacency = replace(adjacency, nbr=source_rows.astype(np.int64), narrow=narrow, packed=packed)
+    pack_rows(
+        as_kernel_array(indptr),
+        np.int64(0),
+        np.int64(3),
+        as_kernel_array(narrow),
+        as_kernel_array(sums),
+        as_kernel_array(alias_threshold),
+        packed,
+    )
+    packed_adjacency = replace(
+        adjacency, nbr=source_rows.astype(np.int64), narrow=narrow, packed=packed
+    )
     packed_edge = replace(edge, outgoing=packed_adjacency, incoming=packed_adjacency)
-    image = PartImage(part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge, packed_edge))
-    totals = {(element, type_id, 0): sampling.PartitionTotals(count=3, positive=3, weight=6.0) for element in (sampling.NODE, sampling.EDGE) for type_id in (0, 1)}
+    image = PartImage(
+        part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge, packed_edge)
+    )
+    totals = {
+        (element, type_id, 0): sampling.PartitionTotals(count=3, positive=3, weight=6.0)
+        for element in (sampling.NODE, sampling.EDGE)
+        for type_id in (0, 1)
+    }
     totals[sampling.EDGE, 2, 0] = totals[sampling.EDGE, 0, 0]
-    return sampling.LocalVersion(space_id=0, version=0, digest="", schema=schema, totals=totals, parts={0: image})
+    return sampling.LocalVersion(
+        space_id=0, version=0, digest="", schema=schema, totals=totals, parts={0: image}
+    )
 
 
-def _sample_packed(version: sampling.LocalVersion, positions: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
+def _sample_packed(
+    version: sampling.LocalVersion,
+    positions: np.ndarray[tuple[int], np.dtype[np.int64]],
+    uniform: bool,
+) -> None:
     """Draw from packed rows."""
     sampling.sample_neighbors(
         version,
@@ -116,13 +187,27 @@ def _sample_packed(version: sampling.LocalVersion, positions: np.ndarray[tuple[i
         want_weights=True,
         want_edge_ids=False,
     )
-    state = sampling.WalkState(ids=positions, kinds=np.ones(4, np.int32), positions=positions, taken=np.zeros(4, np.int32))
-    sampling.continue_walks(version, sampling.WalkSpec(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1), state)
-    biased_spec = sampling.WalkSpec(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5)
-    sampling.sample_paths(version, biased_spec, sampling.WalkState.at_start(positions, np.ones(4, np.int32), positions, biased_spec))
+    state = sampling.WalkState(
+        ids=positions, kinds=np.ones(4, np.int32), positions=positions, taken=np.zeros(4, np.int32)
+    )
+    sampling.continue_walks(
+        version,
+        sampling.WalkSpec(steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1),
+        state,
+    )
+    biased_spec = sampling.WalkSpec(
+        steps=[[2]], length=3, uniform=uniform, direction=_OUT, seed=1, p=0.25, q=0.5
+    )
+    sampling.sample_paths(
+        version,
+        biased_spec,
+        sampling.WalkState.at_start(positions, np.ones(4, np.int32), positions, biased_spec),
+    )
 
 
-def _sample_temporal(version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+def _sample_temporal(
+    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> None:
     """Draw until times."""
     temporal_filter = sampling.TemporalFilter(times=ids, strict=False, last=False, want_times=True)
     for edge_types in ([0], [0, 1]):
@@ -142,18 +227,43 @@ def _sample_temporal(version: sampling.LocalVersion, ids: np.ndarray[tuple[int],
             want_edge_ids=True,
             temporal_filter=temporal_filter,
         )
-    expansion = sampling.Expansion(seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True)
+    expansion = sampling.Expansion(
+        seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True
+    )
     options = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": no_checkpoint}
-    sampling.sample_khop(version, expansion, {0: (2, -1)}, ids, np.zeros(ids.size, np.int32), temporal_filter=temporal_filter, **options)  # type: ignore[arg-type]
+    sampling.sample_khop(
+        version,
+        expansion,
+        {0: (2, -1)},
+        ids,
+        np.zeros(ids.size, np.int32),
+        temporal_filter=temporal_filter,
+        **options,  # type: ignore[arg-type]
+    )
 
 
-def _sample_filtered(version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+def _sample_filtered(
+    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> None:
     """Look for what satisfies conditions, and draw from indexes."""
     filter_cache = sampling.FilterCache(1 << 20)
     for text, element in (("id > 3", sampling.NODE), ("weight > 1 and id > 0", sampling.EDGE)):
-        filter_cache.filtered_totals(version, sampling.RowFilter(text=text, element=element, types=(0, 1), both_directions=element == sampling.EDGE), [0], lambda: None)
+        filter_cache.filtered_totals(
+            version,
+            sampling.RowFilter(
+                text=text, element=element, types=(0, 1), both_directions=element == sampling.EDGE
+            ),
+            [0],
+            lambda: None,
+        )
     heavy_filter = sampling.RowFilter(text="weight > 1", element=sampling.NODE, types=(0, 1))
-    covered = filter_cache.filtered_version(version, heavy_filter, filter_cache.filtered_totals(version, heavy_filter, [0], lambda: None), lambda: None, for_global_draws=True)
+    covered = filter_cache.filtered_version(
+        version,
+        heavy_filter,
+        filter_cache.filtered_totals(version, heavy_filter, [0], lambda: None),
+        lambda: None,
+        for_global_draws=True,
+    )
     sampling.sample_nodes(covered, types=[0, 1], parts=[0], seed=1, start=0, count=4, uniform=False)
     for types in ([0], [0, 1]):
         sampling.sample_indexed_neighbors(
@@ -172,20 +282,41 @@ def _sample_filtered(version: sampling.LocalVersion, ids: np.ndarray[tuple[int],
             want_edge_ids=True,
             want_probabilities=True,
             weight_name="",
-            ranges=filter_cache.index_ranges(version, sampling.RowFilter(text="weight > 1", element=sampling.EDGE, types=(0, 1))),
+            ranges=filter_cache.index_ranges(
+                version, sampling.RowFilter(text="weight > 1", element=sampling.EDGE, types=(0, 1))
+            ),
         )
 
 
-def _sample_subgraphs(version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool) -> None:
+def _sample_subgraphs(
+    version: sampling.LocalVersion, ids: np.ndarray[tuple[int], np.dtype[np.int64]], uniform: bool
+) -> None:
     """Subgraphs, and neighbors that are kept by variates."""
-    expansion = sampling.Expansion(seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True)
+    expansion = sampling.Expansion(
+        seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True
+    )
     for disjoint in (False, True):
         seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
         for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
-            sampling.sample_khop(version, expansion, counts, most_bytes=1 << 20, checkpoint=no_checkpoint, **seeds)  # type: ignore[arg-type]
+            sampling.sample_khop(
+                version,
+                expansion,
+                counts,
+                most_bytes=1 << 20,
+                checkpoint=no_checkpoint,
+                **seeds,  # type: ignore[arg-type]
+            )
     for importance in (0, 2):
         variates = sampling.LaborOptions(layer_dependency=False, importance=importance)
-        sampling.expand(version, replace(expansion, labor=variates), edge_type=0, hop=0, count=2, ids=ids, trees=None)
+        sampling.expand(
+            version,
+            replace(expansion, labor=variates),
+            edge_type=0,
+            hop=0,
+            count=2,
+            ids=ids,
+            trees=None,
+        )
 
 
 def compile_kernels() -> None:
@@ -196,8 +327,16 @@ def compile_kernels() -> None:
         partition_choice.group_by_key(partition_choice.part_of(ids, 2, "mix64"), buckets)
     excluded, types = np.array([3], np.int64), np.array([0], np.int32)
     for uniform in (False, True):
-        share = {"types": [0, 1], "parts": [0], "seed": 1, "count": 4, "uniform": uniform, "want_probabilities": True}
-        sampling.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]  # a plain dict of the common arguments
+        share = {
+            "types": [0, 1],
+            "parts": [0],
+            "seed": 1,
+            "count": 4,
+            "uniform": uniform,
+            "want_probabilities": True,
+        }
+        # A plain dict of the common arguments.
+        sampling.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]
         sampling.sample_edges(version, start=0, **share)  # type: ignore[arg-type]
         sampling.sample_distinct_nodes(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
         sampling.sample_distinct_edges(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
@@ -240,7 +379,17 @@ def compile_kernels() -> None:
         for bias in (1.0, 0.5):
             sampling.continue_walks(
                 version,
-                sampling.WalkSpec(steps=[[0]], length=3, uniform=uniform, direction=_OUT, seed=1, restart=0.5, p=bias**2, q=bias, want_edge_ids=True),
+                sampling.WalkSpec(
+                    steps=[[0]],
+                    length=3,
+                    uniform=uniform,
+                    direction=_OUT,
+                    seed=1,
+                    restart=0.5,
+                    p=bias**2,
+                    q=bias,
+                    want_edge_ids=True,
+                ),
                 sampling.WalkState(
                     ids=ids,
                     kinds=np.zeros(4, np.int32),
@@ -252,26 +401,71 @@ def compile_kernels() -> None:
                     before_kinds=np.zeros(4, np.int32),
                 ),
             )
-        sampling.sample_nodes_by_index(version, types=[0, 1], draw_indices=positions, seed=1, uniform=uniform, want_probabilities=True)
-        sampling.sample_nodes_by_index(version, types=[0, 1], draw_indices=positions, kinds=np.array([0, 1, 1, 0], np.int32), seed=1, uniform=uniform)
+        sampling.sample_nodes_by_index(
+            version,
+            types=[0, 1],
+            draw_indices=positions,
+            seed=1,
+            uniform=uniform,
+            want_probabilities=True,
+        )
+        sampling.sample_nodes_by_index(
+            version,
+            types=[0, 1],
+            draw_indices=positions,
+            kinds=np.array([0, 1, 1, 0], np.int32),
+            seed=1,
+            uniform=uniform,
+        )
         _sample_subgraphs(version, ids, uniform)
-        rank_arguments = {"edge_types": [0, 1], "direction": _OUT, "uniform": uniform, "alpha": 0.5, "epsilon": 0.1, "top": 2}
-        sampling.rank_nodes(version, ids=ids, kinds=np.zeros(4, np.int32), checkpoint=no_checkpoint, **rank_arguments)  # type: ignore[arg-type]
+        rank_arguments = {
+            "edge_types": [0, 1],
+            "direction": _OUT,
+            "uniform": uniform,
+            "alpha": 0.5,
+            "epsilon": 0.1,
+            "top": 2,
+        }
+        sampling.rank_nodes(
+            version,
+            ids=ids,
+            kinds=np.zeros(4, np.int32),
+            checkpoint=no_checkpoint,
+            **rank_arguments,  # type: ignore[arg-type]
+        )
     _sample_temporal(version, ids)
     _sample_filtered(version, ids)
-    sampling.remaining_node_weight(version, types=[0, 1], parts=[0], taken_ids=excluded, taken_types=types)
+    sampling.remaining_node_weight(
+        version, types=[0, 1], parts=[0], taken_ids=excluded, taken_types=types
+    )
     for direction in (_OUT, _IN):
         node_arguments = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
         sampling.read_neighbors(version, want_weights=True, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
         sampling.top_neighbors(version, count=2, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
         kinds = np.zeros(4, np.int32)
-        sampling.has_edge(version, edge_types=[0, 1], ids=ids, kinds=kinds, targets=ids, target_kinds=kinds, direction=direction)
+        sampling.has_edge(
+            version,
+            edge_types=[0, 1],
+            ids=ids,
+            kinds=kinds,
+            targets=ids,
+            target_kinds=kinds,
+            direction=direction,
+        )
         sampling.degrees(version, **node_arguments)  # type: ignore[arg-type]
         for cols in (ids, ids << 40):  # near each other, and far apart
-            sampling.find_induced_edges(version, cols=cols, want_weights=True, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
+            sampling.find_induced_edges(
+                version,
+                cols=cols,
+                want_weights=True,
+                want_edge_ids=True,
+                **node_arguments,  # type: ignore[arg-type]
+            )
     for type_id in (0, 1):
         sampling.node_features(version, type_id, ["weight"], ids)
         sampling.read_nodes(version, type_id, 0, 0, 0, [])
     sampling.read_edges(version, 0, 0, 0, 0)
     label_page, _ = sampling.read_graph_labels(version, [0], 0)
-    sampling.read_nodes_by_label(version, [0], label_page["labels.indptr"], label_page["labels.values"])
+    sampling.read_nodes_by_label(
+        version, [0], label_page["labels.indptr"], label_page["labels.values"]
+    )

@@ -1,7 +1,8 @@
-"""What a call costs that is awaited, beside one that blocks: 256 draws, one call at a time and many at a time.
+"""What a call costs that is awaited, beside one that blocks: 256 draws, one call at a time and many
+at a time.
 
-``python -m tests.benchmarks.awaited`` prints milliseconds a call, in turns, over a cluster of three storageds and one graphd.
-"""
+``python -m tests.benchmarks.awaited`` prints milliseconds a call, in turns, over a cluster of three
+storageds and one graphd."""
 
 from __future__ import annotations
 
@@ -52,7 +53,9 @@ async def gathered_s(address: str) -> float:
     """The same, a thousand tasks at a time."""
     async with asterism.aio.connect(address, space="cases") as graph:
         started = time.perf_counter()
-        await asyncio.gather(*(graph.sample_nodes(DRAWS, "person", seed=seed) for seed in range(1000)))
+        await asyncio.gather(
+            *(graph.sample_nodes(DRAWS, "person", seed=seed) for seed in range(1000))
+        )
         return time.perf_counter() - started
 
 
@@ -62,12 +65,24 @@ def main() -> None:
         graph = cases.load(client, "cases")
         blocking_ms(graph), asyncio.run(sequential_async_ms(cluster.addresses))
         measurements = [
-            (blocking_ms(graph), asyncio.run(sequential_async_ms(cluster.addresses)), threaded_s(graph), asyncio.run(gathered_s(cluster.addresses)))
+            (
+                blocking_ms(graph),
+                asyncio.run(sequential_async_ms(cluster.addresses)),
+                threaded_s(graph),
+                asyncio.run(gathered_s(cluster.addresses)),
+            )
             for _ in range(ROUNDS)
         ]
-    names = ("blocking, ms", "awaited, ms", f"1000 calls in {CONCURRENCY} threads, ms a call", "1000 tasks, ms a call")
+    names = (
+        "blocking, ms",
+        "awaited, ms",
+        f"1000 calls in {CONCURRENCY} threads, ms a call",
+        "1000 tasks, ms a call",
+    )
     for name, column in zip(names, zip(*measurements, strict=True), strict=True):
-        print(f"{name:42} {statistics.median(column):6.2f}   of {min(column):.2f} - {max(column):.2f}")
+        print(
+            f"{name:42} {statistics.median(column):6.2f}   of {min(column):.2f} - {max(column):.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Builds generated loads of several sizes in processes of their own, and prints speed, memory and disk side by side.
+"""Builds generated loads of several sizes in processes of their own, and prints speed, memory and
+disk side by side.
 
-python -m tests.benchmarks.build                        a million and four million nodes, four million edges
-python -m tests.benchmarks.build --full                 up to 200 million nodes, 100 million edges, a node with ten million neighbors
-python -m tests.benchmarks.build --nodes 20000000 --edges 0 --memory-limit-mib 256 --folder /mnt/disk
-"""
+python -m tests.benchmarks.build                        a million and four million nodes, four
+million edges python -m tests.benchmarks.build --full                 up to 200 million nodes, 100
+million edges, a node with ten million neighbors python -m tests.benchmarks.build --nodes 20000000
+--edges 0 --memory-limit-mib 256 --folder /mnt/disk"""
 
 from __future__ import annotations
 
@@ -14,14 +15,22 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from tests.kit.measured_build import BuildMeasurement, GeneratedGraph, allocated_bytes, measure_idle, run
+from tests.kit.measured_build import (
+    BuildMeasurement,
+    GeneratedGraph,
+    allocated_bytes,
+    measure_idle,
+    run,
+)
 
 MIB = 1 << 20
 PROBE_MIB = 2048
 
 
 def disk_speed(folder: Path) -> tuple[float, float]:
-    """MiB/s of writing a file of its own in sequence, synced, and of reading it again past the page cache."""
+    """MiB/s of writing a file of its own in sequence, synced, and of reading it again past the page
+    cache.
+    """
     path, block = folder / "probe", os.urandom(8 * MIB)
     started = time.perf_counter()
     with path.open("wb") as file:
@@ -40,8 +49,12 @@ def disk_speed(folder: Path) -> tuple[float, float]:
     return PROBE_MIB / (written - started), PROBE_MIB / read
 
 
-def measure(graph: GeneratedGraph, limit_mib: int, parent: Path) -> tuple[BuildMeasurement, BuildMeasurement, int, float]:
-    """One build: what it took, what an idle one does, disk afterwards, seconds of writing the load."""
+def measure(
+    graph: GeneratedGraph, limit_mib: int, parent: Path
+) -> tuple[BuildMeasurement, BuildMeasurement, int, float]:
+    """One build: what it took, what an idle one does, disk afterwards, seconds of writing the
+    load.
+    """
     with tempfile.TemporaryDirectory(dir=parent) as name:
         folder = Path(name)
         idle_build = measure_idle(folder / "idle", graph, memory_limit_mib=limit_mib)
@@ -52,13 +65,31 @@ def measure(graph: GeneratedGraph, limit_mib: int, parent: Path) -> tuple[BuildM
         return measured, idle_build, allocated_bytes(folder / "out"), write_s
 
 
-def report(label: str, rows: int, measured: BuildMeasurement, idle_build: BuildMeasurement, disk_after: int, write_s: float, *, steps: bool) -> float:
+def report(
+    label: str,
+    rows: int,
+    measured: BuildMeasurement,
+    idle_build: BuildMeasurement,
+    disk_after: int,
+    write_s: float,
+    *,
+    steps: bool,
+) -> float:
     """Print one build; gives its rows per second of a core, the process's own start aside."""
     speed = rows / (measured.core_seconds - idle_build.core_seconds)
     columns = (
-        f"{label:34s} {measured.seconds:8.1f} s {rows / measured.seconds:12,.0f} rows/s {speed:12,.0f} rows/s a core ({idle_build.core_seconds:.1f} s of start aside)",
-        f"memory {(measured.anonymous_bytes - idle_build.anonymous_bytes) / MIB:5.0f} MiB above idle",
-        f"disk {measured.disk_bytes / MIB:8,.0f} MiB at most, {disk_after / MIB:8,.0f} after ({measured.disk_bytes / rows:.0f} and {disk_after / rows:.0f} bytes a row)",
+        (
+            f"{label:34s} {measured.seconds:8.1f} s {rows / measured.seconds:12,.0f} rows/s "
+            f"{speed:12,.0f} rows/s a core ({idle_build.core_seconds:.1f} s of start aside)"
+        ),
+        (
+            f"memory {(measured.anonymous_bytes - idle_build.anonymous_bytes) / MIB:5.0f} MiB "
+            "above idle"
+        ),
+        (
+            f"disk {measured.disk_bytes / MIB:8,.0f} MiB at most, {disk_after / MIB:8,.0f} after "
+            f"({measured.disk_bytes / rows:.0f} and {disk_after / rows:.0f} bytes a row)"
+        ),
         f"written in {write_s:.1f} s",
     )
     print("   ".join(columns), flush=True)
@@ -70,55 +101,141 @@ def report(label: str, rows: int, measured: BuildMeasurement, idle_build: BuildM
     return speed
 
 
-def report_tables(label: str, graph: GeneratedGraph, rows: int, tables: int, limit_mib: int, parent: Path) -> None:
+def report_tables(
+    label: str, graph: GeneratedGraph, rows: int, tables: int, limit_mib: int, parent: Path
+) -> None:
     """Print what each table of further weights adds to a build, beside the build without any."""
     without_tables, idle_build, disk_without, _ = measure(graph, limit_mib, parent)
     with_tables, _, disk_with, _ = measure(replace(graph, tables=tables), limit_mib, parent)
-    seconds, base_core_seconds = (with_tables.core_seconds - without_tables.core_seconds) / tables, without_tables.core_seconds - idle_build.core_seconds
+    seconds, base_core_seconds = (
+        (with_tables.core_seconds - without_tables.core_seconds) / tables,
+        without_tables.core_seconds - idle_build.core_seconds,
+    )
     columns = (
-        f"each of {tables} tables of {label}".ljust(44) + f"{seconds:8.2f} s of a core more ({seconds / base_core_seconds:.0%} of the {base_core_seconds:.2f} without)",
-        f"{(disk_with - disk_without) / tables / rows:.1f} bytes a row more ({disk_without / rows:.1f} without)",
-        f"at the peak {(with_tables.disk_bytes - without_tables.disk_bytes) / tables / rows:.1f} more",
+        f"each of {tables} tables of {label}".ljust(44)
+        + (
+            f"{seconds:8.2f} s of a core more ({seconds / base_core_seconds:.0%} of the "
+            f"{base_core_seconds:.2f} without)"
+        ),
+        (
+            f"{(disk_with - disk_without) / tables / rows:.1f} bytes a row more "
+            f"({disk_without / rows:.1f} without)"
+        ),
+        (
+            "at the peak "
+            f"{(with_tables.disk_bytes - without_tables.disk_bytes) / tables / rows:.1f} more"
+        ),
         f"memory {(with_tables.anonymous_bytes - without_tables.anonymous_bytes) / MIB:+.0f} MiB",
     )
     print("   ".join(columns), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nodes", type=int, nargs="*", default=[1_000_000, 4_000_000], help="sizes of builds of nodes alone")
-    parser.add_argument("--edges", type=int, default=4_000_000, help="edges of one more build; 0 for none")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--nodes",
+        type=int,
+        nargs="*",
+        default=[1_000_000, 4_000_000],
+        help="sizes of builds of nodes alone",
+    )
+    parser.add_argument(
+        "--edges", type=int, default=4_000_000, help="edges of one more build; 0 for none"
+    )
     parser.add_argument("--hub", type=int, default=400_000, help="how many of them one node has")
-    parser.add_argument("--tables", type=int, default=2, help="of further weights, in builds beside those without any; 0 for none")
+    parser.add_argument(
+        "--tables",
+        type=int,
+        default=2,
+        help="of further weights, in builds beside those without any; 0 for none",
+    )
     parser.add_argument("--parts", type=int, default=1)
-    parser.add_argument("--stride", type=int, default=1, help="between ids; a large one makes them sparse")
+    parser.add_argument(
+        "--stride", type=int, default=1, help="between ids; a large one makes them sparse"
+    )
     parser.add_argument("--memory-limit-mib", type=int, default=512)
-    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to measure")
-    parser.add_argument("--full", action="store_true", help="1, 10, 100 and 200 million nodes; 100 million edges, ten million of one node")
+    parser.add_argument(
+        "--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to measure"
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="1, 10, 100 and 200 million nodes; 100 million edges, ten million of one node",
+    )
     parser.add_argument("--steps", action="store_true", help="the seconds of every step")
     options = parser.parse_args()
     if options.full:
-        options.nodes, options.edges, options.hub = [1_000_000, 10_000_000, 100_000_000, 200_000_000], 100_000_000, 10_000_000
+        options.nodes, options.edges, options.hub = (
+            [1_000_000, 10_000_000, 100_000_000, 200_000_000],
+            100_000_000,
+            10_000_000,
+        )
     write, read = disk_speed(options.folder)
-    print(f"the disk's own speed: {write:,.0f} MiB/s written and synced, {read:,.0f} MiB/s read; limit {options.memory_limit_mib} MiB")
+    print(
+        f"the disk's own speed: {write:,.0f} MiB/s written and synced, {read:,.0f} MiB/s "
+        f"read; limit {options.memory_limit_mib} MiB"
+    )
     speeds = []
     for nodes in options.nodes:
         graph = GeneratedGraph(nodes=nodes, parts=options.parts, stride=options.stride)
-        speeds.append(report(f"{nodes:,} nodes", nodes, *measure(graph, options.memory_limit_mib, options.folder), steps=options.steps))
+        speeds.append(
+            report(
+                f"{nodes:,} nodes",
+                nodes,
+                *measure(graph, options.memory_limit_mib, options.folder),
+                steps=options.steps,
+            )
+        )
     if len(speeds) > 1:
-        print("linear: " + ", ".join(f"{nodes:,} nodes at {speed / speeds[0]:.2f}" for nodes, speed in zip(options.nodes, speeds, strict=True)), end="")
+        print(
+            "linear: "
+            + ", ".join(
+                f"{nodes:,} nodes at {speed / speeds[0]:.2f}"
+                for nodes, speed in zip(options.nodes, speeds, strict=True)
+            ),
+            end="",
+        )
         print(" of the first one's rows a second of a core")
     if options.edges:
         nodes = max(options.edges // 10, 1000)
-        graph = GeneratedGraph(nodes=nodes, edges=options.edges, hub=options.hub, parts=options.parts, stride=options.stride)
+        graph = GeneratedGraph(
+            nodes=nodes,
+            edges=options.edges,
+            hub=options.hub,
+            parts=options.parts,
+            stride=options.stride,
+        )
         label = f"{options.edges:,} edges, {options.hub:,} of one"
-        report(label, options.edges + nodes, *measure(graph, options.memory_limit_mib, options.folder), steps=options.steps)
+        report(
+            label,
+            options.edges + nodes,
+            *measure(graph, options.memory_limit_mib, options.folder),
+            steps=options.steps,
+        )
     if options.tables:
-        node_graph = GeneratedGraph(nodes=options.nodes[0], parts=options.parts, stride=options.stride)
-        report_tables(f"{node_graph.nodes:,} nodes", node_graph, node_graph.nodes, options.tables, options.memory_limit_mib, options.folder)
+        node_graph = GeneratedGraph(
+            nodes=options.nodes[0], parts=options.parts, stride=options.stride
+        )
+        report_tables(
+            f"{node_graph.nodes:,} nodes",
+            node_graph,
+            node_graph.nodes,
+            options.tables,
+            options.memory_limit_mib,
+            options.folder,
+        )
     if options.tables and options.edges:
         # Of nodes and of edges, kept at both ends; by far most rows are edges.
-        report_tables(f"{graph.edges:,} edges", graph, graph.edges + graph.nodes, options.tables, options.memory_limit_mib, options.folder)
+        report_tables(
+            f"{graph.edges:,} edges",
+            graph,
+            graph.edges + graph.nodes,
+            options.tables,
+            options.memory_limit_mib,
+            options.folder,
+        )
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 python -m tests.benchmarks.conditions                      embedded, 1M nodes of 8 edges each
 python -m tests.benchmarks.conditions --nodes 10000000     ten million
 
-Seconds are of the processor, for the whole process: other work on the machine does not enter. "first" is a call under a
-condition that nobody asked for before: it looks at every row, unless there is an index. "again" is the fastest of further calls
-under the same one, and the last column what it costs over a call without a condition.
-"""
+Seconds are of the processor, for the whole process: other work on the machine does not enter.
+"first" is a call under a condition that nobody asked for before: it looks at every row, unless
+there is an index. "again" is the fastest of further calls under the same one, and the last column
+what it costs over a call without a condition."""
 
 from __future__ import annotations
 
@@ -34,19 +34,35 @@ SCHEMA: dict[str, Any] = {
 
 
 def fill(client: asterism.Client, nodes: int, degree: int) -> Graph:
-    """A space of random edges, the same with an index and without, with a column that is even in 0 .. 1 on nodes, and another on edges."""
+    """A space of random edges, the same with an index and without, with a column that is even in 0
+    .. 1 on nodes, and another on edges.
+    """
     client.create_space("conditions", SCHEMA)
     load = client.begin_load("conditions", source="generated")
     for chunk, start in enumerate(range(0, nodes, CHUNK)):
         ids = np.arange(start, min(start + CHUNK, nodes))
         rng = np.random.default_rng((1, start))
-        load.write_nodes(chunk, "n", ids, weights=rng.random(ids.size), features={"x": rng.permutation(ids.size) / ids.size})
+        load.write_nodes(
+            chunk,
+            "n",
+            ids,
+            weights=rng.random(ids.size),
+            features={"x": rng.permutation(ids.size) / ids.size},
+        )
     for index, start in enumerate(range(0, nodes * degree, CHUNK)):
         count, rng = min(CHUNK, nodes * degree - start), np.random.default_rng((2, start))
         src, dst = rng.integers(0, nodes, count), rng.integers(0, nodes, count)
         weights, features = rng.random(count), {"y": rng.random(count)}
         for relation_index, relation in enumerate(("to", "by")):
-            load.write_edges(10**6 * (1 + relation_index) + index, relation, src, dst, weights=weights, features=features, ends_known=True)
+            load.write_edges(
+                10**6 * (1 + relation_index) + index,
+                relation,
+                src,
+                dst,
+                weights=weights,
+                features=features,
+                ends_known=True,
+            )
     load.commit()
     graph = client.graph("conditions")
     graph.build(timeout_s=3600)
@@ -70,32 +86,75 @@ def report(label: str, column: str, draw: Callable[[str, int], object]) -> None:
     print(f"\n{label}: {unfiltered * 1000:.2f} ms without a condition")
     for selectivity in SELECTIVITIES:
         where = f"{column} < {selectivity:.7f}" if selectivity < 1 else f"{column} >= 0"
-        first = process_seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]  # a default binds it
+        # A default binds it.
+        first = process_seconds(lambda seed, where=where: draw(where, seed), 0)  # type: ignore[misc]
         repeated = fastest_seconds(lambda seed, where=where: draw(where, seed))  # type: ignore[misc]
-        print(f"{selectivity:>9g}  first {first * 1000:9.1f} ms   again {repeated * 1000:7.2f} ms   {repeated / unfiltered:5.2f} x", flush=True)
+        print(
+            (
+                f"{selectivity:>9g}  first {first * 1000:9.1f} ms   again {repeated * 1000:7.2f} "
+                f"ms   {repeated / unfiltered:5.2f} x"
+            ),
+            flush=True,
+        )
 
 
 def main() -> None:
     """Fill a graph and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--degree", type=int, default=8)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="asterism-conditions-") as folder, asterism.open(folder, conditions_mib=4096) as client:
+    with (
+        tempfile.TemporaryDirectory(prefix="asterism-conditions-") as folder,
+        asterism.open(folder, conditions_mib=4096) as client,
+    ):
         graph = fill(client, args.nodes, args.degree)
         starts = np.random.default_rng(3).integers(0, args.nodes, DRAWS // 10)
-        report(f"{DRAWS} nodes", "x", lambda where, seed: graph.sample_nodes(DRAWS, "n", where=where, seed=seed))
-        job = client.wait(client.submit_job("conditions", "index", options={"type": "n", "on": "x", "kind": "range"}).job_id, timeout_s=3600)
+        report(
+            f"{DRAWS} nodes",
+            "x",
+            lambda where, seed: graph.sample_nodes(DRAWS, "n", where=where, seed=seed),
+        )
+        job = client.wait(
+            client.submit_job(
+                "conditions", "index", options={"type": "n", "on": "x", "kind": "range"}
+            ).job_id,
+            timeout_s=3600,
+        )
         print(f"\nan index of them: {(job.finished_ms - job.started_ms) / 1000:.1f} s")
-        report(f"{DRAWS} nodes, with an index", "x", lambda where, seed: graph.sample_nodes(DRAWS, "n", where=where, seed=seed))
-        report(f"{DRAWS} edges", "y", lambda where, seed: graph.sample_edges(DRAWS, "to", where=where, seed=seed))
-        report(f"{DRAWS} edges, with an index", "y", lambda where, seed: graph.sample_edges(DRAWS, "by", where=where, seed=seed))
-        report(f"10 neighbors of {len(starts)}", "y", lambda where, seed: graph.sample_neighbors(starts, "to", 10, where=where, seed=seed))
-        for prefix, options in (("", {}), ("uniform ", {"weighted": False}), ("different ", {"replace": False})):
+        report(
+            f"{DRAWS} nodes, with an index",
+            "x",
+            lambda where, seed: graph.sample_nodes(DRAWS, "n", where=where, seed=seed),
+        )
+        report(
+            f"{DRAWS} edges",
+            "y",
+            lambda where, seed: graph.sample_edges(DRAWS, "to", where=where, seed=seed),
+        )
+        report(
+            f"{DRAWS} edges, with an index",
+            "y",
+            lambda where, seed: graph.sample_edges(DRAWS, "by", where=where, seed=seed),
+        )
+        report(
+            f"10 neighbors of {len(starts)}",
+            "y",
+            lambda where, seed: graph.sample_neighbors(starts, "to", 10, where=where, seed=seed),
+        )
+        for prefix, options in (
+            ("", {}),
+            ("uniform ", {"weighted": False}),
+            ("different ", {"replace": False}),
+        ):
             report(
                 f"10 {prefix}neighbors of {len(starts)}, with an index",
                 "y",
-                lambda where, seed, how=options: graph.sample_neighbors(starts, "by", 10, where=where, seed=seed, **how),  # type: ignore[misc]
+                lambda where, seed, how=options: graph.sample_neighbors(
+                    starts, "by", 10, where=where, seed=seed, **how
+                ),  # type: ignore[misc]
             )
         report(
             f"10 neighbors of {len(starts)}, by what they are",

@@ -1,4 +1,5 @@
-"""Prints nanoseconds a draw, through `storaged.sampling` in one process, beside what the machine's memory takes.
+"""Prints nanoseconds a draw, through `storaged.sampling` in one process, beside what the machine's
+memory takes.
 
     python -m tests.benchmarks.draws                # 1M and 10M rows, RMAT 1M / 16M
     python -m tests.benchmarks.draws --rows 100000 --rmat 14 --degree 8 --draws 100000    # small
@@ -61,14 +62,27 @@ def report(label: str, seconds: float, draws: int) -> None:
 def report_memory(mebibytes: int, repeats: int) -> None:
     values = as_kernel_array(np.ones(mebibytes << 17, np.uint64))
     count = 1 << 20
-    report(f"random 8-byte reads from {mebibytes} MiB", best(lambda seed: _random_reads(key_of(seed), values, np.int64(count)), repeats), count)
+    report(
+        f"random 8-byte reads from {mebibytes} MiB",
+        best(lambda seed: _random_reads(key_of(seed), values, np.int64(count)), repeats),
+        count,
+    )
 
 
 def report_global_draws(rows: int, parts: int, draws: int, repeats: int) -> None:
     rng = np.random.default_rng(0)
     weights = rng.random(rows).astype(np.float32)
     schema = Schema(node_types=(NodeType(name="n", weighted=True, tables=TABLES),), parts=parts)
-    base_version = version_of(schema, {"n": Nodes(ids=np.arange(rows, dtype=np.int64), weights=weights, extra_weights={WEIGHT_NAME: np.sqrt(weights)})})
+    base_version = version_of(
+        schema,
+        {
+            "n": Nodes(
+                ids=np.arange(rows, dtype=np.int64),
+                weights=weights,
+                extra_weights={WEIGHT_NAME: np.sqrt(weights)},
+            )
+        },
+    )
     common: dict[str, Any] = {"types": [0], "parts": range(parts), "start": 0, "count": draws}
     for distribution, version, uniform in (
         ("by weight", base_version, False),
@@ -82,12 +96,25 @@ def report_global_draws(rows: int, parts: int, draws: int, repeats: int) -> None
             draws,
         )  # type: ignore[misc]
         arguments["want_probabilities"] = True
-        report("  with probabilities", best(lambda seed, g=arguments: sampling.sample_nodes(seed=seed, **g), repeats), draws)  # type: ignore[misc]
-    seconds = best(lambda seed: sampling.sample_nodes(base_version, seed=seed, uniform=False, **(common | {"count": 1000})), repeats)
+        report(
+            "  with probabilities",
+            best(lambda seed, g=arguments: sampling.sample_nodes(seed=seed, **g), repeats),
+            draws,
+        )  # type: ignore[misc]
+    seconds = best(
+        lambda seed: sampling.sample_nodes(
+            base_version, seed=seed, uniform=False, **(common | {"count": 1000})
+        ),
+        repeats,
+    )
     report(f"  by weight, {1000:,} draws a call", seconds, 1000)
     p = weights / weights.sum(dtype=np.float64)
     numpy_draws = min(draws, 100_000)
-    report("  numpy rng.choice(p=...)", best(lambda seed: np.random.default_rng(seed).choice(rows, numpy_draws, p=p), 2), numpy_draws)
+    report(
+        "  numpy rng.choice(p=...)",
+        best(lambda seed: np.random.default_rng(seed).choice(rows, numpy_draws, p=p), 2),
+        numpy_draws,
+    )
 
 
 def rmat(scale: int, degree: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -110,38 +137,82 @@ def report_neighbor_draws(scale: int, degree: int, parts: int, seeds: int, repea
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts)
     weights = rng.random(src.size).astype(np.float32) + np.float32(0.01)
     edges = Edges(src=src, dst=dst, weights=weights, extra_weights={WEIGHT_NAME: np.sqrt(weights)})
-    version = version_of(schema, {"n": Nodes(ids=np.arange(1 << scale, dtype=np.int64))}, {"n:e:n": edges})
-    distributions = (("by weight", version, False), ("by a further weight", version.with_weights(WEIGHT_NAME, sampling.EDGE, [0]), False), ("uniform", version, True))
-    print(f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds that have neighbors")
+    version = version_of(
+        schema, {"n": Nodes(ids=np.arange(1 << scale, dtype=np.int64))}, {"n:e:n": edges}
+    )
+    distributions = (
+        ("by weight", version, False),
+        ("by a further weight", version.with_weights(WEIGHT_NAME, sampling.EDGE, [0]), False),
+        ("uniform", version, True),
+    )
+    print(
+        f"RMAT: {1 << scale:,} nodes, {src.size:,} edges, {parts} parts; {seeds:,} seeds "
+        "that have neighbors"
+    )
     ids = rng.choice(src, seeds)  # by degree, as a second hop would be
     shuffled = rng.permutation(np.unique(src))[:seeds]
-    common: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
+    common: dict[str, Any] = {
+        "edge_types": [0],
+        "node_type": 0,
+        "direction": 1,
+        "hop": 0,
+        "want_weights": False,
+        "want_edge_ids": False,
+    }
     for node_choice, nodes in (("nodes alike", shuffled), ("nodes by degree", ids)):
         positions = np.arange(nodes.size)
         for replace in (True, False):
             for distribution, weighted_version, uniform in distributions:
-                arguments = common | {"version": weighted_version, "ids": nodes, "positions": positions, "count": 10, "replace": replace, "uniform": uniform}
+                arguments = common | {
+                    "version": weighted_version,
+                    "ids": nodes,
+                    "positions": positions,
+                    "count": 10,
+                    "replace": replace,
+                    "uniform": uniform,
+                }
 
                 def run(seed: int, given: dict[str, Any] = arguments) -> Any:
                     return sampling.sample_neighbors(seed=seed, **given)
 
                 label = f"{distribution}, {'with' if replace else 'without'} replacement"
-                report(f"draw.neighbors x 10 {label}, {node_choice}", best(run, repeats), nodes.size * 10)
+                report(
+                    f"draw.neighbors x 10 {label}, {node_choice}",
+                    best(run, repeats),
+                    nodes.size * 10,
+                )
                 arguments["want_probabilities"] = True
                 report("  with probabilities", best(run, repeats), nodes.size * 10)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 10_000_000], help="sizes of the tables of global draws")
-    parser.add_argument("--rmat", type=int, default=20, help="log2 of the nodes of the graph of neighbor draws; 0: none")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="*",
+        default=[1_000_000, 10_000_000],
+        help="sizes of the tables of global draws",
+    )
+    parser.add_argument(
+        "--rmat",
+        type=int,
+        default=20,
+        help="log2 of the nodes of the graph of neighbor draws; 0: none",
+    )
     parser.add_argument("--degree", type=int, default=16, help="edges a node of that graph")
     parser.add_argument("--parts", type=int, default=8)
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=100_000)
     parser.add_argument("--memory-mib", type=int, default=1024)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--processor-time", action="store_true", help="seconds of a core, not on the wall: for a host that is busy with other work")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="seconds of a core, not on the wall: for a host that is busy with other work",
+    )
     options = parser.parse_args()
     if options.processor_time:
         global clock
@@ -150,7 +221,9 @@ def main() -> None:
     for rows in options.rows:
         report_global_draws(rows, options.parts, options.draws, options.repeats)
     if options.rmat:
-        report_neighbor_draws(options.rmat, options.degree, options.parts, options.seeds, options.repeats)
+        report_neighbor_draws(
+            options.rmat, options.degree, options.parts, options.seeds, options.repeats
+        )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Exports a random graph with features, beside DGL's own partition_graph, and prints seconds and peak memory.
+"""Exports a random graph with features, beside DGL's own partition_graph, and prints seconds and
+peak memory.
 
-    python -m tests.benchmarks.export --nodes 500000 --edges 5000000 --width 64 --parts 4 [--assign random metis] [--service]
-    python -m tests.benchmarks.export --cut      edges that METIS cuts here and in DGL, over five graphs
-    python -m tests.benchmarks.export --large    4 million nodes and 64 million edges, in a control group of 2 GiB
+    python -m tests.benchmarks.export --nodes 500000 --edges 5000000 --width 64 --parts 4 [--assign
+    random metis] [--service] python -m tests.benchmarks.export --cut      edges that METIS cuts
+    here and in DGL, over five graphs python -m tests.benchmarks.export --large    4 million nodes
+    and 64 million edges, in a control group of 2 GiB
 
-Each run is a process of its own. DGL has the graph in memory before the clock starts; `arrays` reads it from mapped
-files in a space's order, `--service` from a published version of a service in the same process. Peak memory is that of
-the process and of all that it starts, libraries and what they map included.
-"""
+Each run is a process of its own. DGL has the graph in memory before the clock starts; `arrays`
+reads it from mapped files in a space's order, `--service` from a published version of a service in
+the same process. Peak memory is that of the process and of all that it starts, libraries and what
+they map included."""
 
 from __future__ import annotations
 
@@ -43,7 +45,13 @@ DGL_PYTHON = ROOT / ".venv-dgl/bin/python"
 
 
 def schema(width: int, parts: int) -> Schema:
-    return Schema.from_dict({"parts": parts, "nodes": {"_N": {"features": {"feat": {"shape": [width]}}}}, "edges": {"_N:_E:_N": {}}})
+    return Schema.from_dict(
+        {
+            "parts": parts,
+            "nodes": {"_N": {"features": {"feat": {"shape": [width]}}}},
+            "edges": {"_N:_E:_N": {}},
+        }
+    )
 
 
 def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) -> None:
@@ -56,7 +64,9 @@ def write(folder: Path, nodes: int, edges: int, width: int, *, seed: int = 1) ->
     features = np.lib.format.open_memmap(folder / "feat.npy", "w+", np.float32, (nodes, width))
     generator = np.random.default_rng(seed)
     for start in range(0, nodes, 1 << 18):
-        features[start : start + (1 << 18)] = generator.standard_normal(features[start : start + (1 << 18)].shape, np.float32)
+        features[start : start + (1 << 18)] = generator.standard_normal(
+            features[start : start + (1 << 18)].shape, np.float32
+        )
     features.flush()
 
 
@@ -71,17 +81,42 @@ class MappedGraph:
     def _map(self, name: str) -> NDArray[Any]:
         return np.load(self.folder / f"{name}.npy", mmap_mode="r")
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+    def scan_nodes(
+        self,
+        ntype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[NodeBatch]:
         total, column_names = len(self._map("feat")), list(names)
         for start in range(0, total, rows):
             ids = np.arange(start, min(total, start + rows))
-            features = {name: np.array(self._map(name)[start : start + rows]) for name in column_names}
-            yield NodeBatch(part=0, ids=ids, weights=np.ones(len(ids), np.float32), features=features, version=1)
+            features = {
+                name: np.array(self._map(name)[start : start + rows]) for name in column_names
+            }
+            yield NodeBatch(
+                part=0, ids=ids, weights=np.ones(len(ids), np.float32), features=features, version=1
+            )
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+    def scan_edges(
+        self,
+        etype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[EdgeBatch]:
         for start in range(0, len(self._map("src")), rows):
             src, dst = (np.array(self._map(name)[start : start + rows]) for name in ("src", "dst"))
-            yield EdgeBatch(part=0, src=src, dst=dst, edge_ids=np.arange(start, start + len(src)), weights=np.ones(len(src), np.float32), version=1)
+            yield EdgeBatch(
+                part=0,
+                src=src,
+                dst=dst,
+                edge_ids=np.arange(start, start + len(src)),
+                weights=np.ones(len(src), np.float32),
+                version=1,
+            )
 
 
 def publish(folder: Path, client: asterism.Client, graph_schema: Schema) -> asterism.Graph:
@@ -109,7 +144,9 @@ def resident_bytes(field: str) -> int:
 
 
 class PeakMemory:
-    """The most memory that this process and all below it were seen to hold at once, looked at a hundred times a second."""
+    """The most memory that this process and all below it were seen to hold at once, looked at a
+    hundred times a second.
+    """
 
     def __init__(self) -> None:
         Path("/proc/self/clear_refs").write_text("5")  # this process's own peak counts from here
@@ -139,7 +176,9 @@ class PeakMemory:
             self._max_seen = max(self._max_seen, total)
 
 
-def measure(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool) -> dict[str, Any]:
+def measure(
+    folder: Path, out: Path, parts: int, assign: str, width: int, service: bool
+) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         # Compiled and imported before the clock starts, as DGL is.
         write(tiny := Path(scratch) / "tiny", 100, 500, 2)
@@ -147,17 +186,38 @@ def measure(folder: Path, out: Path, parts: int, assign: str, width: int, servic
         export.dgl(MappedGraph(tiny, schema(2, 1)), tiny / "out", parts=2, assign=assign)
         coarsening.COARSE_NODES = default_few_nodes
         client = asterism.open(Path(scratch) / "service") if service else None
-        graph: Any = publish(folder, client, schema(width, 8)) if client else MappedGraph(folder, schema(width, 1))
-        resident_before, started, cpu_started = resident_bytes("VmRSS"), time.perf_counter(), time.process_time()
+        graph: Any = (
+            publish(folder, client, schema(width, 8))
+            if client
+            else MappedGraph(folder, schema(width, 1))
+        )
+        resident_before, started, cpu_started = (
+            resident_bytes("VmRSS"),
+            time.perf_counter(),
+            time.process_time(),
+        )
         with PeakMemory() as peak:
             report = export.dgl(graph, out, parts=parts, assign=assign)
-        result = {"seconds": time.perf_counter() - started, "cpu": time.process_time() - cpu_started, "peak": peak.bytes, "before": resident_before}
+        result = {
+            "seconds": time.perf_counter() - started,
+            "cpu": time.process_time() - cpu_started,
+            "peak": peak.bytes,
+            "before": resident_before,
+        }
         if client:
             client.close()
     return result | {"cut": report.edge_cut}
 
 
-def run_asterism(folder: Path, out: Path, parts: int, assign: str, width: int, service: bool, prefix: tuple[str, ...] = ()) -> dict[str, Any]:
+def run_asterism(
+    folder: Path,
+    out: Path,
+    parts: int,
+    assign: str,
+    width: int,
+    service: bool,
+    prefix: tuple[str, ...] = (),
+) -> dict[str, Any]:
     child_arguments = json.dumps([str(folder), str(out), parts, assign, width, service])
     command = [*prefix, sys.executable, "-m", "tests.benchmarks.export", "--child", child_arguments]
     completed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
@@ -168,7 +228,10 @@ def report_large(folder: Path, parts: int, assign: list[str]) -> None:
     """A graph that is larger than the memory it is given."""
     nodes, edges, width, limit = 4_000_000, 64_000_000, 16, 2 << 30
     write(folder, nodes, edges, width)
-    print(f"{nodes:,} nodes x {width} float32, {edges:,} edges, {parts} parts; a control group of {limit / 2**30:.0f} GiB, page cache included")
+    print(
+        f"{nodes:,} nodes x {width} float32, {edges:,} edges, {parts} parts; a control group "
+        f"of {limit / 2**30:.0f} GiB, page cache included"
+    )
     for method in assign:
         try:
             with memory_group(limit) as prefix:
@@ -184,34 +247,73 @@ def report_cuts(folder: Path, parts: int) -> None:
     nodes, edges, edge_cuts = 100_000, 1_000_000, []
     for seed in range(5):
         write(folder / f"{seed}", nodes, edges, 1, seed=seed)
-        edge_cuts.append(export.dgl(MappedGraph(folder / f"{seed}", schema(1, 1)), folder / f"{seed}/out", parts=parts, assign="metis").edge_cut)
+        edge_cuts.append(
+            export.dgl(
+                MappedGraph(folder / f"{seed}", schema(1, 1)),
+                folder / f"{seed}/out",
+                parts=parts,
+                assign="metis",
+            ).edge_cut
+        )
     print(f"{nodes:,} nodes, {edges:,} edges, {parts} parts; edges that METIS cuts of five graphs")
     print(f"{'asterism':28} {edge_cuts}   mean {np.mean(edge_cuts):,.0f}", flush=True)
     if DGL_PYTHON.exists():
-        text = run(DGL_PYTHON, SCRIPTS / "metis_cut.py", parts, *(folder / f"{seed}" for seed in range(5)), home=folder, timeout_s=3600)
+        text = run(
+            DGL_PYTHON,
+            SCRIPTS / "metis_cut.py",
+            parts,
+            *(folder / f"{seed}" for seed in range(5)),
+            home=folder,
+            timeout_s=3600,
+        )
         dgl_cuts = json.loads(text.splitlines()[-1])
-        print(f"{'DGL':28} {dgl_cuts}   mean {np.mean(dgl_cuts):,.0f}   asterism's / DGL's {np.mean(edge_cuts) / np.mean(dgl_cuts):.4f}")
+        print(
+            f"{'DGL':28} {dgl_cuts}   mean {np.mean(dgl_cuts):,.0f}   asterism's / DGL's "
+            f"{np.mean(edge_cuts) / np.mean(dgl_cuts):.4f}"
+        )
 
 
 def run_dgl(folder: Path, out: Path, parts: int, assign: str) -> dict[str, Any]:
-    text = run(DGL_PYTHON, SCRIPTS / "partition_graph.py", folder, out, parts, assign, home=folder, timeout_s=3600, extra_environment={"DGL_DIST_DEBUG": "0"})
+    text = run(
+        DGL_PYTHON,
+        SCRIPTS / "partition_graph.py",
+        folder,
+        out,
+        parts,
+        assign,
+        home=folder,
+        timeout_s=3600,
+        extra_environment={"DGL_DIST_DEBUG": "0"},
+    )
     return dict(json.loads(text.splitlines()[-1]))
 
 
 def show(name: str, result: dict[str, Any], reference: dict[str, Any] | None) -> None:
-    line = f"{name:28} {result['seconds']:8.2f} s   peak {result['peak'] / 2**30:5.2f} GiB   before {result['before'] / 2**30:5.2f} GiB"
+    line = (
+        f"{name:28} {result['seconds']:8.2f} s   peak {result['peak'] / 2**30:5.2f} GiB   "
+        f"before {result['before'] / 2**30:5.2f} GiB"
+    )
     if reference is not None and reference is not result:
-        line += f"   time x {reference['seconds'] / result['seconds']:.2f}   peak x {reference['peak'] / result['peak']:.2f}"
+        line += (
+            f"   time x {reference['seconds'] / result['seconds']:.2f}   peak x "
+            f"{reference['peak'] / result['peak']:.2f}"
+        )
     print(line + (f"   cut {result['cut']:,}" if "cut" in result else ""), flush=True)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     for name, value in (("nodes", 500_000), ("edges", 5_000_000), ("width", 64), ("parts", 4)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--assign", nargs="+", choices=METHODS)
-    parser.add_argument("--cut", action="store_true", help="how many edges METIS cuts, here and in DGL")
-    parser.add_argument("--large", action="store_true", help="a graph that is larger than the memory it is given")
+    parser.add_argument(
+        "--cut", action="store_true", help="how many edges METIS cuts, here and in DGL"
+    )
+    parser.add_argument(
+        "--large", action="store_true", help="a graph that is larger than the memory it is given"
+    )
     parser.add_argument("--service", action="store_true", help="export from a service as well")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -228,16 +330,29 @@ def main() -> None:
                 report_large(folder, options.parts, options.assign or ["random", "fennel"])
             return
         write(folder, options.nodes, options.edges, options.width)
-        print(f"{options.nodes:,} nodes x {options.width} float32, {options.edges:,} edges, {options.parts} parts")
+        print(
+            f"{options.nodes:,} nodes x {options.width} float32, {options.edges:,} edges, "
+            f"{options.parts} parts"
+        )
         for assign in options.assign or ["random", "metis"]:
             # DGL has no streaming partitioner: its random one stands beside ours.
             method = assign if assign in ("random", "metis") else "random"
-            reference = run_dgl(folder, folder / f"dgl-{assign}", options.parts, method) if DGL_PYTHON.exists() else None
+            reference = (
+                run_dgl(folder, folder / f"dgl-{assign}", options.parts, method)
+                if DGL_PYTHON.exists()
+                else None
+            )
             if reference is not None:
                 show(f"DGL partition_graph, {method}", reference, None)
             for source in ("arrays", "service") if options.service else ("arrays",):
                 out = folder / f"{source}-{assign}"
-                show(f"asterism from {source}, {assign}", run_asterism(folder, out, options.parts, assign, options.width, source == "service"), reference)
+                show(
+                    f"asterism from {source}, {assign}",
+                    run_asterism(
+                        folder, out, options.parts, assign, options.width, source == "service"
+                    ),
+                    reference,
+                )
         if not DGL_PYTHON.exists():
             print("no environment with real DGL to compare with; `make dgl-env` makes it")
 

@@ -25,7 +25,10 @@ def main() -> None:
             shares = wakes.core_shares(pids, args.seconds)
             rates = wakes.wake_rates(pids, args.seconds)
             for name, share in shares.items():
-                print(f"{name:12} {100 * share:6.3f} % of a core   {sum(rates[name].values()):6.1f} wakes/s")
+                print(
+                    f"{name:12} {100 * share:6.3f} % of a core   "
+                    f"{sum(rates[name].values()):6.1f} wakes/s"
+                )
 
 
 if __name__ == "__main__":

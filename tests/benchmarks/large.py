@@ -1,7 +1,9 @@
-"""Times global draws of nodes at a size that no cache holds, embedded: with dense ids, and with sparse ones.
+"""Times global draws of nodes at a size that no cache holds, embedded: with dense ids, and with
+sparse ones.
 
-    python -m tests.benchmarks.large --folder /var/tmp/large            # 100M rows of each, built there once
-    python -m tests.benchmarks.large --folder /tmp/large --rows 1000000 --repeats 3    # small
+    python -m tests.benchmarks.large --folder /var/tmp/large            # 100M rows of each, built
+    there once python -m tests.benchmarks.large --folder /tmp/large --rows 1000000 --repeats 3    #
+    small
 
 A dense id is its row; a sparse one is read from a column, one random read more. It asserts nothing.
 """
@@ -24,14 +26,21 @@ STRIDE = 7_919_993
 
 
 def open_or_create(client: asterism.Client, name: str, rows: int, parts: int, stride: int) -> Graph:
-    """The graph of a space that is there, or one with that many weighted nodes, loaded and built."""
+    """The graph of a space that is there, or one with that many weighted nodes, loaded and
+    built.
+    """
     if name in [space.name for space in client.spaces()]:
         return client.graph(name)
     client.create_space(name, {"nodes": {"n": {"weighted": True}}, "edges": {}, "parts": parts})
     load = client.begin_load(name, source="generated")
     for chunk, start in enumerate(range(0, rows, CHUNK)):
         ids = np.arange(start, min(start + CHUNK, rows))
-        load.write_nodes(chunk, "n", ids * stride, weights=np.random.default_rng((1, start)).lognormal(size=ids.size))
+        load.write_nodes(
+            chunk,
+            "n",
+            ids * stride,
+            weights=np.random.default_rng((1, start)).lognormal(size=ids.size),
+        )
     load.commit()
     graph = client.graph(name)
     graph.build(timeout_s=24 * 3600)
@@ -40,16 +49,29 @@ def open_or_create(client: asterism.Client, name: str, rows: int, parts: int, st
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=100_000_000)
     parser.add_argument("--parts", type=int, default=8)
     parser.add_argument("--draws", type=int, default=1_000_000, help="in a call")
     parser.add_argument("--repeats", type=int, default=15)
-    parser.add_argument("--folder", type=Path, required=True, help="where the graphs are made, and taken from the next time")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        required=True,
+        help="where the graphs are made, and taken from the next time",
+    )
     args = parser.parse_args()
     with asterism.open(args.folder, timeout_s=600) as client:
-        graphs = {name: open_or_create(client, f"{name}{args.rows}", args.rows, args.parts, stride) for name, stride in (("dense", 1), ("sparse", STRIDE))}
-        print(f"{args.rows:,} rows in {args.parts} parts, {args.draws:,} draws a call; load {os.getloadavg()[0]:.1f}")
+        graphs = {
+            name: open_or_create(client, f"{name}{args.rows}", args.rows, args.parts, stride)
+            for name, stride in (("dense", 1), ("sparse", STRIDE))
+        }
+        print(
+            f"{args.rows:,} rows in {args.parts} parts, {args.draws:,} draws a call; load "
+            f"{os.getloadavg()[0]:.1f}"
+        )
         for name, graph in graphs.items():
             for distribution, weighted in (("by weight", True), ("uniformly", False)):
                 wall, cores = [], []
@@ -60,7 +82,8 @@ def main() -> None:
                     cores.append(time.process_time() - cpu_started)
                 ns = 1e9 / args.draws
                 columns = (
-                    f"{np.median(wall[1:]) * ns:7.1f} ns median {min(wall[1:]) * ns:7.1f} fastest   {np.median(cores[1:]) * ns:7.1f} core ns median"
+                    f"{np.median(wall[1:]) * ns:7.1f} ns median {min(wall[1:]) * ns:7.1f} "
+                    f"fastest   {np.median(cores[1:]) * ns:7.1f} core ns median"
                 )
                 print(f"  {name} ids, {distribution:<12}{columns}", flush=True)
 

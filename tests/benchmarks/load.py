@@ -1,10 +1,10 @@
-"""Loads a generated graph from each kind of file, in a process of its own, and prints rows a second and peak memory.
+"""Loads a generated graph from each kind of file, in a process of its own, and prints rows a second
+and peak memory.
 
     python -m tests.benchmarks.load --edges 4000000 [--read-only] [--formats npy parquet csv]
 
-`read` is the client's share alone: files to checked chunks. `load` is all of it, through a service in the same process
-with its writes made durable.
-"""
+`read` is the client's share alone: files to checked chunks. `load` is all of it, through a service
+in the same process with its writes made durable."""
 
 from __future__ import annotations
 
@@ -62,7 +62,11 @@ def write(folder: Path, kind: str, nodes: int, edges: int, parts: int) -> Path:
             names[name].append(f"{name}-{index}.{kind}")
     npy = kind == "npy"
     text = SCHEMA.format(
-        parts=parts, nodes=nodes, files=json.dumps(names if npy else names["e"]), src="'e[0]'" if npy else "src", dst="'e[1]'" if npy else "dst"
+        parts=parts,
+        nodes=nodes,
+        files=json.dumps(names if npy else names["e"]),
+        src="'e[0]'" if npy else "src",
+        dst="'e[1]'" if npy else "dst",
     )
     path = folder / "graph.yaml"
     path.write_text(text)
@@ -89,7 +93,10 @@ def measure(source: Path, read_only: bool) -> dict[str, Any]:
             assert chunk.weights is not None
             assert int(chunk.src[-1]) >= 0
     if not read_only:
-        with tempfile.TemporaryDirectory(prefix="asterism-load-") as folder, asterism.open(folder) as client:
+        with (
+            tempfile.TemporaryDirectory(prefix="asterism-load-") as folder,
+            asterism.open(folder) as client,
+        ):
             client.create_space("bench", graph_source.schema)
             time.sleep(2)
             with timed(result, "load"):
@@ -112,15 +119,34 @@ def main() -> None:
         print(json.dumps(measure(options.source, options.read_only)))
         return
     print(f"{options.edges:,} edges of {options.nodes:,} nodes, {options.parts} parts")
-    print(f"{'format':8} {'MiB':>7} {'read M/s':>9} {'load M/s':>9} {'per core':>9} {'peak MiB':>9}")
+    print(
+        f"{'format':8} {'MiB':>7} {'read M/s':>9} {'load M/s':>9} {'per core':>9} {'peak MiB':>9}"
+    )
     for kind in options.formats:
         with tempfile.TemporaryDirectory(prefix="asterism-files-") as folder:
             source = write(Path(folder), kind, options.nodes, options.edges, options.parts)
             size = sum(path.stat().st_size for path in Path(folder).iterdir()) / 2**20
-            command = [sys.executable, "-m", "tests.benchmarks.load", "--source", str(source), *(["--read-only"] if options.read_only else [])]
-            result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-        rate = {name: result["edges"] / result[name] / 1e6 if name in result else float("nan") for name in ("read_s", "load_s", "load_cpu_s")}
-        print(f"{kind:8} {size:7.0f} {rate['read_s']:9.2f} {rate['load_s']:9.2f} {rate['load_cpu_s']:9.2f} {result['peak_mib']:9.0f}")
+            command = [
+                sys.executable,
+                "-m",
+                "tests.benchmarks.load",
+                "--source",
+                str(source),
+                *(["--read-only"] if options.read_only else []),
+            ]
+            result = json.loads(
+                subprocess.run(
+                    command, check=True, capture_output=True, text=True
+                ).stdout.splitlines()[-1]
+            )
+        rate = {
+            name: result["edges"] / result[name] / 1e6 if name in result else float("nan")
+            for name in ("read_s", "load_s", "load_cpu_s")
+        }
+        print(
+            f"{kind:8} {size:7.0f} {rate['read_s']:9.2f} {rate['load_s']:9.2f} "
+            f"{rate['load_cpu_s']:9.2f} {result['peak_mib']:9.0f}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Counts the edges that streaming partitioners cut, by the number of their passes, beside METIS and chance.
+"""Counts the edges that streaming partitioners cut, by the number of their passes, beside METIS and
+chance.
 
     python -m tests.benchmarks.restreaming [--parts 4] [--data FOLDER]
 
-Graphs: Cora, the pages of Facebook and the routes of OpenFlights (where they are), two power-law graphs (R-MAT, Chakrabarti, Zhan &
-Faloutsos, SDM 2004: 0.57, 0.19, 0.19, 0.05), and one of communities. Ids of the made ones tell nothing: they are shuffled.
-"""
+Graphs: Cora, the pages of Facebook and the routes of OpenFlights (where they are), two power-law
+graphs (R-MAT, Chakrabarti, Zhan & Faloutsos, SDM 2004: 0.57, 0.19, 0.19, 0.05), and one of
+communities. Ids of the made ones tell nothing: they are shuffled."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ def rmat(scale: int, edges: int, seed: int) -> Ends:
     generator, edge_ends = np.random.default_rng(seed), np.zeros((edges, 2), np.int64)
     for _ in range(scale):
         draw = generator.random(edges)
-        edge_ends = edge_ends * 2 + np.stack([draw >= 0.76, ((draw >= 0.57) & (draw < 0.76)) | (draw >= 0.95)], axis=1)
+        edge_ends = edge_ends * 2 + np.stack(
+            [draw >= 0.76, ((draw >= 0.57) & (draw < 0.76)) | (draw >= 0.95)], axis=1
+        )
     return generator.permutation(1 << scale)[edge_ends]
 
 
@@ -52,11 +55,19 @@ def graphs(data: Path) -> Iterator[tuple[str, int, Ends]]:
             yield relabel(name, edges_read)
     if (data / "openflights").is_dir():
         with (data / "openflights/routes.dat").open() as file:
-            rows = [(row[3], row[5]) for row in csv.reader(file) if row[3].isdigit() and row[5].isdigit()]
+            rows = [
+                (row[3], row[5])
+                for row in csv.reader(file)
+                if row[3].isdigit() and row[5].isdigit()
+            ]
         yield relabel("openflights", np.array(rows, np.int64))
     yield "R-MAT, 131k nodes, 1M edges", 1 << 17, rmat(17, 1_000_000, 1)
     yield "R-MAT, 524k nodes, 8M edges", 1 << 19, rmat(19, 8_000_000, 1)
-    yield "communities, 500k nodes, 5M edges", 500_000, shuffle_ids(*communities(500_000, 5_000_000, seed=1), 500_000)
+    yield (
+        "communities, 500k nodes, 5M edges",
+        500_000,
+        shuffle_ids(*communities(500_000, 5_000_000, seed=1), 500_000),
+    )
 
 
 def relabel(name: str, ends: Ends) -> tuple[str, int, Ends]:
@@ -84,20 +95,40 @@ def report_graph(name: str, nodes: int, ends: Ends, parts: int, folder: Path) ->
         columns = []
         for passes in PASSES:
             started = time.perf_counter()
-            demands = streaming.BalanceConstraints(classes=np.zeros(nodes, np.uint8), edges=False, imbalance=0.03)
-            options: dict[str, Any] = {"parts": parts, "groups": parts, "method": method, "demands": demands, "seed": 1, "scratch": folder}
+            demands = streaming.BalanceConstraints(
+                classes=np.zeros(nodes, np.uint8), edges=False, imbalance=0.03
+            )
+            options: dict[str, Any] = {
+                "parts": parts,
+                "groups": parts,
+                "method": method,
+                "demands": demands,
+                "seed": 1,
+                "scratch": folder,
+            }
             owners = streaming.partition_stream(pairs, np.array([nodes]), passes=passes, **options)
             columns.append(f"{passes}: {cut(owners)} ({time.perf_counter() - started:.1f} s)")
         print(f"  {method:8}", "  ".join(columns), flush=True)
     started, ones = time.perf_counter(), np.ones((nodes, 1), np.int64)
-    levels = CoarseningLevels(build_metis_graph(pairs.pieces(), pairs.degrees), ones, parts=parts, seed=1, scratch=folder)
+    levels = CoarseningLevels(
+        build_metis_graph(pairs.pieces(), pairs.degrees), ones, parts=parts, seed=1, scratch=folder
+    )
     levels.coarsen(COARSE_NODES)
-    owners, _ = metis.partition_graph(levels.graph, parts, constraints=levels.columns, seed=1, objective="cut")
-    print(f"  {'metis':8}", cut(levels.refine(owners, 0.03)), f"({time.perf_counter() - started:.1f} s)", flush=True)
+    owners, _ = metis.partition_graph(
+        levels.graph, parts, constraints=levels.columns, seed=1, objective="cut"
+    )
+    print(
+        f"  {'metis':8}",
+        cut(levels.refine(owners, 0.03)),
+        f"({time.perf_counter() - started:.1f} s)",
+        flush=True,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--parts", type=int, default=4)
     parser.add_argument("--data", type=Path, default=SHARED / "data")
     options = parser.parse_args()

@@ -1,15 +1,16 @@
-"""Prints what a draw, a step and a batch take in Asterism and in its rivals, side by side, on one generated graph.
+"""Prints what a draw, a step and a batch take in Asterism and in its rivals, side by side, on one
+generated graph.
 
-    make rivals-env                      # the rivals, each in an environment of its own; what can not be had is left out
-    python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges, log-normal weights
-    python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
+    make rivals-env                      # the rivals, each in an environment of its own; what can
+    not be had is left out python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges,
+    log-normal weights python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
 
-Every rival is a process of its own, pinned to one core and given one thread; all have the same graph. They take turns, a
-few calls each, so that what else the machine does meets all of them alike; a figure is the median over all calls. What
-a rival does is in `tests/benchmarks/rival`. `--only grpc direct dgl` has clusters of three storageds on all cores instead of the
-embedded service, one asked through its graphd and one whose client asks storageds itself; of "subgraphs", eight batches a call,
-they are asked for four at a time.
-"""
+Every rival is a process of its own, pinned to one core and given one thread; all have the same
+graph. They take turns, a few calls each, so that what else the machine does meets all of them
+alike; a figure is the median over all calls. What a rival does is in `tests/benchmarks/rival`.
+`--only grpc direct dgl` has clusters of three storageds on all cores instead of the embedded
+service, one asked through its graphd and one whose client asks storageds itself; of "subgraphs",
+eight batches a call, they are asked for four at a time."""
 
 from __future__ import annotations
 
@@ -40,9 +41,16 @@ PYTHONS = {
 }
 CLUSTERS = ("grpc", "direct")
 """Those that have all cores."""
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
 BATCH_PREFIX = "subgraph"
-"""Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a step."""
+"""Tasks whose names begin so are told in milliseconds a batch, others in nanoseconds a draw or a
+step.
+"""
 
 
 def write(folder: Path, args: argparse.Namespace) -> None:
@@ -60,20 +68,43 @@ def write(folder: Path, args: argparse.Namespace) -> None:
     }
     for name, column in columns.items():
         np.save(folder / f"{name}.npy", column)
-    parameters = {"nodes": args.nodes, "draws": args.draws, "width": 10, "walkers": args.walkers, "length": 20, "fanouts": args.fanouts, "p": 0.5, "q": 2.0}
+    parameters = {
+        "nodes": args.nodes,
+        "draws": args.draws,
+        "width": 10,
+        "walkers": args.walkers,
+        "length": 20,
+        "fanouts": args.fanouts,
+        "p": 0.5,
+        "q": 2.0,
+    }
     (folder / "graph.json").write_text(json.dumps(parameters))
 
 
 class Rival:
     """A program under way."""
 
-    def __init__(self, python: Path, program: Path, folder: Path, core: int | str, *more: str) -> None:
-        settings = {"PYTHONPATH": os.pathsep.join(sys.path)} if python == Path(sys.executable) else {}
-        settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(THREAD_VARIABLES, "1")
-        command = ["env", *(f"{key}={value}" for key, value in settings.items()), "taskset", "-c", str(core)]
+    def __init__(
+        self, python: Path, program: Path, folder: Path, core: int | str, *more: str
+    ) -> None:
+        settings = (
+            {"PYTHONPATH": os.pathsep.join(sys.path)} if python == Path(sys.executable) else {}
+        )
+        settings |= {"DGLBACKEND": "pytorch", "HOME": str(folder)} | dict.fromkeys(
+            THREAD_VARIABLES, "1"
+        )
+        command = [
+            "env",
+            *(f"{key}={value}" for key, value in settings.items()),
+            "taskset",
+            "-c",
+            str(core),
+        ]
         command += [str(python), str(program), str(folder), *more]
         self._log = (folder / f"{'_'.join([program.stem, *more])}.log").open("w+")
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True
+        )
         report = self._read()
         self.name: str = report["name"]
         self.tasks: list[str] = report["tasks"]
@@ -101,13 +132,24 @@ class Rival:
         self._log.close()
 
 
-def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int, *, batches: tuple[str, ...] = (BATCH_PREFIX,)) -> None:
-    """Print a line per task and rival; tasks whose names begin as ``batches`` say in milliseconds."""
+def compare(
+    rivals: list[Rival],
+    tasks: list[str],
+    rounds: int,
+    calls: int,
+    *,
+    batches: tuple[str, ...] = (BATCH_PREFIX,),
+) -> None:
+    """Print a line per task and rival; tasks whose names begin as ``batches`` say in
+    milliseconds.
+    """
     print(f"{'task':<32}{'':<34}{'median':>12}{'fastest':>12}{'of Asterism':>13}{'gives':>12}")
     for task in tasks:
         participants = [rival for rival in rivals if task in rival.tasks]
         seconds: dict[str, list[float]] = {rival.name: [] for rival in participants}
-        sizes = {rival.name: rival.time(task, 0, 1)[1] for rival in participants}  # the first call compiles, or fills caches
+        sizes = {
+            rival.name: rival.time(task, 0, 1)[1] for rival in participants
+        }  # the first call compiles, or fills caches
         for round_ in range(rounds):
             for rival in participants:
                 times, sizes[rival.name] = rival.time(task, 1 + round_ * calls, calls)
@@ -117,16 +159,28 @@ def compare(rivals: list[Rival], tasks: list[str], rounds: int, calls: int, *, b
             scale, unit = (1e3, "ms") if task.startswith(batches) else (1e9 / sizes[name], "ns")
             median, fastest = float(np.median(times)) * scale, min(times) * scale
             reference = reference or median
-            print(f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} {unit}{median / reference:>12.1f}x{sizes[name]:>12,}", flush=True)
+            print(
+                (
+                    f"{task:<32}{name:<34}{median:>9.2f} {unit}{fastest:>9.2f} "
+                    f"{unit}{median / reference:>12.1f}x{sizes[name]:>12,}"
+                ),
+                flush=True,
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=1_000_000)
     parser.add_argument("--edges", type=int, default=16_000_000)
     parser.add_argument("--draws", type=int, default=1_000_000, help="nodes in a call")
-    parser.add_argument("--starts", type=int, default=100_000, help="nodes whose neighbors are drawn in a call")
-    parser.add_argument("--walkers", type=int, default=4000, help="walks in a call: some rivals take long")
+    parser.add_argument(
+        "--starts", type=int, default=100_000, help="nodes whose neighbors are drawn in a call"
+    )
+    parser.add_argument(
+        "--walkers", type=int, default=4000, help="walks in a call: some rivals take long"
+    )
     parser.add_argument("--batch", type=int, default=1024, help="seeds of a subgraph")
     parser.add_argument("--fanouts", type=int, nargs="+", default=[15, 10])
     parser.add_argument("--rounds", type=int, default=3, help="turns that each rival has at a task")
@@ -139,7 +193,9 @@ def main() -> None:
     )
     parser.add_argument("--tasks", nargs="*", help="which tasks, by the beginning of their names")
     parser.add_argument("--core", type=int, default=os.cpu_count() - 1 if os.cpu_count() else 0)
-    parser.add_argument("--folder", type=Path, help="keep the graph here, and take it from here where it is already")
+    parser.add_argument(
+        "--folder", type=Path, help="keep the graph here, and take it from here where it is already"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.folder or Path(temporary)
@@ -153,12 +209,17 @@ def main() -> None:
                 continue
             try:
                 program, core, extra = (
-                    (f"of_{name}.py", args.core, ()) if name not in CLUSTERS else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
+                    (f"of_{name}.py", args.core, ())
+                    if name not in CLUSTERS
+                    else ("of_asterism.py", f"0-{(os.cpu_count() or 1) - 1}", (name,))
                 )
                 rivals.append(Rival(PYTHONS[name], PROGRAMS / program, folder, core, *extra))
             except RuntimeError as error:
                 print(f"{name} is left out: {str(error).strip().splitlines()[-1]}")
-        print(f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core {args.core}; load {os.getloadavg()[0]:.1f}")
+        print(
+            f"{args.nodes:,} nodes, {args.edges:,} edges; one thread each, on core "
+            f"{args.core}; load {os.getloadavg()[0]:.1f}"
+        )
         all_tasks = list(dict.fromkeys(task for rival in rivals for task in rival.tasks))
         tasks = [task for task in all_tasks if not args.tasks or task.startswith(tuple(args.tasks))]
         compare(rivals, tasks, args.rounds, args.calls)

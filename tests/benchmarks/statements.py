@@ -1,7 +1,8 @@
-"""What a statement costs beside the call that it stands for: ``python -m tests.benchmarks.statements``.
+"""What a statement costs beside the call that it stands for: ``python -m
+tests.benchmarks.statements``.
 
-Both are asked of the same client in turns, over gRPC from a cluster of processes and inside a process; printed side by side are medians.
-"""
+Both are asked of the same client in turns, over gRPC from a cluster of processes and inside a
+process; printed side by side are medians."""
 
 from __future__ import annotations
 
@@ -22,22 +23,40 @@ from asterism import Graph
 ROUNDS = 400
 PEOPLE = cases.person_ids()[:64]
 PAIRS: list[tuple[str, Callable[[Graph], Any]]] = [
-    ("SAMPLE 256 VERTICES ON person SEED 7", lambda graph: graph.sample_nodes(256, "person", seed=7)),
-    ("SAMPLE 256 VERTICES ON person WHERE age > 40 SEED 7", lambda graph: graph.sample_nodes(256, "person", where="age > 40", seed=7)),
+    (
+        "SAMPLE 256 VERTICES ON person SEED 7",
+        lambda graph: graph.sample_nodes(256, "person", seed=7),
+    ),
+    (
+        "SAMPLE 256 VERTICES ON person WHERE age > 40 SEED 7",
+        lambda graph: graph.sample_nodes(256, "person", where="age > 40", seed=7),
+    ),
     ("SAMPLE 256 EDGES ON writes SEED 7", lambda graph: graph.sample_edges(256, "writes", seed=7)),
-    ("SAMPLE 10 NEIGHBORS FROM $people OVER writes SEED 7", lambda graph: graph.sample_neighbors(PEOPLE, "writes", 10, seed=7)),
+    (
+        "SAMPLE 10 NEIGHBORS FROM $people OVER writes SEED 7",
+        lambda graph: graph.sample_neighbors(PEOPLE, "writes", 10, seed=7),
+    ),
     (
         "GO 2 STEPS FROM $people OVER writes THEN cites SAMPLE [10, 5] SEED 7",
         lambda graph: graph.sample_fanout(PEOPLE, ["writes", "cites"], [10, 5], seed=7),
     ),
-    ("TOP 5 NEIGHBORS FROM $people OVER writes", lambda graph: graph.top_k_neighbors(PEOPLE, "writes", 5)),
-    ("WALK 8 STEPS FROM $people OVER writes THEN by SEED 7", lambda graph: graph.random_walk(PEOPLE, ["writes", "by"], 8, seed=7)),
+    (
+        "TOP 5 NEIGHBORS FROM $people OVER writes",
+        lambda graph: graph.top_k_neighbors(PEOPLE, "writes", 5),
+    ),
+    (
+        "WALK 8 STEPS FROM $people OVER writes THEN by SEED 7",
+        lambda graph: graph.random_walk(PEOPLE, ["writes", "by"], 8, seed=7),
+    ),
 ]
 
 
 def main() -> None:
     """Print a line for each statement and place."""
-    print(f"{'':64} {'call':>9} {'statement':>10} {'more':>9}   (ms, medians of {ROUNDS}; of what each pair differs by)")
+    print(
+        f"{'':64} {'call':>9} {'statement':>10} {'more':>9}   (ms, medians of {ROUNDS}; of "
+        "what each pair differs by)"
+    )
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
         compare("inside a process", cases.load(client, "cases"))
     with LocalCluster(2, fast=False) as cluster, cluster.client() as client:
@@ -56,7 +75,10 @@ def compare(place: str, graph: Graph) -> None:
                 call_ms.append(call_s * 1e3)
                 query_ms.append(query_s * 1e3)
         median_difference = statistics.median(b - a for a, b in zip(call_ms, query_ms, strict=True))
-        print(f"  {statement:62} {statistics.median(call_ms):9.3f} {statistics.median(query_ms):10.3f} {median_difference:+9.3f}")
+        print(
+            f"  {statement:62} {statistics.median(call_ms):9.3f} "
+            f"{statistics.median(query_ms):10.3f} {median_difference:+9.3f}"
+        )
 
 
 def elapsed_s(run: Callable[..., Any], *arguments: Any) -> float:

@@ -1,14 +1,17 @@
-"""Times a GraphSAGE step and how long it waits for its batch, from a cluster of three storageds and from memory, side by side.
+"""Times a GraphSAGE step and how long it waits for its batch, from a cluster of three storageds and
+from memory, side by side.
 
-    make pyg-env dgl-env                 # the trainers, each in an environment of its own; what can not be had is left out
-    python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M edges, 100 float32 a node; batches of 1024 seeds, [15, 10] neighbors
-    python -m tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
+    make pyg-env dgl-env                 # the trainers, each in an environment of its own; what can
+    not be had is left out python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M
+    edges, 100 float32 a node; batches of 1024 seeds, [15, 10] neighbors python -m
+    tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
 
-Two layers of GraphSAGE, the same model for all loaders of a framework, with Adam; the loaders of a framework take turns in one process.
-In memory are DGL's own DataLoader, and PyG's NeighborLoader where its sampler is built, or else a sampler of the same law in Python,
-which is slow and named so. Batches ahead are in the making in threads while one is trained on; workers are processes. The trainer and
-the daemons share the machine's cores: what is made ahead is hidden from a step's wait, not from the processors. It asserts nothing.
-"""
+Two layers of GraphSAGE, the same model for all loaders of a framework, with Adam; the loaders of a
+framework take turns in one process. In memory are DGL's own DataLoader, and PyG's NeighborLoader
+where its sampler is built, or else a sampler of the same law in Python, which is slow and named so.
+Batches ahead are in the making in threads while one is trained on; workers are processes. The
+trainer and the daemons share the machine's cores: what is made ahead is hidden from a step's wait,
+not from the processors. It asserts nothing."""
 
 from __future__ import annotations
 
@@ -51,36 +54,92 @@ def write(folder: Path, args: argparse.Namespace) -> None:
 def fill(client: asterism.Client, folder: Path, args: argparse.Namespace) -> None:
     """The same graph in a space, built."""
     features = {"x": {"shape": [args.width]}, "y": "int64"}
-    client.create_space("bench", {"parts": 8, "direction": "both", "nodes": {"n": {"features": features}}, "edges": {"n:to:n": {}}})
-    src, dst, x, y = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("src", "dst", "x", "y"))
+    client.create_space(
+        "bench",
+        {
+            "parts": 8,
+            "direction": "both",
+            "nodes": {"n": {"features": features}},
+            "edges": {"n:to:n": {}},
+        },
+    )
+    src, dst, x, y = (
+        np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("src", "dst", "x", "y")
+    )
     load = client.begin_load("bench", source="generated")
     chunk_index = iter(range(1 << 30))
     for start in range(0, args.nodes, CHUNK // 8):
         rows = slice(start, min(start + CHUNK // 8, args.nodes))
-        load.write_nodes(next(chunk_index), "n", np.arange(rows.start, rows.stop), features={"x": np.array(x[rows]), "y": np.array(y[rows])})
+        load.write_nodes(
+            next(chunk_index),
+            "n",
+            np.arange(rows.start, rows.stop),
+            features={"x": np.array(x[rows]), "y": np.array(y[rows])},
+        )
     for start in range(0, args.edges, CHUNK):
-        load.write_edges(next(chunk_index), "to", np.array(src[start : start + CHUNK]), np.array(dst[start : start + CHUNK]), ends_known=True)
+        load.write_edges(
+            next(chunk_index),
+            "to",
+            np.array(src[start : start + CHUNK]),
+            np.array(dst[start : start + CHUNK]),
+            ends_known=True,
+        )
     load.commit()
     client.graph("bench").build(timeout_s=1800)
 
 
-def run_trainer(name: str, folder: Path, addresses: str, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+def run_trainer(
+    name: str, folder: Path, addresses: str, args: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
     """What a trainer says of its loaders, one after another."""
-    dist_info = folder / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+    dist_info = (
+        folder / "asterism-0.dist-info"
+    )  # a trainer installs the package; here it is run from its sources
     dist_info.mkdir(exist_ok=True)
     (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    python_path = os.pathsep.join([*(str(ROOT / source_folder) for source_folder in ("client", "proto")), str(ROOT), str(folder)])
+    python_path = os.pathsep.join(
+        [
+            *(str(ROOT / source_folder) for source_folder in ("client", "proto")),
+            str(ROOT),
+            str(folder),
+        ]
+    )
     settings = {"PYTHONPATH": python_path, "DGLBACKEND": "pytorch", "HOME": str(folder)}
-    options = {name: getattr(args, name) for name in ("batch", "fanouts", "hidden", "steps", "rounds", "threads", "ahead", "workers", "width", "nodes")}
-    command_tail = [str(PYTHONS[name]), str(TRAINERS / f"of_{name}.py"), str(folder), addresses, json.dumps(options | {"classes": CLASSES})]
+    options = {
+        name: getattr(args, name)
+        for name in (
+            "batch",
+            "fanouts",
+            "hidden",
+            "steps",
+            "rounds",
+            "threads",
+            "ahead",
+            "workers",
+            "width",
+            "nodes",
+        )
+    }
+    command_tail = [
+        str(PYTHONS[name]),
+        str(TRAINERS / f"of_{name}.py"),
+        str(folder),
+        addresses,
+        json.dumps(options | {"classes": CLASSES}),
+    ]
     command = ["env", *(f"{key}={value}" for key, value in settings.items()), *command_tail]
-    with (folder / f"{name}.log").open("w+") as log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process:
+    with (
+        (folder / f"{name}.log").open("w+") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             yield json.loads(line)
         if process.wait():
             log.seek(0)
-            raise RuntimeError(f"the trainer of {name} ended with {process.returncode}:\n{log.read()[-3000:]}")
+            raise RuntimeError(
+                f"the trainer of {name} ended with {process.returncode}:\n{log.read()[-3000:]}"
+            )
 
 
 def show(reports: list[dict[str, Any]], args: argparse.Namespace) -> None:
@@ -100,7 +159,9 @@ def show(reports: list[dict[str, Any]], args: argparse.Namespace) -> None:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=500_000)
     parser.add_argument("--edges", type=int, default=5_000_000)
     parser.add_argument("--width", type=int, default=100, help="float32 of a node")
@@ -121,10 +182,14 @@ def main() -> None:
         with LocalCluster(storageds=3, folder=folder / "cluster", fast=False) as cluster:
             fill(cluster.client(timeout_s=120), folder, args)
             print(
-                f"{args.nodes:,} nodes, {args.edges:,} edges, {args.width} float32 a node; batches of {args.batch}, {args.fanouts} neighbors; "
-                f"{args.threads} threads of the model on {os.cpu_count()} cores that daemons share; load {os.getloadavg()[0]:.1f}"
+                f"{args.nodes:,} nodes, {args.edges:,} edges, {args.width} float32 a node; "
+                f"batches of {args.batch}, {args.fanouts} neighbors; "
+                f"{args.threads} threads of the model on {os.cpu_count()} cores that daemons "
+                f"share; load {os.getloadavg()[0]:.1f}"
             )
-            print(f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>12}{'waits':>9}{'epoch s':>10}{'of memory':>10}")
+            print(
+                f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>12}{'waits':>9}{'epoch s':>10}{'of memory':>10}"
+            )
             for name in args.only:
                 if not PYTHONS[name].exists():
                     print(f"{name}: no environment; say `make {name}-env`")

@@ -16,7 +16,9 @@ pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
-def cluster(root: Path, compose_command: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeCluster]:
+def cluster(
+    root: Path, compose_command: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ComposeCluster]:
     with ComposeCluster(root, compose_command, tmp_path_factory.mktemp("compose")) as running:
         with running.client() as client:
             bodies.assert_build_published(client, "shop")
@@ -42,7 +44,9 @@ def test_seed_gives_same_bytes_on_all_graphds_and_after_restart(cluster: Compose
     with cluster.client() as client:
         graph = client.graph("shop")
         first = bodies.result_bytes(graph)
-        assert all(bodies.result_bytes(graph) == first for _ in range(3)), "calls take turns over the graphds"
+        assert all(bodies.result_bytes(graph) == first for _ in range(3)), (
+            "calls take turns over the graphds"
+        )
         cluster.compose("restart", STORAGEDS[1])
         deadline = time.monotonic() + HANG_S
         while True:
@@ -50,7 +54,9 @@ def test_seed_gives_same_bytes_on_all_graphds_and_after_restart(cluster: Compose
                 after_restart = bodies.result_bytes(graph)
                 break
             except bodies.asterism.errors.AsterismError:
-                assert time.monotonic() < deadline, "the restarted storaged does not serve its parts again"
+                assert time.monotonic() < deadline, (
+                    "the restarted storaged does not serve its parts again"
+                )
         assert after_restart == first
 
 
@@ -58,20 +64,28 @@ def test_a_job_over_http_publishes_what_was_written(cluster: ComposeCluster) -> 
     with cluster.client() as client:
         graph = client.graph("shop")
         graph.upsert_nodes([bodies.USERS], "user", features={"age": [33]})
-        status, job = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs", {"space": "shop", "kind": "build"})
+        status, job = cluster.ask(
+            f"{cluster.metad_url()}/api/v1/jobs", {"space": "shop", "kind": "build"}
+        )
         assert status in (200, 201, 202), job
         finished_job = client.wait(int(job["job_id"]), timeout_s=HANG_S)
         assert (finished_job.state, finished_job.kind) == ("FINISHED", "build"), finished_job.cause
         assert client.manifest("shop").count("NODE", 0) == bodies.USERS + 1
-        status, job_document = cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/{finished_job.job_id}")
+        status, job_document = cluster.ask(
+            f"{cluster.metad_url()}/api/v1/jobs/{finished_job.job_id}"
+        )
         assert (status, job_document["state"]) == (200, "FINISHED")
         assert cluster.ask(f"{cluster.metad_url()}/api/v1/jobs/987654")[0] == 404
 
 
 def test_the_command_in_the_image_sees_a_ready_cluster(cluster: ComposeCluster) -> None:
-    cluster_status = json.loads(cluster.compose("exec", "-T", "graphd-0", "asterism", "status", "--json"))
+    cluster_status = json.loads(
+        cluster.compose("exec", "-T", "graphd-0", "asterism", "status", "--json")
+    )
     assert cluster_status["ready"] is True
-    assert sorted(h["address"] for h in cluster_status["hosts"] if h["role"] == "STORAGED") == [f"{name}:9779" for name in STORAGEDS]
+    assert sorted(h["address"] for h in cluster_status["hosts"] if h["role"] == "STORAGED") == [
+        f"{name}:9779" for name in STORAGEDS
+    ]
 
 
 def test_a_container_runs_without_root(cluster: ComposeCluster) -> None:
@@ -80,7 +94,11 @@ def test_a_container_runs_without_root(cluster: ComposeCluster) -> None:
 
 def test_every_container_starts_with_the_kernels_of_the_image(cluster: ComposeCluster) -> None:
     listing = ("sh", "-c", "cd /var/cache/asterism && ls -d */*.nbi && test -w .")
-    image = set(cluster.compose("run", "--rm", "-T", "--no-deps", "-v", "/var/cache/asterism", "graphd-0", *listing).split())
+    image = set(
+        cluster.compose(
+            "run", "--rm", "-T", "--no-deps", "-v", "/var/cache/asterism", "graphd-0", *listing
+        ).split()
+    )
     assert image
     for name in (*STORAGEDS, *GRAPHDS):
         assert image <= set(cluster.compose("exec", "-T", name, *listing).split()), name

@@ -1,4 +1,6 @@
-"""What a build writes of the times of nodes: every edge is there once its neighbor is, through updates, deletes, births and links."""
+"""What a build writes of the times of nodes: every edge is there once its neighbor is, through
+updates, deletes, births and links.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ from storaged.store.image import AdjacencyImage, PartImage
 DECLARED: dict[str, Any] = {
     "parts": 3,
     "direction": "both",
-    "nodes": {"a": {"features": {"t": "int32"}, "time": "t"}, "b": {"features": {"x": "float32", "at": "int16"}, "time": "at"}, "c": {}},
+    "nodes": {
+        "a": {"features": {"t": "int32"}, "time": "t"},
+        "b": {"features": {"x": "float32", "at": "int16"}, "time": "at"},
+        "c": {},
+    },
     "edges": {
         "a:e:b": {"weighted": True, "features": {"when": "int64"}, "time": "when"},
         "a:u:a": {"edges": "unique", "tables": {}},
@@ -35,12 +41,18 @@ RNG = np.random.default_rng(21)
 def nodes(type_id: int, ids: np.ndarray[Any, Any], *, timed: bool = True) -> Op:
     arrays: dict[str, Any] = {"ids": ids}
     if timed and type_id < 2:
-        arrays[("f:t", "f:at")[type_id]] = RNG.integers(-9, 9, ids.size).astype(("int32", "int16")[type_id])
+        arrays[("f:t", "f:at")[type_id]] = RNG.integers(-9, 9, ids.size).astype(
+            ("int32", "int16")[type_id]
+        )
     return Op(kind=block_store.NODES, type_id=type_id, arrays=arrays)
 
 
 def edges(type_id: int, first: int, count: int) -> Op:
-    arrays: dict[str, Any] = {"src": RNG.integers(0, NODES, count), "dst": RNG.integers(0, NODES, count), "eid": np.arange(first, first + count)}
+    arrays: dict[str, Any] = {
+        "src": RNG.integers(0, NODES, count),
+        "dst": RNG.integers(0, NODES, count),
+        "eid": np.arange(first, first + count),
+    }
     if type_id in (0, 2):
         arrays["weight"] = RNG.choice(np.array([0, 0.5, 3], np.float32), count)
     if type_id in (0, 3):
@@ -61,7 +73,13 @@ SECOND = [
     node_deletes(1, [8, 9]),
 ]
 # What comes back without a time has that of the beginning, not what it had before.
-THIRD = [nodes(0, np.array([11, 12]), timed=False), nodes(1, np.array([8])), edges(0, EDGES, 300), edges(1, EDGES, 300), edges(2, EDGES, 90)]
+THIRD = [
+    nodes(0, np.array([11, 12]), timed=False),
+    nodes(1, np.array([8])),
+    edges(0, EDGES, 300),
+    edges(1, EDGES, 300),
+    edges(2, EDGES, 90),
+]
 LOADS = [FIRST, SECOND, THIRD]
 ENDS = ((0, 1), (0, 0), (2, 1), (1, 2))
 
@@ -70,7 +88,11 @@ def node_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     """The time of every node of a type that has one and lives."""
     times: dict[int, int] = {}
     for op in (op for ops in loads for op in ops if op.type_id == type_id):
-        ids = op.arrays["ids"].tolist() if op.kind in (block_store.NODES, block_store.NODE_DELETES) else []
+        ids = (
+            op.arrays["ids"].tolist()
+            if op.kind in (block_store.NODES, block_store.NODE_DELETES)
+            else []
+        )
         time_column = op.arrays.get("f:t", op.arrays.get("f:at"))
         if op.kind == block_store.NODE_DELETES:
             times = {node: time for node, time in times.items() if node not in ids}
@@ -81,8 +103,23 @@ def node_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
 
 def edge_times(loads: list[list[Op]], type_id: int) -> dict[int, int]:
     times: dict[int, int] = {}
-    for op in (op for ops in loads for op in ops if op.kind == block_store.OUT_EDGES and op.type_id == type_id):
-        times |= dict(zip(op.arrays["eid"].tolist(), encode_times(op.arrays["f:when"]).tolist(), strict=True)) if "f:when" in op.arrays else {}
+    for op in (
+        op
+        for ops in loads
+        for op in ops
+        if op.kind == block_store.OUT_EDGES and op.type_id == type_id
+    ):
+        times |= (
+            dict(
+                zip(
+                    op.arrays["eid"].tolist(),
+                    encode_times(op.arrays["f:when"]).tolist(),
+                    strict=True,
+                )
+            )
+            if "f:when" in op.arrays
+            else {}
+        )
     return times
 
 
@@ -108,12 +145,19 @@ def assert_times(build: BuildResult, loads: list[list[Op]]) -> None:
                     assert side.when.size == side.order.size == 0
                     continue
                 expected = [
-                    max([own_times.get(eid, 0)] * bool(own_times) + [remote_times.get(node, 0)] * (remote_type < 2))
+                    max(
+                        [own_times.get(eid, 0)] * bool(own_times)
+                        + [remote_times.get(node, 0)] * (remote_type < 2)
+                    )
                     for node, eid in zip(side.nbr.tolist(), side.eid.tolist(), strict=True)
                 ]
                 assert side.when.tolist() == expected
-                for start, stop in zip(side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True):
-                    assert side.order[start:stop].tolist() == sorted(range(start, stop), key=lambda slot: (side.when[slot], slot))
+                for start, stop in zip(
+                    side.indptr[:-1].tolist(), side.indptr[1:].tolist(), strict=True
+                ):
+                    assert side.order[start:stop].tolist() == sorted(
+                        range(start, stop), key=lambda slot: (side.when[slot], slot)
+                    )
                     if side.weights.size:
                         sums = np.cumsum(side.weights[side.order[start:stop]].astype(np.float64))
                         np.testing.assert_allclose(side.time_sums[start:stop], sums, rtol=2**-50)
@@ -128,11 +172,17 @@ def timed_build(tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 def test_edges_exist_from_their_neighbors_time_on(timed_build: BuildResult, tmp_path: Path) -> None:
     assert_times(timed_build, LOADS)
     for upto in (1, 2):
-        assert_times(run_build(timed_build.output.parent, SCHEMA, LOADS, name=f"upto{upto}", commit=upto), LOADS[:upto])
+        assert_times(
+            run_build(timed_build.output.parent, SCHEMA, LOADS, name=f"upto{upto}", commit=upto),
+            LOADS[:upto],
+        )
 
 
 def test_little_memory_makes_the_same_bytes(timed_build: BuildResult) -> None:
-    assert run_build(timed_build.output.parent, SCHEMA, LOADS, name="less", memory_limit_mib=1).digests == timed_build.digests
+    assert (
+        run_build(timed_build.output.parent, SCHEMA, LOADS, name="less", memory_limit_mib=1).digests
+        == timed_build.digests
+    )
 
 
 def test_changed_node_time_rebuilds_only_edges_to_its_type(tmp_path: Path) -> None:
@@ -145,14 +195,23 @@ def test_changed_node_time_rebuilds_only_edges_to_its_type(tmp_path: Path) -> No
     for part in range(SCHEMA.parts):
         completed_part = CompletedPart.read(second.output, part)
         assert completed_part is not None
-        rebuilt_units |= {name for name, record in completed_part.units.items() if not record["linked"] and name.startswith("e")}
+        rebuilt_units |= {
+            name
+            for name, record in completed_part.units.items()
+            if not record["linked"] and name.startswith("e")
+        }
     # Along e and f to b, against g from b. Tables are by the out-copies that they are of.
     assert rebuilt_units == {"e0.out", "e0.table", "e2.out", "e2.table", "e3.in"}
 
 
 def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildResult) -> None:
     for type_id in range(4):
-        totals = [t for result in timed_build.results for t in result.totals if (t.element, t.type_id) == (2, type_id)]
+        totals = [
+            t
+            for result in timed_build.results
+            for t in result.totals
+            if (t.element, t.type_id) == (2, type_id)
+        ]
         assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64 != 0
 
 
@@ -161,10 +220,19 @@ def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildR
     [
         (
             {"a": {"features": {"t": "float32"}, "time": "t"}},
-            "'a:e:b': its time 'when' is int64, that of node type 'a' float32; declare both as whole",
+            (
+                "'a:e:b': its time 'when' is int64, that of node type 'a' float32; declare both "
+                "as whole"
+            ),
         ),
-        ({"a": {"features": {"t": "int32"}, "time": "at"}}, "node type 'a': time 'at' is no feature of it; it has t"),
-        ({"a": {"features": {"t": {"dtype": "int32", "shape": [2]}}, "time": "t"}}, r"node type 'a': time 't' is dense int32 \[2\]"),
+        (
+            {"a": {"features": {"t": "int32"}, "time": "at"}},
+            "node type 'a': time 'at' is no feature of it; it has t",
+        ),
+        (
+            {"a": {"features": {"t": {"dtype": "int32", "shape": [2]}}, "time": "t"}},
+            r"node type 'a': time 't' is dense int32 \[2\]",
+        ),
     ],
 )
 def test_invalid_times_are_refused(change: dict[str, Any], said: str) -> None:

@@ -1,4 +1,6 @@
-"""The build as storaged meets it: a child process, its lines, its files, and what damage to them is called."""
+"""The build as storaged meets it: a child process, its lines, its files, and what damage to them is
+called.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,15 @@ def make_load(nodes: int, edges: int) -> list[Op]:
         "weight": rng.random(edges, np.float32),
     }
     return [
-        Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(nodes, np.float32), "f:x": ids.astype(np.float32)}),
+        Op(
+            kind=block_store.NODES,
+            type_id=0,
+            arrays={
+                "ids": ids,
+                "weight": rng.random(nodes, np.float32),
+                "f:x": ids.astype(np.float32),
+            },
+        ),
         Op(kind=block_store.OUT_EDGES, type_id=0, arrays=arrays),
     ]
 
@@ -50,14 +60,32 @@ def write_task(folder: Path, nodes: int, edges: int) -> Path:
     loads = write_loads(store, SCHEMA, [make_load(nodes, edges)])
     store.checkpoint(folder / "checkpoint")
     store.close()
-    task = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0, 1], "cut": 1, "loads": loads, "commits": [1], "attempt": 1, "job_id": 9}
-    task |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": 64}
+    task = {
+        "space_id": 1,
+        "schema": SCHEMA.to_dict(),
+        "parts": [0, 1],
+        "cut": 1,
+        "loads": loads,
+        "commits": [1],
+        "attempt": 1,
+        "job_id": 9,
+    }
+    task |= {
+        "checkpoint": str(folder / "checkpoint"),
+        "output": str(folder / "out"),
+        "memory_limit_mib": 64,
+    }
     (folder / "task.json").write_text(json.dumps(task))
     return folder / "task.json"
 
 
 def start_process(task: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "storaged.build", str(task)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def run_process(task: Path) -> tuple[int, list[dict[str, object]]]:
@@ -78,7 +106,10 @@ def test_build_reports_its_progress_and_then_its_result(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "out" / "result.json").read_text()) == report
     assert [image["part"] for image in report["images"]] == [0, 1]
     for image in report["images"]:
-        assert open_part(tmp_path / f"out/parts/p{image['part']:05d}", verify=True).digest == image["digest"]
+        assert (
+            open_part(tmp_path / f"out/parts/p{image['part']:05d}", verify=True).digest
+            == image["digest"]
+        )
     assert sum(t["count"] for t in report["totals"] if t["element"] == 1) == 20_000
     assert sum(t["count"] for t in report["totals"] if t["element"] == 2) == 50_000
     assert not (tmp_path / "out" / "scratch").exists()
@@ -93,7 +124,9 @@ def test_progress_comes_at_least_twice_a_second(tmp_path: Path) -> None:
         gaps.append(now - last)
         last = now
     process.communicate(timeout=HANG_S)
-    assert statistics.median(gaps[1:] or [0.0]) < 0.75  # 0.4 s apart; single ones may be late on a machine that does other things too
+    assert (
+        statistics.median(gaps[1:] or [0.0]) < 0.75
+    )  # 0.4 s apart; single ones may be late on a machine that does other things too
 
 
 def test_a_failure_is_one_line_with_its_cause(tmp_path: Path) -> None:
@@ -105,7 +138,9 @@ def test_a_failure_is_one_line_with_its_cause(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_killed_build_is_built_again_to_the_same_bytes(tmp_path: Path, how: signal.Signals) -> None:
+def test_a_killed_build_is_built_again_to_the_same_bytes(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     task = write_task(tmp_path, 100_000, 400_000)
     process = start_process(task)
     assert process.stdout is not None
@@ -176,8 +211,14 @@ def test_scratch_space_is_freed(tmp_path: Path) -> None:
     n = 300_000
     weights = np.random.default_rng(1).random(n, np.float32)
     schema = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
-    new_build = run_build(tmp_path, schema, [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(n), "weight": weights})]])
-    stat = sum(file.stat().st_size for file in (new_build.output / "stat").rglob("*") if file.is_file())
+    new_build = run_build(
+        tmp_path,
+        schema,
+        [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(n), "weight": weights})]],
+    )
+    stat = sum(
+        file.stat().st_size for file in (new_build.output / "stat").rglob("*") if file.is_file()
+    )
     assert 36 * n <= stat <= 36 * n * 1.05 + 200_000
 
 

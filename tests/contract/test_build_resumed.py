@@ -1,4 +1,6 @@
-"""A build that ends in the middle of any step goes on after the last one that was finished, to the same bytes."""
+"""A build that ends in the middle of any step goes on after the last one that was finished, to the
+same bytes.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ from storaged.store.tables import FAMILIES, SCRATCH_ROWS
 NODES, EDGES = 10 * SCRATCH_ROWS, 2 * SCRATCH_ROWS
 SCHEMA = Schema(
     node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"),)),),
-    edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)),),
+    edge_types=(
+        EdgeType(
+            src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)
+        ),
+    ),
     parts=1,
     direction="both",
 )
@@ -58,10 +64,18 @@ def run_attempt(task: Path, step: str = "", events: int = -1, *, largest_file: i
 
     arguments = ["tests.kit.killed_build", str(task), step, str(events)]
     if largest_file:
-        completed = subprocess.run([sys.executable, "-m", *arguments], capture_output=True, text=True, timeout=HANG_S, preexec_fn=limit)
+        completed = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            preexec_fn=limit,
+        )
     else:
         completed = zygote.run(*arguments)
-    return Attempt(completed.returncode, [json.loads(line) for line in completed.stdout.splitlines()])
+    return Attempt(
+        completed.returncode, [json.loads(line) for line in completed.stdout.splitlines()]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +87,39 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ends = {"src": rng.integers(0, NODES, EDGES), "dst": rng.integers(0, NODES, EDGES), "eid": eids}
     loads = [
         [
-            Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(NODES, np.float32) ** 4, "f:x": ids.astype(np.float32)}),
-            Op(kind=block_store.OUT_EDGES, type_id=0, arrays={**ends, "weight": rng.random(EDGES, np.float32), "f:y": eids.astype(np.float32)}),
+            Op(
+                kind=block_store.NODES,
+                type_id=0,
+                arrays={
+                    "ids": ids,
+                    "weight": rng.random(NODES, np.float32) ** 4,
+                    "f:x": ids.astype(np.float32),
+                },
+            ),
+            Op(
+                kind=block_store.OUT_EDGES,
+                type_id=0,
+                arrays={
+                    **ends,
+                    "weight": rng.random(EDGES, np.float32),
+                    "f:y": eids.astype(np.float32),
+                },
+            ),
         ]
     ]
     store = BlockStore.open(folder / "graph", SCHEMA)
     write_loads(store, SCHEMA, loads)
     store.checkpoint(folder / "checkpoint")
     store.close()
-    content = {"space_id": 1, "schema": SCHEMA.to_dict(), "parts": [0], "cut": 1, "loads": [1], "memory_limit_mib": 64, "checkpoint_rows": 1}
+    content = {
+        "space_id": 1,
+        "schema": SCHEMA.to_dict(),
+        "parts": [0],
+        "cut": 1,
+        "loads": [1],
+        "memory_limit_mib": 64,
+        "checkpoint_rows": 1,
+    }
     content |= {"indexes": [{"element": 1, "type_id": 0, "column": "x", "kind": "range"}]}
     content |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out")}
     (folder / "task.json").write_text(json.dumps(content))
@@ -113,23 +151,33 @@ def full_run_tables(task: Path, full_run: Attempt) -> list[tuple[bytes, bytes]]:
 
 
 def events_of(run: Attempt) -> dict[str, int]:
-    return {str(line["step"]): int(line["events"]) for line in run.lines if line.get("is") == "done"}
+    return {
+        str(line["step"]): int(line["events"]) for line in run.lines if line.get("is") == "done"
+    }
 
 
 def read_tables(output: Path) -> list[tuple[bytes, bytes]]:
     engine = RocksEngine(output / "stat", FAMILIES)
     entries = list(engine.scan(keys.TABLES, b"", None))
-    leftovers = [next(engine.scan(family, b"", None), None) for family in (keys.SCRATCH, keys.STEPS)]
+    leftovers = [
+        next(engine.scan(family, b"", None), None) for family in (keys.SCRATCH, keys.STEPS)
+    ]
     engine.close()
     assert leftovers == [None, None]
     return entries
 
 
 @pytest.mark.parametrize(
-    "kind", [("n0.",), ("e0.out.", "e0.in."), ("e0.table.", "e0.hygiene", "e0.weights", "e0.features")], ids=["nodes", "adjacency", "edge table"]
+    "kind",
+    [("n0.",), ("e0.out.", "e0.in."), ("e0.table.", "e0.hygiene", "e0.weights", "e0.features")],
+    ids=["nodes", "adjacency", "edge table"],
 )
 def test_build_killed_in_each_step_repeats_no_finished_step(
-    task: Path, full_run: Attempt, full_run_tables: list[tuple[bytes, bytes]], output: Path, kind: tuple[str, ...]
+    task: Path,
+    full_run: Attempt,
+    full_run_tables: list[tuple[bytes, bytes]],
+    output: Path,
+    kind: tuple[str, ...],
 ) -> None:
     steps, events = full_run.steps("done"), events_of(full_run)
     assert len(steps) == len(set(steps)) == 25
@@ -138,18 +186,24 @@ def test_build_killed_in_each_step_repeats_no_finished_step(
         if step.startswith(kind):
             killed = run_attempt(task, f"0/{step}", events[step] // 2)
             assert killed.code == -signal.SIGKILL
-            # What the attempt before finished is not looked at again; the step that it died in is made.
+            # What the attempt before finished is not looked at again; the step that it died in is
+            # made.
             assert killed.steps("kept") == steps[:first_unfinished]
             assert killed.steps("done") == steps[first_unfinished:i]
             assert killed.steps("begun") == steps[first_unfinished : i + 1]
             first_unfinished = i
     last = run_attempt(task)
-    assert (last.steps("kept"), last.steps("done")) == (steps[:first_unfinished], steps[first_unfinished:])
+    assert (last.steps("kept"), last.steps("done")) == (
+        steps[:first_unfinished],
+        steps[first_unfinished:],
+    )
     assert last.result == full_run.result
     assert read_tables(output) == full_run_tables
 
 
-def test_build_killed_while_sealing_a_part_only_seals_it(task: Path, full_run: Attempt, full_run_tables: list[tuple[bytes, bytes]], output: Path) -> None:
+def test_build_killed_while_sealing_a_part_only_seals_it(
+    task: Path, full_run: Attempt, full_run_tables: list[tuple[bytes, bytes]], output: Path
+) -> None:
     steps = full_run.steps("done")
     assert run_attempt(task, "seal", 0).code == -signal.SIGKILL
     last = run_attempt(task)
@@ -160,12 +214,20 @@ def test_build_killed_while_sealing_a_part_only_seals_it(task: Path, full_run: A
 
 def blocks_at(run: Attempt, step: str, status: str) -> list[int]:
     """Blocks of tables that an attempt had written each time it said so of a step."""
-    return [int(line["blocks"]) for line in run.lines if line.get("step") == step and line["is"] == status]
+    return [
+        int(line["blocks"])
+        for line in run.lines
+        if line.get("step") == step and line["is"] == status
+    ]
 
 
-def test_killed_sweep_resumes_from_its_last_checkpoint(task: Path, full_run: Attempt, output: Path) -> None:
+def test_killed_sweep_resumes_from_its_last_checkpoint(
+    task: Path, full_run: Attempt, output: Path
+) -> None:
     step = "n0.table.sweep"
-    (blocks_at_start,), (blocks_at_end,) = (blocks_at(full_run, step, status) for status in ("begun", "done"))
+    (blocks_at_start,), (blocks_at_end,) = (
+        blocks_at(full_run, step, status) for status in ("begun", "done")
+    )
     block_count = blocks_at_end - blocks_at_start
     checkpoint_count = len(blocks_at(full_run, step, "checkpoint"))
     assert checkpoint_count >= 4
@@ -173,18 +235,28 @@ def test_killed_sweep_resumes_from_its_last_checkpoint(task: Path, full_run: Att
     for share in (0.4, 0.7):
         killed = run_attempt(task, f"0/{step}", int(block_count * share) - recorded_blocks)
         assert killed.code == -signal.SIGKILL
-        (blocks_at_start,), checkpoints = blocks_at(killed, step, "begun"), blocks_at(killed, step, "checkpoint")
+        (blocks_at_start,), checkpoints = (
+            blocks_at(killed, step, "begun"),
+            blocks_at(killed, step, "checkpoint"),
+        )
         assert checkpoints, "it was killed before its first checkpoint"
         recorded_blocks += checkpoints[-1] - blocks_at_start
     last = run_attempt(task)
-    (blocks_at_start,), (blocks_at_end,) = (blocks_at(last, step, status) for status in ("begun", "done"))
-    # What was recorded and what was left come to one sweep: nothing was swept twice, but for what no checkpoint had.
+    (blocks_at_start,), (blocks_at_end,) = (
+        blocks_at(last, step, status) for status in ("begun", "done")
+    )
+    # What was recorded and what was left come to one sweep: nothing was swept twice, but for what
+    # no checkpoint had.
     assert recorded_blocks + blocks_at_end - blocks_at_start == block_count
     assert last.result == full_run.result
 
 
-@pytest.mark.parametrize("how", ["a byte of a file", "a file that is missing", "a file that is short"])
-def test_steps_from_a_damaged_file_on_are_repeated(task: Path, full_run: Attempt, output: Path, how: str) -> None:
+@pytest.mark.parametrize(
+    "how", ["a byte of a file", "a file that is missing", "a file that is short"]
+)
+def test_steps_from_a_damaged_file_on_are_repeated(
+    task: Path, full_run: Attempt, output: Path, how: str
+) -> None:
     run_attempt(task, "0/e0.in.edges", 0)
     file = output / "parts/p00000/e0.out.eid.bin"
     content = file.read_bytes()
@@ -201,7 +273,9 @@ def test_steps_from_a_damaged_file_on_are_repeated(task: Path, full_run: Attempt
 
 
 @pytest.mark.parametrize(
-    ("ended", "kind", "first"), [("sweep", keys.B3, "classify"), ("audit", keys.B1, "scan")], ids=["of scratch", "that is final, its scratch gone"]
+    ("ended", "kind", "first"),
+    [("sweep", keys.B3, "classify"), ("audit", keys.B1, "scan")],
+    ids=["of scratch", "that is final, its scratch gone"],
 )
 def test_steps_from_a_damaged_table_on_are_repeated(
     task: Path, full_run: Attempt, output: Path, ended: str, kind: int, first: str
@@ -220,7 +294,9 @@ def test_steps_from_a_damaged_table_on_are_repeated(
     assert resumed.result == full_run.result
 
 
-def test_steps_of_another_input_are_not_resumed(task: Path, full_run: Attempt, output: Path) -> None:
+def test_steps_of_another_input_are_not_resumed(
+    task: Path, full_run: Attempt, output: Path
+) -> None:
     run_attempt(task, "0/e0.out.edges", 0)
     other = task.with_name("other.json")
     other.write_text(json.dumps(json.loads(task.read_text()) | {"loads": [], "cut": 0}))
@@ -229,7 +305,9 @@ def test_steps_of_another_input_are_not_resumed(task: Path, full_run: Attempt, o
     assert {total["count"] for total in empty.result["totals"]} == {0}
 
 
-def test_build_resumes_once_the_disk_accepts_writes(task: Path, full_run: Attempt, output: Path) -> None:
+def test_build_resumes_once_the_disk_accepts_writes(
+    task: Path, full_run: Attempt, output: Path
+) -> None:
     """No file may be larger than a mebibyte and a half: the edges are the first that are."""
     refused = run_attempt(task, largest_file=3 << 19)
     assert refused.code == 1
@@ -241,7 +319,9 @@ def test_build_resumes_once_the_disk_accepts_writes(task: Path, full_run: Attemp
     assert resumed.result == full_run.result
 
 
-def test_stat_database_that_cannot_be_opened_is_rebuilt(task: Path, full_run: Attempt, output: Path) -> None:
+def test_stat_database_that_cannot_be_opened_is_rebuilt(
+    task: Path, full_run: Attempt, output: Path
+) -> None:
     run_attempt(task, "0/e0.out.edges", 0)
     (output / "stat/CURRENT").write_text("MANIFEST-000000\n")
     resumed = run_attempt(task)
@@ -250,7 +330,9 @@ def test_stat_database_that_cannot_be_opened_is_rebuilt(task: Path, full_run: At
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["still there", "gone"])
-def test_build_killed_after_linking_resumes_without_its_source(task: Path, full_run: Attempt, output: Path, gone: bool) -> None:
+def test_build_killed_after_linking_resumes_without_its_source(
+    task: Path, full_run: Attempt, output: Path, gone: bool
+) -> None:
     run_attempt(task)
     source, other = task.with_name("source"), task.with_name("linking.json")
     shutil.rmtree(source, ignore_errors=True)

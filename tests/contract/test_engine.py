@@ -43,7 +43,11 @@ def size_of(folder: Path) -> int:
 
 def test_what_was_written_is_read_and_a_missing_key_is_none(engine: Engine) -> None:
     engine.write([("a", b"k", b"v"), ("b", b"k", LARGE)])
-    assert (engine.get("a", b"k"), engine.get("b", b"k"), engine.get("a", b"x")) == (b"v", LARGE, None)
+    assert (engine.get("a", b"k"), engine.get("b", b"k"), engine.get("a", b"x")) == (
+        b"v",
+        LARGE,
+        None,
+    )
 
 
 def test_a_later_write_replaces_and_none_deletes(engine: Engine) -> None:
@@ -120,7 +124,9 @@ def test_a_checkpoint_does_not_see_what_came_after_it(tmp_path: Path) -> None:
 def test_acknowledged_write_survives_without_a_close(tmp_path: Path) -> None:
     engine = RocksEngine(tmp_path / "db", FAMILIES)
     engine.write([("a", b"k", b"1")])
-    engine.checkpoint(tmp_path / "as-left")  # what a crash would leave: nothing was flushed or closed
+    engine.checkpoint(
+        tmp_path / "as-left"
+    )  # what a crash would leave: nothing was flushed or closed
     reopened = RocksEngine(tmp_path / "as-left", FAMILIES)
     assert reopened.get("a", b"k") == b"1"
     reopened.close()
@@ -220,7 +226,9 @@ def test_kept_run_can_be_ingested_again(engine: Engine, tmp_path: Path) -> None:
     engine.drop("b")
     assert list(engine.scan("b", b"", None)) == []
     engine.ingest_file("b", tmp_path / "runs" / "1.sst")
-    assert list(engine.scan("b", b"", None)) == entries == [(bytes([i]), b"%d" % i) for i in range(3)]
+    assert (
+        list(engine.scan("b", b"", None)) == entries == [(bytes([i]), b"%d" % i) for i in range(3)]
+    )
     with pytest.raises(Unavailable, match="made again"):
         engine.ingest_file("b", tmp_path / "runs" / "2.sst")
 
@@ -233,9 +241,14 @@ def test_kept_run_without_a_key_writes_no_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("used_before", [False, True], ids=["fresh", "deleted range"])
-def test_databases_share_a_kept_run_and_none_alters_it(tmp_path: Path, *, used_before: bool) -> None:
+def test_databases_share_a_kept_run_and_none_alters_it(
+    tmp_path: Path, *, used_before: bool
+) -> None:
     run_file = tmp_path / "kept.sst"
-    first, second = RocksEngine(tmp_path / "one" / "db", FAMILIES), RocksEngine(tmp_path / "two" / "db", FAMILIES)
+    first, second = (
+        RocksEngine(tmp_path / "one" / "db", FAMILIES),
+        RocksEngine(tmp_path / "two" / "db", FAMILIES),
+    )
     run = first.bulk_writer("b", run_file)
     for i in range(4):
         run.put(bytes([i]), LARGE)
@@ -279,7 +292,10 @@ def test_full_disk_refuses_writes_and_loses_no_acknowledged_one(tmp_path: Path, 
         entries.close()  # type: ignore[attr-defined]  # a generator
         engine.write([("a", b"kept", LARGE), ("b", b"kept", b"1")])
         assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]
-        assert [key for key, value in engine.scan("a", b"", None) if value == LARGE] == [*keys, b"kept"]
+        assert [key for key, value in engine.scan("a", b"", None) if value == LARGE] == [
+            *keys,
+            b"kept",
+        ]
         engine.close()
         engine = RecoveringEngine(path, lambda: RocksEngine(path, FAMILIES))
         assert [key for key, _ in engine.scan("b", b"", None)] == [*keys, b"kept"]

@@ -1,4 +1,6 @@
-"""The fork server of tasks, with real processes: what a child gets, how it is stopped, and that nothing outlives its daemon."""
+"""The fork server of tasks, with real processes: what a child gets, how it is stopped, and that
+nothing outlives its daemon.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def open_files(pid: int) -> list[str]:
     return targets
 
 
-def test_a_child_reports_its_end_and_its_status(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
+def test_a_child_reports_its_end_and_its_status(
+    server: ForkServer, errors: IO[str], tmp_path: Path
+) -> None:
     for module in ("storaged.build", "storaged.version_tasks"):
         task = server.start_task(module, tmp_path / "absent.json", errors)
         assert "No such file" in str(last_line(task))
@@ -90,7 +94,9 @@ def test_a_prepared_server_is_the_one_that_serves(errors: IO[str], tmp_path: Pat
     server = ForkServer()
     server.prepare()
     server.prepare()
-    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()]
+    (prepared,) = [
+        child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()
+    ]
     task = server.start_task("storaged.build", tmp_path / "absent.json", errors)
     task.stdout.close()
     assert task.wait() == 1
@@ -99,7 +105,9 @@ def test_a_prepared_server_is_the_one_that_serves(errors: IO[str], tmp_path: Pat
     assert not prepared.is_running()
 
 
-def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str], tmp_path: Path) -> None:
+def test_an_error_of_a_child_is_on_its_stderr(
+    server: ForkServer, errors: IO[str], tmp_path: Path
+) -> None:
     task = server.start_task("storaged.unknown", tmp_path / "task.json", errors)
     with task.stdout as lines:
         assert lines.read() == ""
@@ -108,7 +116,9 @@ def test_an_error_of_a_child_is_on_its_stderr(server: ForkServer, errors: IO[str
     assert "ModuleNotFoundError" in errors.read()
 
 
-def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkServer, errors: IO[str], endless_task: Path) -> None:
+def test_a_child_has_a_name_a_session_and_no_files_of_the_server(
+    server: ForkServer, errors: IO[str], endless_task: Path
+) -> None:
     task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     wait_until(lambda: process.name() == "storaged.build", "the name is not set")
@@ -122,7 +132,9 @@ def test_a_child_has_a_name_a_session_and_no_files_of_the_server(server: ForkSer
     task.stdout.close()
 
 
-def test_child_is_stopped_and_continued(server: ForkServer, errors: IO[str], endless_task: Path) -> None:
+def test_child_is_stopped_and_continued(
+    server: ForkServer, errors: IO[str], endless_task: Path
+) -> None:
     task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     wait_until(lambda: process.name() == "storaged.build", "the child has begun")
@@ -158,7 +170,9 @@ def test_children_run_concurrently(server: ForkServer, endless_task: Path, tmp_p
         waiting_task.stdout.close()
 
 
-def test_killed_server_ends_its_children_and_is_replaced(server: ForkServer, errors: IO[str], endless_task: Path, tmp_path: Path) -> None:
+def test_killed_server_ends_its_children_and_is_replaced(
+    server: ForkServer, errors: IO[str], endless_task: Path, tmp_path: Path
+) -> None:
     task = server.start_task("storaged.build", endless_task, errors)
     process = psutil.Process(task.pid)
     os.kill(process.ppid(), signal.SIGKILL)
@@ -183,7 +197,9 @@ def test_closing_ends_the_children(errors: IO[str], endless_task: Path) -> None:
 def test_a_server_that_imports_still_ends_at_once() -> None:
     server = ForkServer()
     server.prepare()
-    (prepared,) = [child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()]
+    (prepared,) = [
+        child for child in psutil.Process().children() if "storaged.fork_server" in child.cmdline()
+    ]
     server.close()
     assert not prepared.is_running()
 
@@ -205,14 +221,17 @@ def test_no_fork_of_a_process_with_threads() -> None:
 @pytest.mark.parametrize("end", ["kill", "close"])
 def test_nothing_outlives_the_daemon(start: str, beside: str, end: str, endless_task: Path) -> None:
     command = [sys.executable, "-c", PARENT, start, str(endless_task), beside]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
         task = psutil.Process(int(parent.stdout.readline()))
         fork = int(parent.stdout.readline()) if beside == "fork" else 0
         server = psutil.Process(task.ppid())
         assert server.ppid() == parent.pid
-        # To the whole group, as a terminal and service managers do: the daemon decides when its tasks end.
+        # To the whole group, as a terminal and service managers do: the daemon decides when its
+        # tasks end.
         server.send_signal(signal.SIGINT)
         server.send_signal(signal.SIGTERM)
         assert not has_ended(server)

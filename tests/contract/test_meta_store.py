@@ -50,7 +50,16 @@ def test_none_deletes_and_deleting_nothing_is_fine(store: MetaStore) -> None:
 
 
 def test_range_has_exactly_the_keys_of_its_prefix_in_order(store: MetaStore) -> None:
-    store.write({b"p/2": b"two", b"p/10": b"ten", b"p": b"short", b"p0": b"after", b"o/9": b"before", b"p/\xff\xff": b"last"})
+    store.write(
+        {
+            b"p/2": b"two",
+            b"p/10": b"ten",
+            b"p": b"short",
+            b"p0": b"after",
+            b"o/9": b"before",
+            b"p/\xff\xff": b"last",
+        }
+    )
     assert store.range(b"p/") == [(b"p/10", b"ten"), (b"p/2", b"two"), (b"p/\xff\xff", b"last")]
 
 
@@ -94,7 +103,11 @@ def test_after_the_close_every_call_is_refused(open_store: Callable[[], MetaStor
     store = open_store()
     store.close()
     store.close()
-    for call in (lambda: store.get(b"a"), lambda: store.range(b""), lambda: store.write({b"a": b"1"})):
+    for call in (
+        lambda: store.get(b"a"),
+        lambda: store.range(b""),
+        lambda: store.write({b"a": b"1"}),
+    ):
         with pytest.raises(Unavailable, match="closed"):
             call()
 
@@ -117,7 +130,9 @@ def test_rocks_refuses_a_folder_that_is_open(tmp_path: Path) -> None:
 
 
 def _copy_as_killed(store: RocksStore, folder: Path, target: Path) -> Path:
-    """A copy of the folder as a kill leaves it, the log synced and nothing flushed; gives the log."""
+    """A copy of the folder as a kill leaves it, the log synced and nothing flushed; gives the
+    log.
+    """
     target.mkdir()
     for file in folder.iterdir():
         if file.name != "LOCK":
@@ -135,7 +150,9 @@ def _store_with_fifty_keys(folder: Path) -> RocksStore:
 
 def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
     """It must not pass for an older state."""
-    log = _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    log = _copy_as_killed(
+        _store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed"
+    )
     content = bytearray(log.read_bytes())
     content[content.index(b"x" * 100, len(content) // 2)] ^= 0xFF
     log.write_bytes(bytes(content))
@@ -145,7 +162,9 @@ def test_rocks_refuses_a_log_with_damage_before_its_end(tmp_path: Path) -> None:
 
 def test_rocks_opens_with_a_torn_end_of_its_log(tmp_path: Path) -> None:
     """That is a write that nobody was told of."""
-    log = _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed")
+    log = _copy_as_killed(
+        _store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", tmp_path / "killed"
+    )
     log.write_bytes(log.read_bytes()[:-100])
     reopened = RocksStore(tmp_path / "killed")
     assert [key for key, _ in reopened.range(b"key/")] == [b"key/%02d" % i for i in range(49)]
@@ -174,7 +193,9 @@ def _flip_bit(path: Path) -> None:
         ("*.sst", Path.unlink),
     ],
 )
-def test_rocks_refuses_damaged_and_missing_files(tmp_path: Path, pattern: str, damage: Callable[[Path], None]) -> None:
+def test_rocks_refuses_damaged_and_missing_files(
+    tmp_path: Path, pattern: str, damage: Callable[[Path], None]
+) -> None:
     """None passes for an older state, or for an empty one."""
     folder = tmp_path / "killed"
     _copy_as_killed(_store_with_fifty_keys(tmp_path / "s"), tmp_path / "s", folder)

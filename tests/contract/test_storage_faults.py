@@ -1,4 +1,6 @@
-"""Single altered bits in every kind of file: what is read is equal, or a typed error names the file."""
+"""Single altered bits in every kind of file: what is read is equal, or a typed error names the
+file.
+"""
 
 from __future__ import annotations
 
@@ -57,16 +59,31 @@ def test_many_altered_bits_are_detected_or_harmless(tmp_path: Path) -> None:
 
 
 def test_cut_empty_and_missing_files_are_detected_or_harmless(tmp_path: Path) -> None:
-    """A log that ends early looks like one without its last writes; layers above the database detect it.
+    """A log that ends early looks like one without its last writes; layers above the database
+    detect it.
 
-    A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there is data.
-    """
-    undetectable = {("write-ahead log", "cut in half"), ("write-ahead log", "empty"), ("identity.json", "missing")}
-    closed = [subject for subject in storage_faults.subjects(tmp_path) if subject.moment != storage_faults.OPEN]
+    A missing identity and a missing `cluster` are refused by `Cluster.check_identity` where there
+    is data."""
+    undetectable = {
+        ("write-ahead log", "cut in half"),
+        ("write-ahead log", "empty"),
+        ("identity.json", "missing"),
+    }
+    closed = [
+        subject
+        for subject in storage_faults.subjects(tmp_path)
+        if subject.moment != storage_faults.OPEN
+    ]
     for subject in closed:
         for (damage, file), outcome in storage_faults.damage_outcomes(subject).items():
             if (subject.kind.rpartition(": ")[2], damage) not in undetectable:
-                assert outcome.split()[0] in ("equal", "Corrupt", "Conflict", "NotFound"), (subject.kind, subject.moment, damage, file, outcome)
+                assert outcome.split()[0] in ("equal", "Corrupt", "Conflict", "NotFound"), (
+                    subject.kind,
+                    subject.moment,
+                    damage,
+                    file,
+                    outcome,
+                )
 
 
 @pytest.mark.parametrize("pattern", ["*.log", "MANIFEST-*"])
@@ -74,11 +91,15 @@ def test_every_altered_record_header_is_detected(unclean: Path, pattern: str) ->
     """RocksDB takes an altered length for a torn write, and loops at the type of a recycled log."""
     file = single_file(unclean, pattern)
     for offset in record_offsets(file):
-        for bit in (*(8 * (offset + 4) + bit for bit in range(16)), *(8 * (offset + 6) + bit for bit in range(2, 8))):
+        for bit in (
+            *(8 * (offset + 4) + bit for bit in range(16)),
+            *(8 * (offset + 6) + bit for bit in range(2, 8)),
+        ):
             flip(file, bit)
             if problem := rocksfiles.damage_fault(unclean):
                 assert str(file) in problem
-            else:  # the record still ends within the file: its checksum is RocksDB's to hold against it
+            # the record still ends within the file: its checksum is RocksDB's to hold against it
+            else:
                 with pytest.raises(Corrupt, match=str(unclean)):
                     RocksStore(unclean)
             flip(file, bit)
@@ -97,7 +118,11 @@ def test_a_torn_record_is_no_damage(unclean: Path) -> None:
 
 
 def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
-    for pattern, name in (("CURRENT", "CURRENT"), ("*.log", "write-ahead log"), ("MANIFEST-*", "MANIFEST")):
+    for pattern, name in (
+        ("CURRENT", "CURRENT"),
+        ("*.log", "write-ahead log"),
+        ("MANIFEST-*", "MANIFEST"),
+    ):
         copy = unclean.with_name("copy")
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(unclean, copy)

@@ -1,4 +1,6 @@
-"""The law of what a build writes: B1 and the image's thresholds against the weights, bytes against bytes."""
+"""The law of what a build writes: B1 and the image's thresholds against the weights, bytes against
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,27 @@ SHAPES = {
     "one giant": lambda rng, n: np.where(np.arange(n) == 7, 1e30, 1.0).astype(np.float32),
     "heavy last": lambda rng, n: np.sort(rng.random(n, np.float32) ** 8),
     "heavy first": lambda rng, n: np.sort(rng.random(n, np.float32) ** 8)[::-1],
-    "nearly equal": lambda rng, n: (1 + rng.integers(0, 2, n) * np.finfo(np.float32).eps).astype(np.float32),
+    "nearly equal": lambda rng, n: (1 + rng.integers(0, 2, n) * np.finfo(np.float32).eps).astype(
+        np.float32
+    ),
 }
 
 
-def node_load(weights: F32, ids: NDArray[np.int64] | None = None, chunk: int = 40_000) -> list[list[Op]]:
+def node_load(
+    weights: F32, ids: NDArray[np.int64] | None = None, chunk: int = 40_000
+) -> list[list[Op]]:
     ids = np.arange(weights.size, dtype=np.int64) if ids is None else ids
     cuts = range(0, max(weights.size, 1), chunk)
-    return [[Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids[c : c + chunk], "weight": weights[c : c + chunk]}) for c in cuts]]
+    return [
+        [
+            Op(
+                kind=block_store.NODES,
+                type_id=0,
+                arrays={"ids": ids[c : c + chunk], "weight": weights[c : c + chunk]},
+            )
+            for c in cuts
+        ]
+    ]
 
 
 def final_table(build: BuildResult, part: int, size: int, kind: int = keys.B1) -> list[np.ndarray]:
@@ -49,7 +64,11 @@ def final_table(build: BuildResult, part: int, size: int, kind: int = keys.B1) -
 
 def table_probabilities(table: AliasTable, rows: int) -> NDArray[np.float64]:
     """The probability of each row."""
-    columns = implied_distribution(table.hot, table.cold) if table.hot.size else np.full(table.size, 1 / max(table.size, 1))
+    columns = (
+        implied_distribution(table.hot, table.cold)
+        if table.hot.size
+        else np.full(table.size, 1 / max(table.size, 1))
+    )
     out = np.zeros(rows)
     out[table.row_of if table.row_of.size else np.arange(table.size)] = columns
     return out
@@ -83,20 +102,33 @@ def test_holes_and_zero_weights_are_never_sampled(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     weights = rng.random(n, np.float32) * (rng.random(n) < 0.7)
     deleted = np.flatnonzero(rng.random(n) < 0.2)
-    loads = [*node_load(weights), [Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": deleted})]]
+    loads = [
+        *node_load(weights),
+        [Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": deleted})],
+    ]
     new_build = run_build(tmp_path, NODES_ONLY, loads)
     weights[deleted] = 0
     image = new_build.images[0].nodes[0]
-    assert (image.dense, image.count, image.table.size) == (True, n - deleted.size, np.count_nonzero(weights))
+    assert (image.dense, image.count, image.table.size) == (
+        True,
+        n - deleted.size,
+        np.count_nonzero(weights),
+    )
     probabilities = table_probabilities(image.table, image.rows)
-    assert np.abs(probabilities - weights[: image.rows] / weights.astype(np.float64).sum()).max() <= 1e-12
+    assert (
+        np.abs(probabilities - weights[: image.rows] / weights.astype(np.float64).sum()).max()
+        <= 1e-12
+    )
     assert probabilities[deleted[deleted < image.rows]].max() == 0
     assert image.live_rows.tolist() == np.setdiff1d(np.arange(n), deleted).tolist()
 
 
 def test_unweighted_type_samples_living_rows_uniformly(tmp_path: Path) -> None:
     schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), parts=1)
-    ops = [Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(10)}), Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": np.array([3])})]
+    ops = [
+        Op(kind=block_store.NODES, type_id=0, arrays={"ids": np.arange(10)}),
+        Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": np.array([3])}),
+    ]
     new_build = run_build(tmp_path, schema, [ops])
     table, empty = new_build.images[0].nodes[0].table, new_build.images[0].nodes[1]
     assert (table.size, table.total, table.hot.size) == (9, 9.0, 0)
@@ -105,27 +137,54 @@ def test_unweighted_type_samples_living_rows_uniformly(tmp_path: Path) -> None:
 
 
 EDGES = Schema(
-    node_types=(NodeType(name="a", features=(Feature(name="x", shape=(2,)), Feature(name="l", kind="ragged", dtype="int64"))),),
-    edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)),),
+    node_types=(
+        NodeType(
+            name="a",
+            features=(
+                Feature(name="x", shape=(2,)),
+                Feature(name="l", kind="ragged", dtype="int64"),
+            ),
+        ),
+    ),
+    edge_types=(
+        EdgeType(
+            src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)
+        ),
+    ),
     parts=2,
     direction="both",
 )
 
 
-def edge_load(rng: np.random.Generator, nodes: int, edges: int, stride: int = 1, chunk: int = 20_000) -> list[list[Op]]:
+def edge_load(
+    rng: np.random.Generator, nodes: int, edges: int, stride: int = 1, chunk: int = 20_000
+) -> list[list[Op]]:
     """Nodes with features, then edges, half of them of one hub."""
     lengths = rng.integers(0, 4, nodes)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    columns = {"f:x": rng.random((nodes, 2), np.float32), "f:l.indptr": indptr, "f:l.values": rng.integers(0, 99, int(indptr[-1]))}
+    columns = {
+        "f:x": rng.random((nodes, 2), np.float32),
+        "f:l.indptr": indptr,
+        "f:l.values": rng.integers(0, 99, int(indptr[-1])),
+    }
     ids = np.arange(nodes, dtype=np.int64) * stride
     shuffled = rng.permutation(nodes)
-    src, dst = np.where(rng.random(edges) < 0.5, 6, rng.integers(0, nodes, edges)) * stride, rng.integers(0, nodes, edges) * stride
+    src, dst = (
+        np.where(rng.random(edges) < 0.5, 6, rng.integers(0, nodes, edges)) * stride,
+        rng.integers(0, nodes, edges) * stride,
+    )
     weight = rng.random(edges, np.float32) * (rng.random(edges) < 0.9)
     eid = np.arange(edges)
     ops = [Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids[shuffled], **columns})]
     for c in range(0, edges, chunk):
         chunk_slice = slice(c, c + chunk)
-        arrays = {"src": src[chunk_slice], "dst": dst[chunk_slice], "eid": eid[chunk_slice], "weight": weight[chunk_slice], "f:y": eid[chunk_slice].astype(np.float32)}
+        arrays = {
+            "src": src[chunk_slice],
+            "dst": dst[chunk_slice],
+            "eid": eid[chunk_slice],
+            "weight": weight[chunk_slice],
+            "f:y": eid[chunk_slice].astype(np.float32),
+        }
         ops.append(Op(kind=block_store.OUT_EDGES, type_id=0, arrays=arrays))
     return [ops]
 
@@ -136,7 +195,13 @@ def assert_rows_follow_weights(side: AdjacencyImage) -> None:
         exact = side.weights[low:high].astype(np.float64)
         assert side.sums[row] == pytest.approx(float(exact.sum()), rel=1e-12)
         if exact.sum() > 0:
-            assert np.abs(implied_distribution(side.hot[low:high], side.cold[low:high]) - exact / exact.sum()).max() <= 1e-12
+            assert (
+                np.abs(
+                    implied_distribution(side.hot[low:high], side.cold[low:high])
+                    - exact / exact.sum()
+                ).max()
+                <= 1e-12
+            )
 
 
 def test_neighbor_rows_and_the_edge_table_follow_the_weights(tmp_path: Path) -> None:
@@ -147,32 +212,58 @@ def test_neighbor_rows_and_the_edge_table_follow_the_weights(tmp_path: Path) -> 
         assert_rows_follow_weights(edges.outgoing)
         assert_rows_follow_weights(edges.incoming)
         exact = edges.outgoing.weights.astype(np.float64)
-        assert np.abs(table_probabilities(edges.table, exact.size) - exact / exact.sum()).max() <= 1e-12
+        assert (
+            np.abs(table_probabilities(edges.table, exact.size) - exact / exact.sum()).max()
+            <= 1e-12
+        )
         slot, eids, *_ = final_table(new_build, part, edges.table.size, keys.B1 | keys.EDGE_TABLE)
         assert np.array_equal(eids, edges.outgoing.eid[slot])
-        assert np.array_equal(edges.src_row, np.repeat(np.arange(edges.outgoing.indptr.size - 1), np.diff(edges.outgoing.indptr)))
-    totals = [total for result in new_build.results for total in result.totals if total.element == 2]
+        assert np.array_equal(
+            edges.src_row,
+            np.repeat(np.arange(edges.outgoing.indptr.size - 1), np.diff(edges.outgoing.indptr)),
+        )
+    totals = [
+        total for result in new_build.results for total in result.totals if total.element == 2
+    ]
     assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
     assert sum(t.count for t in totals) == sum(t.count_in for t in totals) == 20_000
 
 
 @pytest.mark.parametrize("stride", [1, 10**9], ids=["dense", "sparse"])
 def test_neither_memory_nor_block_size_changes_a_byte(tmp_path: Path, stride: int) -> None:
-    """1 MiB is a hub of many buckets, split by neighbor; chunks of another size are other blocks."""
+    """1 MiB is a hub of many buckets, split by neighbor; chunks of another size are other
+    blocks.
+    """
     digests_by_limits = {}
     for chunk in (5_000, 60_000):
         folder = tmp_path / str(chunk)
         folder.mkdir()
         loads = edge_load(np.random.default_rng(9), 3_000, 60_000, stride, chunk)
         for limit in (1, 16, 512):
-            digests_by_limits[chunk, limit] = run_build(folder, EDGES, loads, memory_limit_mib=limit, name=f"out{limit}").digests
+            digests_by_limits[chunk, limit] = run_build(
+                folder, EDGES, loads, memory_limit_mib=limit, name=f"out{limit}"
+            ).digests
     assert len({tuple(digests) for digests in digests_by_limits.values()}) == 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.floats(0, 2.0**127, width=32), min_size=1, max_size=60))
-def test_any_weights_pass_the_audit(tmp_path_factory: pytest.TempPathFactory, weights: list[float]) -> None:
-    new_build = run_build(tmp_path_factory.mktemp("any"), NODES_ONLY, node_load(np.array(weights, np.float32)))
+def test_any_weights_pass_the_audit(
+    tmp_path_factory: pytest.TempPathFactory, weights: list[float]
+) -> None:
+    new_build = run_build(
+        tmp_path_factory.mktemp("any"), NODES_ONLY, node_load(np.array(weights, np.float32))
+    )
     exact = np.array(weights, np.float32).astype(np.float64)
     if exact.sum() > 0:
-        assert np.abs(table_probabilities(new_build.images[0].nodes[0].table, exact.size) - exact / exact.sum()).max() <= 1e-12
+        assert (
+            np.abs(
+                table_probabilities(new_build.images[0].nodes[0].table, exact.size)
+                - exact / exact.sum()
+            ).max()
+            <= 1e-12
+        )

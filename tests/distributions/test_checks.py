@@ -15,7 +15,11 @@ def test_check_accepts_the_sampler(check: Callable[[float], None]) -> None:
 
 
 def test_every_check_is_in_the_suite() -> None:
-    check_names = {name for name, value in vars(checks).items() if callable(value) and "scale" in getattr(value, "__annotations__", {})}
+    check_names = {
+        name
+        for name, value in vars(checks).items()
+        if callable(value) and "scale" in getattr(value, "__annotations__", {})
+    }
     assert check_names == {check.__name__ for check in checks.CHECKS}
 
 

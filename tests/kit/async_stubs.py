@@ -1,7 +1,8 @@
-"""Writes ``asterism/aio/wrappers.pyi``: the asynchronous classes as readers and type checkers see them, from the signatures of the client's own.
+"""Writes ``asterism/aio/wrappers.pyi``: the asynchronous classes as readers and type checkers see
+them, from the signatures of the client's own.
 
-``python -m tests.kit.async_stubs`` (in `make stubs`) writes it; `tests/structure` holds it to what this makes.
-"""
+``python -m tests.kit.async_stubs`` (in `make stubs`) writes it; `tests/structure` holds it to what
+this makes."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ class _WrapperNames(ast.NodeTransformer):
     """Names of classes that have a face, as the face's."""
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
-        return ast.Name(id=WRAPPER_NAMES.get(node.id, {"Iterator": "AsyncIterator"}.get(node.id, node.id)))
+        return ast.Name(
+            id=WRAPPER_NAMES.get(node.id, {"Iterator": "AsyncIterator"}.get(node.id, node.id))
+        )
 
 
 def _read(function: Any) -> Function:
@@ -47,7 +50,14 @@ def _wrapper_method(function: Any, *, is_call: bool) -> Function:
     node = _read(function)
     returned = None if node.returns is None else _WrapperNames().visit(node.returns)
     kind = ast.AsyncFunctionDef if is_call else ast.FunctionDef
-    return kind(name=node.name, args=node.args, body=_without_body(node), decorator_list=node.decorator_list, returns=returned, type_comment=None)
+    return kind(
+        name=node.name,
+        args=node.args,
+        body=_without_body(node),
+        decorator_list=node.decorator_list,
+        returns=returned,
+        type_comment=None,
+    )
 
 
 def _members(wrapper: type, wrapped: type) -> list[ast.stmt]:
@@ -58,7 +68,9 @@ def _members(wrapper: type, wrapped: type) -> list[ast.stmt]:
             continue
         is_call = inspect.iscoroutinefunction(wrapper.__dict__[name])
         overloads = typing.get_overloads(member)
-        statements += [_wrapper_method(function, is_call=is_call) for function in overloads or [member]]
+        statements += [
+            _wrapper_method(function, is_call=is_call) for function in overloads or [member]
+        ]
     return statements
 
 
@@ -67,7 +79,10 @@ def _own_members(node: ast.ClassDef) -> list[ast.stmt]:
     statements: list[ast.stmt] = []
     for part in node.body:
         if isinstance(part, ast.AnnAssign):
-            statements += ast.parse(f"@property\ndef {ast.unparse(part.target)}(self) -> {ast.unparse(part.annotation)}: ...").body
+            statements += ast.parse(
+                f"@property\ndef {ast.unparse(part.target)}(self) -> "
+                f"{ast.unparse(part.annotation)}: ..."
+            ).body
         elif isinstance(part, Function):
             part.body = _without_body(part)
             statements.append(part)
@@ -81,14 +96,28 @@ def _collect_imports(modules: list[str]) -> dict[str, str]:
         source = Path(importlib.import_module(module).__file__ or "").read_text()
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.ImportFrom) and node.module != "__future__":
-                import_statements |= {alias.asname or alias.name: f"from {node.module} import {ast.unparse(alias)}" for alias in node.names}
+                import_statements |= {
+                    alias.asname or alias.name: f"from {node.module} import {ast.unparse(alias)}"
+                    for alias in node.names
+                }
             elif isinstance(node, ast.Import):
-                import_statements |= {alias.asname or alias.name: f"import {ast.unparse(alias)}" for alias in node.names}
+                import_statements |= {
+                    alias.asname or alias.name: f"import {ast.unparse(alias)}"
+                    for alias in node.names
+                }
     for module in modules:
         tree = ast.parse(Path(importlib.import_module(module).__file__ or "").read_text())
         for node in tree.body:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-            names = [target.id for target in targets if isinstance(target, ast.Name)] + ([node.name] if isinstance(node, ast.ClassDef) else [])
+            targets = (
+                node.targets
+                if isinstance(node, ast.Assign)
+                else [node.target]
+                if isinstance(node, ast.AnnAssign)
+                else []
+            )
+            names = [target.id for target in targets if isinstance(target, ast.Name)] + (
+                [node.name] if isinstance(node, ast.ClassDef) else []
+            )
             import_statements |= {name: f"from {module} import {name}" for name in names}
     return import_statements
 
@@ -102,18 +131,36 @@ def stub_text() -> str:
         if not isinstance(node, ast.ClassDef):
             continue
         wrapper = getattr(wrappers, node.name)
-        wrapped = next((wrapped for wrapped, wrapper_class in wrapping._WRAPPERS.items() if wrapper_class is wrapper), None)
+        wrapped = next(
+            (
+                wrapped
+                for wrapped, wrapper_class in wrapping._WRAPPERS.items()
+                if wrapper_class is wrapper
+            ),
+            None,
+        )
         body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node, clean=False)))]
         body += [*_own_members(node), *(_members(wrapper, wrapped) if wrapped is not None else [])]
         if wrapped is not None:
-            modules |= {cls.__module__ for cls in wrapped.__mro__ if cls.__module__.startswith("asterism")}
+            modules |= {
+                cls.__module__ for cls in wrapped.__mro__ if cls.__module__.startswith("asterism")
+            }
         if node.name == "ClosingWrapper":
             body += ast.parse("async def close(self) -> None:\n    ...").body
-        classes.append(ast.ClassDef(name=node.name, bases=node.bases, keywords=[], body=body, decorator_list=[]))
+        classes.append(
+            ast.ClassDef(
+                name=node.name, bases=node.bases, keywords=[], body=body, decorator_list=[]
+            )
+        )
     defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)} | {"Inner"}
-    used_names = {node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)}
+    used_names = {
+        node.id for cls in classes for node in ast.walk(cls) if isinstance(node, ast.Name)
+    }
     import_statements = _collect_imports([*sorted(modules), "asterism.aio.wrappers"])
-    imports = sorted({import_statements[name] for name in used_names - defined if name in import_statements} | {"from typing import TypeVar"})
+    imports = sorted(
+        {import_statements[name] for name in used_names - defined if name in import_statements}
+        | {"from typing import TypeVar"}
+    )
     body_text = "\n\n".join(ast.unparse(ast.fix_missing_locations(cls)) for cls in classes)
     return _formatted(f'{HEAD}{chr(10).join(imports)}\n\nInner = TypeVar("Inner")\n\n{body_text}\n')
 
@@ -121,7 +168,15 @@ def stub_text() -> str:
 def _formatted(source: str) -> str:
     for command in (["check", "--fix-only", "--quiet", "--select", "I,F401"], ["format"]):
         done = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(FOLDER / "wrappers.pyi"), "-"],
+            [
+                sys.executable,
+                "-m",
+                "ruff",
+                *command,
+                "--stdin-filename",
+                str(FOLDER / "wrappers.pyi"),
+                "-",
+            ],
             input=source,
             capture_output=True,
             text=True,

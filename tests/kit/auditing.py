@@ -42,13 +42,18 @@ def audit_build(built_images: BuildResult, schema: Schema, images: dict[int, str
 
 
 def alter_value(built_images: BuildResult, name: str, index: int, value: float) -> str:
-    """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's digest."""
+    """Write one value of a file of part 1 anew, as if it had been sealed so; gives the image's
+    digest.
+    """
     folder = built_images.output / "parts/p00001"
     manifest = json.loads((folder / "manifest.json").read_bytes())
     content = np.fromfile(folder / f"{name}.bin", manifest["files"][name]["dtype"])
     content[index] = value
     (folder / f"{name}.bin").write_bytes(content.tobytes())
-    manifest["files"][name]["crc32"] = [zlib.crc32(content.tobytes()[low : low + (1 << 20)]) for low in range(0, content.nbytes, 1 << 20)]
+    manifest["files"][name]["crc32"] = [
+        zlib.crc32(content.tobytes()[low : low + (1 << 20)])
+        for low in range(0, content.nbytes, 1 << 20)
+    ]
     manifest_bytes = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
     (folder / "manifest.json").write_bytes(manifest_bytes)
     return hashlib.sha256(manifest_bytes).hexdigest()

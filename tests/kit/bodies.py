@@ -1,7 +1,8 @@
-"""Test bodies that any cluster must pass, whatever it is made of: processes, containers, or one process.
+"""Test bodies that any cluster must pass, whatever it is made of: processes, containers, or one
+process.
 
-Each takes a client, or a cluster's `client`, and a graph whose answers are known. `shop` makes that graph.
-"""
+Each takes a client, or a cluster's `client`, and a graph whose answers are known. `shop` makes that
+graph."""
 
 from __future__ import annotations
 
@@ -28,16 +29,29 @@ def shop_schema() -> dict[str, object]:
         "direction": "both",
         "nodes": {
             "user": {"features": {"age": "int64"}},
-            "item": {"weighted": True, "features": {"price": {"dtype": "float32", "shape": [2]}, "tags": {"kind": "ragged", "dtype": "int64"}}},
+            "item": {
+                "weighted": True,
+                "features": {
+                    "price": {"dtype": "float32", "shape": [2]},
+                    "tags": {"kind": "ragged", "dtype": "int64"},
+                },
+            },
         },
-        "edges": {"user:buys:item": {"weighted": True, "features": {"when": "int64"}}, "user:follows:user": {}},
+        "edges": {
+            "user:buys:item": {"weighted": True, "features": {"when": "int64"}},
+            "user:follows:user": {},
+        },
     }
 
 
 def shop_edges() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Sources, destinations and weights of all edges; row i has edge id i."""
     rng = np.random.default_rng(5)
-    return rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES), rng.integers(0, 5, EDGES).astype(np.float32)
+    return (
+        rng.integers(0, USERS, EDGES),
+        rng.integers(0, ITEMS, EDGES),
+        rng.integers(0, 5, EDGES).astype(np.float32),
+    )
 
 
 def shop(client: Client, space: str) -> Job:
@@ -48,23 +62,58 @@ def shop(client: Client, space: str) -> Job:
     load.write_nodes(0, "user", np.arange(USERS), features={"age": np.arange(USERS) % 90})
     tags = np.arange(ITEMS + 1, dtype=np.int64)
     price = np.stack([np.arange(ITEMS), -np.arange(ITEMS)], axis=1).astype(np.float32)
-    load.write_nodes(1, "item", np.arange(ITEMS), weights=ITEM_WEIGHTS, features={"price": price, "tags": (tags, np.arange(ITEMS))})
+    load.write_nodes(
+        1,
+        "item",
+        np.arange(ITEMS),
+        weights=ITEM_WEIGHTS,
+        features={"price": price, "tags": (tags, np.arange(ITEMS))},
+    )
     half = EDGES // 2
-    assert load.write_edges(2, "user:buys:item", src[:half], dst[:half], weights=weights[:half], features={"when": np.arange(half)}) == 0
-    assert load.write_edges(3, "user:buys:item", src[half:], dst[half:], weights=weights[half:], features={"when": np.arange(half, EDGES)}) == half
+    assert (
+        load.write_edges(
+            2,
+            "user:buys:item",
+            src[:half],
+            dst[:half],
+            weights=weights[:half],
+            features={"when": np.arange(half)},
+        )
+        == 0
+    )
+    assert (
+        load.write_edges(
+            3,
+            "user:buys:item",
+            src[half:],
+            dst[half:],
+            weights=weights[half:],
+            features={"when": np.arange(half, EDGES)},
+        )
+        == half
+    )
     user_ids = np.arange(USERS)
-    load.write_edges(4, "user:follows:user", np.tile(user_ids, 2), np.concatenate([(user_ids + 1) % USERS, user_ids * 7 % USERS]))
+    load.write_edges(
+        4,
+        "user:follows:user",
+        np.tile(user_ids, 2),
+        np.concatenate([(user_ids + 1) % USERS, user_ids * 7 % USERS]),
+    )
     load.commit()
     job = client.submit_job(space)
     return client.wait(job.job_id, timeout_s=HANG_S)
 
 
 def assert_follows_weights(outcomes: np.ndarray, weights: np.ndarray) -> None:
-    """Check that outcomes follow weights: never one of none, and a chi-square over the rest with expected counts of 5 or more."""
+    """Check that outcomes follow weights: never one of none, and a chi-square over the rest with
+    expected counts of 5 or more.
+    """
     counts = np.bincount(outcomes, minlength=len(weights))
     assert not counts[weights == 0].any(), "an outcome of weight zero was drawn"
     has_weight = weights > 0
-    expected = weights[has_weight].astype(np.float64) / weights.sum(dtype=np.float64) * len(outcomes)
+    expected = (
+        weights[has_weight].astype(np.float64) / weights.sum(dtype=np.float64) * len(outcomes)
+    )
     assert expected.min() >= 5, "draw more: the test has no power"
     assert chisquare(counts[has_weight], expected).pvalue > ALPHA
 
@@ -86,7 +135,9 @@ def assert_draws_follow_weights(graph: Graph) -> None:
     """Nodes, edges and neighbors come as often as they weigh; uniform ones all alike."""
     src, dst, weights = shop_edges()
     assert_follows_weights(graph.sample_nodes(20_000, "item", seed=1).nodes, ITEM_WEIGHTS)
-    assert_follows_weights(graph.sample_nodes(20_000, "item", seed=2, weighted=False).nodes, np.ones(ITEMS))
+    assert_follows_weights(
+        graph.sample_nodes(20_000, "item", seed=2, weighted=False).nodes, np.ones(ITEMS)
+    )
     edges = graph.sample_edges(60_000, "buys", seed=3)
     assert_follows_weights(edges.edge_ids, weights)
     assert np.array_equal(src[edges.edge_ids], edges.src)
@@ -94,7 +145,9 @@ def assert_draws_follow_weights(graph: Graph) -> None:
     assert np.array_equal(weights[edges.edge_ids], edges.weights)
     user = int(np.bincount(src, weights).argmax())
     sample = graph.sample_neighbors(np.full(50, user), "buys", 200, seed=4)
-    assert_follows_weights(sample.nodes.reshape(-1), np.bincount(dst[src == user], weights[src == user], ITEMS))
+    assert_follows_weights(
+        sample.nodes.reshape(-1), np.bincount(dst[src == user], weights[src == user], ITEMS)
+    )
 
 
 def assert_reads_match_input(graph: Graph) -> None:
@@ -113,18 +166,32 @@ def assert_reads_match_input(graph: Graph) -> None:
     assert np.asarray(features["price"]).tolist() == [[3, -3], [39, -39]]
     indptr, values = features["tags"]
     assert (indptr.tolist(), values.tolist()) == ([0, 1, 2], [3, 39])
-    assert np.asarray(graph.edge_features([0, EDGES - 1], ["when"], "buys")["when"]).tolist() == [0, EDGES - 1]
-    assert sorted(np.concatenate([batch.edge_ids for batch in graph.scan_edges("buys")]).tolist()) == list(range(EDGES))
+    assert np.asarray(graph.edge_features([0, EDGES - 1], ["when"], "buys")["when"]).tolist() == [
+        0,
+        EDGES - 1,
+    ]
+    assert sorted(
+        np.concatenate([batch.edge_ids for batch in graph.scan_edges("buys")]).tolist()
+    ) == list(range(EDGES))
 
 
 def result_bytes(graph: Graph, *, version: int | None = None) -> list[bytes]:
-    """What a fixed set of requests gives, as bytes: equal wherever content, request and seed are."""
+    """What a fixed set of requests gives, as bytes: equal wherever content, request and seed
+    are.
+    """
     users = np.arange(0, USERS, 7)
     nodes = graph.sample_nodes(500, seed=11, version=version)
     edges = graph.sample_edges(500, seed=12, version=version)
     neighbors = graph.sample_neighbors(users, "buys", 6, seed=13, replace=False, version=version)
     fanout = graph.sample_fanout(users, ["follows", "buys"], [3, 2], seed=14, version=version)
-    arrays = [nodes.nodes, nodes.types, edges.edge_ids, edges.src, neighbors.nodes, *(hop.nodes for hop in fanout.hops)]
+    arrays = [
+        nodes.nodes,
+        nodes.types,
+        edges.edge_ids,
+        edges.src,
+        neighbors.nodes,
+        *(hop.nodes for hop in fanout.hops),
+    ]
     return [np.ascontiguousarray(array).tobytes() for array in arrays]
 
 

@@ -1,4 +1,6 @@
-"""A real Chromium, and what is looked at on every page: what a reader who does not see it, or sees it badly, needs of it."""
+"""A real Chromium, and what is looked at on every page: what a reader who does not see it, or sees
+it badly, needs of it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,14 @@ class MonitoredPage:
         self.page.set_default_timeout(15_000)
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda message: self.complaints.append(message.text) if message.type in ("error", "warning") else None)
+        self.page.on(
+            "console",
+            lambda message: (
+                self.complaints.append(message.text)
+                if message.type in ("error", "warning")
+                else None
+            ),
+        )
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
 
@@ -76,7 +85,9 @@ def chromium(path: str) -> Iterator[Browser]:
     driver = sync_playwright().start()
     try:
         sandbox = [] if os.geteuid() else ["--no-sandbox"]
-        browser = driver.chromium.launch(executable_path=path, args=[*sandbox, "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(
+            executable_path=path, args=[*sandbox, "--disable-dev-shm-usage"]
+        )
         try:
             yield browser
         finally:
@@ -86,9 +97,13 @@ def chromium(path: str) -> Iterator[Browser]:
 
 
 @contextmanager
-def monitored_page(browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light") -> Iterator[MonitoredPage]:
+def monitored_page(
+    browser: Browser, address: str, *, width: int = 1280, scheme: Any = "light"
+) -> Iterator[MonitoredPage]:
     """A page of its own: nothing is kept from others."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce")
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+    )
     try:
         yield MonitoredPage(context, address)
     finally:

@@ -1,4 +1,6 @@
-"""Loads as plain operations: written to a graph store as graphd would, applied to an oracle, built in this process."""
+"""Loads as plain operations: written to a graph store as graphd would, applied to an oracle, built
+in this process.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +32,14 @@ class Op:
     """NODES, OUT_EDGES, NODE_DELETES or OUT_EDGE_DELETES, as a client writes them."""
     type_id: int
     arrays: dict[str, NDArray[np.generic]]
-    """NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst, eid, weight?, f:y?; deletes as on the wire."""
+    """NODES: ids, weight?, f:x (float32 [n, 2])?, f:l (lists, as `lists`)?; OUT_EDGES: src, dst,
+    eid, weight?, f:y?; deletes as on the wire.
+    """
 
 
-def select_rows(arrays: dict[str, NDArray[np.generic]], mask: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+def select_rows(
+    arrays: dict[str, NDArray[np.generic]], mask: NDArray[np.bool_]
+) -> dict[str, NDArray[np.generic]]:
     """The kept rows of every section, lists included."""
     rows: dict[str, NDArray[np.generic]] = {}
     for name, array in arrays.items():
@@ -51,11 +57,22 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
     """What graphd makes of a chunk: a block per part and copy."""
     blocks: list[Block] = []
 
-    def send(kind: int, parts: NDArray[np.int32] | None, arrays: dict[str, NDArray[np.generic]]) -> None:
+    def send(
+        kind: int, parts: NDArray[np.int32] | None, arrays: dict[str, NDArray[np.generic]]
+    ) -> None:
         for part in range(schema.parts):
             part_arrays = arrays if parts is None else select_rows(arrays, parts == part)
             if len(next(iter(part_arrays.values()))):
-                blocks.append(Block(load_id=load_id, chunk=chunk, kind=kind, type_id=op.type_id, part=part, arrays=part_arrays))
+                blocks.append(
+                    Block(
+                        load_id=load_id,
+                        chunk=chunk,
+                        kind=kind,
+                        type_id=op.type_id,
+                        part=part,
+                        arrays=part_arrays,
+                    )
+                )
 
     def owner(name: str) -> NDArray[np.int32]:
         return part_of(op.arrays[name], schema.parts, schema.placement)
@@ -64,7 +81,11 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
         send(block_store.NODES, owner("ids"), op.arrays)
         time = schema.node_types[op.type_id].time
         if time and f"f:{time}" in op.arrays:
-            send(block_store.NODE_TIMES, None, {"ids": op.arrays["ids"], f"w:{time}": op.arrays[f"f:{time}"]})
+            send(
+                block_store.NODE_TIMES,
+                None,
+                {"ids": op.arrays["ids"], f"w:{time}": op.arrays[f"f:{time}"]},
+            )
     elif op.kind == block_store.NODE_DELETES:
         send(block_store.NODE_DELETES, None, op.arrays)
     else:
@@ -72,13 +93,25 @@ def blocks_of(schema: Schema, load_id: int, chunk: int, op: Op) -> list[Block]:
         features = {name: array for name, array in op.arrays.items() if name.startswith("f:")}
         if op.kind == block_store.OUT_EDGES:
             near_columns = schema.edge_types[op.type_id].edge_columns
-            columns |= {f"w:{name}": op.arrays[f"f:{name}"] for name in near_columns if f"f:{name}" in op.arrays}
-        in_kind = block_store.IN_EDGES if op.kind == block_store.OUT_EDGES else block_store.IN_EDGE_DELETES
+            columns |= {
+                f"w:{name}": op.arrays[f"f:{name}"]
+                for name in near_columns
+                if f"f:{name}" in op.arrays
+            }
+        in_kind = (
+            block_store.IN_EDGES
+            if op.kind == block_store.OUT_EDGES
+            else block_store.IN_EDGE_DELETES
+        )
         send(op.kind, owner("src"), columns)
         if schema.has_in:
             send(in_kind, owner("dst"), columns)
         if features:
-            send(block_store.EDGE_FEATURES, (op.arrays["eid"] % schema.parts).astype(np.int32), {"eid": op.arrays["eid"], **features})
+            send(
+                block_store.EDGE_FEATURES,
+                (op.arrays["eid"] % schema.parts).astype(np.int32),
+                {"eid": op.arrays["eid"], **features},
+            )
     return blocks
 
 
@@ -91,7 +124,19 @@ def write_loads(store: BlockStore, schema: Schema, loads: Sequence[Sequence[Op]]
         for type_id, chunk in store.revivals(load_id, committed):
             arrays = {"ids": store.revived_ids(type_id, chunk, load_id, committed)}
             kind = block_store.NODE_REVIVALS
-            store.write([Block(load_id=load_id, chunk=chunk, kind=kind, type_id=type_id, part=part, arrays=arrays) for part in range(schema.parts)])
+            store.write(
+                [
+                    Block(
+                        load_id=load_id,
+                        chunk=chunk,
+                        kind=kind,
+                        type_id=type_id,
+                        part=part,
+                        arrays=arrays,
+                    )
+                    for part in range(schema.parts)
+                ]
+            )
     return list(range(1, len(loads) + 1))
 
 
@@ -119,7 +164,8 @@ def run_build(
     sources: Sequence[BuildResult] = (),
     indexes: Sequence[Index] = (),
 ) -> BuildResult:
-    """Write the loads (once per folder), take a checkpoint, build every part here, and open the images.
+    """Write the loads (once per folder), take a checkpoint, build every part here, and open the
+    images.
 
     With ``commit`` only so many of the loads count; units are linked from ``sources``.
     """
@@ -142,7 +188,13 @@ def run_build(
         indexes=tuple(indexes),
     )
     results = build(task, ProgressReporter(io.StringIO()))
-    return BuildResult(output=task.output, results=results, images=[open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)])
+    return BuildResult(
+        output=task.output,
+        results=results,
+        images=[
+            open_part(part_folder(task.output, part), verify=True) for part in range(schema.parts)
+        ],
+    )
 
 
 @dataclass(slots=True)
@@ -181,21 +233,36 @@ class Oracle:
         elif op.kind == block_store.OUT_EDGES:
             self._upsert_edges(op)
         else:
-            for src, dst, eid in zip(*(op.arrays[name].tolist() for name in ("src", "dst", "eid")), strict=True):
+            for src, dst, eid in zip(
+                *(op.arrays[name].tolist() for name in ("src", "dst", "eid")), strict=True
+            ):
                 unique = self.schema.edge_types[op.type_id].multiplicity == "unique"
-                remaining = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst) or not (unique or eid in (-1, e[2]))]
+                remaining = [
+                    e
+                    for e in self.edges[op.type_id]
+                    if (e[0], e[1]) != (src, dst) or not (unique or eid in (-1, e[2]))
+                ]
                 self.edges[op.type_id] = remaining
 
-    def live_edges(self, type_id: int, *, incoming: bool = False) -> list[tuple[int, int, int, float]]:
+    def live_edges(
+        self, type_id: int, *, incoming: bool = False
+    ) -> list[tuple[int, int, int, float]]:
         """Edges whose near end exists and whose far end is not deleted, by (near, far, eid).
 
-        A far end that never was is let through: graphd asks for it at the door, and a part can not know.
-        """
+        A far end that never was is let through: graphd asks for it at the door, and a part can not
+        know."""
         edge_type = self.schema.edge_types[type_id]
-        src_type, dst_type = self.schema.node_type_id(edge_type.src_type), self.schema.node_type_id(edge_type.dst_type)
+        src_type, dst_type = (
+            self.schema.node_type_id(edge_type.src_type),
+            self.schema.node_type_id(edge_type.dst_type),
+        )
         local_type, remote_type = (dst_type, src_type) if incoming else (src_type, dst_type)
         local, remote = (1, 0) if incoming else (0, 1)
-        alive = (e for e in self.edges[type_id] if e[local] in self.nodes[local_type] and e[remote] not in self.deleted[remote_type])
+        alive = (
+            e
+            for e in self.edges[type_id]
+            if e[local] in self.nodes[local_type] and e[remote] not in self.deleted[remote_type]
+        )
         return sorted(alive, key=lambda e: (e[local], e[remote], e[2]))
 
     def _upsert_nodes(self, op: Op) -> None:
@@ -221,9 +288,15 @@ class Oracle:
 
     def _upsert_edges(self, op: Op) -> None:
         a = op.arrays
-        for i, (src, dst, eid) in enumerate(zip(*(a[name].tolist() for name in ("src", "dst", "eid")), strict=True)):
+        for i, (src, dst, eid) in enumerate(
+            zip(*(a[name].tolist() for name in ("src", "dst", "eid")), strict=True)
+        ):
             if self.schema.edge_types[op.type_id].multiplicity == "unique":
-                self.edges[op.type_id] = [e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst)]
-            self.edges[op.type_id].append((src, dst, eid, float(a["weight"][i]) if "weight" in a else 1.0))
+                self.edges[op.type_id] = [
+                    e for e in self.edges[op.type_id] if (e[0], e[1]) != (src, dst)
+                ]
+            self.edges[op.type_id].append(
+                (src, dst, eid, float(a["weight"][i]) if "weight" in a else 1.0)
+            )
             if "f:y" in a:
                 self.edge_features[op.type_id][eid] = float(a["f:y"][i])

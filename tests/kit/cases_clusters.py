@@ -1,4 +1,6 @@
-"""Clusters that hold the graph of `tests.kit.cases` from their start: built once in a process, copied from then on."""
+"""Clusters that hold the graph of `tests.kit.cases` from their start: built once in a process,
+copied from then on.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,19 @@ from tests.kit.waiting import wait_until
 
 @cache
 def _built_folder(storageds: int) -> Path:
-    """Build the graph on a number of storageds; return the folder with the data of metad and storageds, which goes with this process."""
+    """Build the graph on a number of storageds; return the folder with the data of metad and
+    storageds, which goes with this process.
+    """
     folder = tempfile.TemporaryDirectory(prefix="asterism-cases-")
     atexit.register(folder.cleanup)
     with LocalCluster(storageds, 1, folder=Path(folder.name)) as cluster:
         cases.load(cluster.client(), "cases")
         cluster["graphd-0"].stop()
         hosts = partial(cluster.get, "metad", "/api/v1/hosts")
-        wait_until(lambda: not any(host["online"] for host in hosts() if host["role"] == "graphd"), "metad knows that the graphd is gone")
+        wait_until(
+            lambda: not any(host["online"] for host in hosts() if host["role"] == "graphd"),
+            "metad knows that the graphd is gone",
+        )
     return Path(folder.name)
 
 
@@ -32,8 +39,8 @@ def _built_folder(storageds: int) -> Path:
 def cases_cluster(storageds: int, graphds: int = 1) -> Iterator[LocalCluster]:
     """Start a cluster with the graph in the space ``cases``, at version 1, served by all graphds.
 
-    For tests that read the graph: that it is built the same on any number of hosts is tested in `test_cluster_equality`.
-    """
+    For tests that read the graph: that it is built the same on any number of hosts is tested in
+    `test_cluster_equality`."""
     with tempfile.TemporaryDirectory(prefix="asterism-cluster-") as name:
         for data in ("metad", *(f"storaged-{i}" for i in range(storageds))):
             shutil.copytree(_built_folder(storageds) / data, Path(name) / data)

@@ -1,4 +1,6 @@
-"""A cluster of real processes: one metad, some storageds, some graphds, on reserved ports in a folder of their own."""
+"""A cluster of real processes: one metad, some storageds, some graphds, on reserved ports in a
+folder of their own.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
 
 
 def _online_addresses(client: asterism.Client) -> set[str]:
-    """Addresses of the daemons that metad hears; none while no graphd has found a metad that was just started."""
+    """Addresses of the daemons that metad hears; none while no graphd has found a metad that was
+    just started.
+    """
     try:
         return {host.address for host in client.hosts() if host.online}
     except asterism.Unavailable:
@@ -44,20 +48,37 @@ def _online_addresses(client: asterism.Client) -> set[str]:
 class Daemon:
     """One process, its ports and its log."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
-        self.environment = {**os.environ, **(environment or {})}  # noqa: TID251 - a child's environment is ours and more
+        # A child's environment is ours and more.
+        self.environment = {**os.environ, **(environment or {})}  # noqa: TID251
         """What its process is started with."""
-        # Reserved for its life, so that a daemon that is started again is found where the others know it.
+        # Reserved for its life, so that a daemon that is started again is found where the others
+        # know it.
         self._ports = ReservedPort(), ReservedPort()
         self.port, self.http_port = (port.number for port in self._ports)
         self.log = folder / f"{name}.log"
         self._report = folder / f"{name}.ports.json"
-        listen = ["--listen", self.address, "--http-listen", self.http_address, "--ports-file", str(self._report)]
+        listen = [
+            "--listen",
+            self.address,
+            "--http-listen",
+            self.http_address,
+            "--ports-file",
+            str(self._report),
+        ]
         self._command = [sys.executable, "-m", *command, *listen]
         self.process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.cold = False
-        """Execute it instead of forking it: for what is measured from an interpreter's start on, memory above all."""
+        """Execute it instead of forking it: for what is measured from an interpreter's start on,
+        memory above all.
+        """
         self.prefix: Sequence[str] = ()
         """Words before its command line, from its next start on."""
 
@@ -83,9 +104,17 @@ class Daemon:
         with self.log.open("ab") as log:
             # A session of its own, so that what it starts ends with it.
             if not self.cold and not self.prefix and ZYGOTE.can_fork(self.environment):
-                self.process = ZYGOTE.fork(self._command[2:], environment=self.environment, output=log.fileno())
+                self.process = ZYGOTE.fork(
+                    self._command[2:], environment=self.environment, output=log.fileno()
+                )
             else:
-                self.process = subprocess.Popen([*self.prefix, *self._command], stdout=log, stderr=log, start_new_session=True, env=self.environment)
+                self.process = subprocess.Popen(
+                    [*self.prefix, *self._command],
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    env=self.environment,
+                )
 
     def is_ready(self) -> bool:
         """Whether it says so."""
@@ -156,7 +185,8 @@ class LocalCluster:
     environment : mapping
         Of every process, beside this one's.
     proxies : bool
-        Let each storaged speak to metad over a line of its own that a test can cut: ``proxies["storaged-0"]``.
+        Let each storaged speak to metad over a line of its own that a test can cut:
+        ``proxies["storaged-0"]``.
     relay : bool
         Let storageds speak to metad over a network that a test can make wild: ``relay.wild``.
     faults : bool
@@ -164,12 +194,14 @@ class LocalCluster:
     data : mapping
         Folders of daemons that are not to lie under ``folder``, by name.
     allowed : sequence of str, optional
-        Addresses that jobs may name; None: the folder's siblings, which are the other temporary folders of the test run, or the cluster's own
-        temporary folder.
+        Addresses that jobs may name; None: the folder's siblings, which are the other temporary
+        folders of the test run, or the cluster's own temporary folder.
     fast : bool
-        Have hosts noticed within a second that are gone; False: beat as often as daemons do by themselves.
+        Have hosts noticed within a second that are gone; False: beat as often as daemons do by
+        themselves.
     cold : bool
-        Execute daemons instead of forking them from a process that has imported and compiled already: where memory is measured.
+        Execute daemons instead of forking them from a process that has imported and compiled
+        already: where memory is measured.
     """
 
     def __init__(
@@ -189,7 +221,9 @@ class LocalCluster:
         cold: bool = False,
     ) -> None:
         self._environment = environment
-        self._temporary = tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
+        self._temporary = (
+            tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
+        )
         self.folder = folder or Path(self._temporary.name if self._temporary else "")
         self._extra_flags = flags or {}
         if allowed is None:
@@ -209,7 +243,14 @@ class LocalCluster:
             if proxies:
                 self.proxies[name] = CuttableProxy(metad.address)
                 address = self.proxies[name].address
-            self._add(name, "storaged", (data or {}).get(name, self.folder / name), "--metad", address, *heartbeat_flags)
+            self._add(
+                name,
+                "storaged",
+                (data or {}).get(name, self.folder / name),
+                "--metad",
+                address,
+                *heartbeat_flags,
+            )
         for i in range(graphds):
             self._add(f"graphd-{i}", "graphd", None, "--metad", metad.address, *heartbeat_flags)
         for name, daemon in self.daemons.items() if faults else ():
@@ -229,7 +270,12 @@ class LocalCluster:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is not None:
             error.add_note(self.logs())
         self.close()
@@ -240,7 +286,9 @@ class LocalCluster:
     @property
     def addresses(self) -> str:
         """Of all graphds, as `asterism.connect` takes them."""
-        return ",".join(daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd"))
+        return ",".join(
+            daemon.address for name, daemon in self.daemons.items() if name.startswith("graphd")
+        )
 
     def client(self, *, timeout_s: float = 30.0, direct: bool = False) -> asterism.Client:
         """A client of all graphds, or, direct, of the storageds too; closed with the cluster."""
@@ -262,27 +310,42 @@ class LocalCluster:
         return self._folders[name]
 
     def wait_ready(self, timeout_s: float = READY_S) -> None:
-        """Wait until every daemon that runs says that it is ready, and metad has heard all storageds."""
+        """Wait until every daemon that runs says that it is ready, and metad has heard all
+        storageds.
+        """
         deadline = time.monotonic() + timeout_s
         pending = [daemon for daemon in self.daemons.values() if daemon.exit_status() is None]
         while pending:
             for daemon in pending:
                 if daemon.exit_status() is not None:
-                    raise RuntimeError(f"{daemon.name} ended with {daemon.exit_status()} before it was ready")
+                    raise RuntimeError(
+                        f"{daemon.name} ended with {daemon.exit_status()} before it was ready"
+                    )
             pending = [daemon for daemon in pending if not daemon.is_ready()]
             if pending and time.monotonic() > deadline:
-                raise TimeoutError(f"not ready within {timeout_s} s: {', '.join(daemon.name for daemon in pending)}")
+                raise TimeoutError(
+                    f"not ready within {timeout_s} s: "
+                    f"{', '.join(daemon.name for daemon in pending)}"
+                )
             time.sleep(0.05 if pending else 0)
-        storageds = {daemon.address for name, daemon in self.daemons.items() if name.startswith("storaged") and daemon.exit_status() is None}
+        storageds = {
+            daemon.address
+            for name, daemon in self.daemons.items()
+            if name.startswith("storaged") and daemon.exit_status() is None
+        }
         with asterism.connect(self.addresses) as client:
             while not storageds <= _online_addresses(client):
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"metad has not heard all of {sorted(storageds)} within {timeout_s} s")
+                    raise TimeoutError(
+                        f"metad has not heard all of {sorted(storageds)} within {timeout_s} s"
+                    )
                 time.sleep(0.05)
 
     def get(self, name: str, path: str) -> Any:
         """A daemon's JSON answer over HTTP."""
-        with urllib.request.urlopen(f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S) as reply:
+        with urllib.request.urlopen(
+            f"http://{self.daemons[name].http_address}{path}", timeout=HANG_S
+        ) as reply:
             return json.load(reply)
 
     def all_ready(self) -> bool:
@@ -292,7 +355,9 @@ class LocalCluster:
     def missing(self, name: str) -> str:
         """What a daemon says that it is missing before it can answer; empty when it can."""
         try:
-            with urllib.request.urlopen(f"http://{self.daemons[name].http_address}/readyz", timeout=HANG_S):
+            with urllib.request.urlopen(
+                f"http://{self.daemons[name].http_address}/readyz", timeout=HANG_S
+            ):
                 return ""
         except urllib.error.HTTPError as error:
             with error:
@@ -303,7 +368,9 @@ class LocalCluster:
         return "\n".join(daemon.tail() for daemon in self.daemons.values())
 
     def close(self) -> None:
-        """End everything; graphds first, metad last, so that nobody complains about the others; those of a kind together."""
+        """End everything; graphds first, metad last, so that nobody complains about the others;
+        those of a kind together.
+        """
         for client in self._clients:
             client.close()
         for role in ("graphd", "storaged", "metad"):
@@ -325,5 +392,10 @@ class LocalCluster:
         own_arguments += self._allowed if role in ("metad", "storaged") else []
         if data is not None:
             self._folders[name] = data
-        self.daemons[name] = Daemon(name, [role, *own_arguments, *arguments, *self._extra_flags.get(role, ())], self.folder, self._environment)
+        self.daemons[name] = Daemon(
+            name,
+            [role, *own_arguments, *arguments, *self._extra_flags.get(role, ())],
+            self.folder,
+            self._environment,
+        )
         return self.daemons[name]

@@ -1,4 +1,6 @@
-"""A cluster of containers from `docker-compose.yml`, driven as `tests.kit.cluster.LocalCluster` drives processes."""
+"""A cluster of containers from `docker-compose.yml`, driven as `tests.kit.cluster.LocalCluster`
+drives processes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ PUBLISHED = {
     "GRAPHD_1_PORT": ("graphd-1", 9669),
     "GRAPHD_1_HTTP_PORT": ("graphd-1", 19669),
 }
-"""The compose file's variables for ports of the host, with the service and the port inside its container."""
+"""The compose file's variables for ports of the host, with the service and the port inside its
+container.
+"""
 
 
 class ComposeCluster:
@@ -65,7 +69,9 @@ class ComposeCluster:
     def __enter__(self) -> Self:
         self.compose("build", "--quiet", timeout_s=BUILD_S)
         # Containers are the engine's children, not ours.
-        self._cleanup.enter_context(reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1"))
+        self._cleanup.enter_context(
+            reaper.start().on_end(*self._command, "down", "-v", "--timeout", "1")
+        )
         try:
             self.compose("up", "-d", timeout_s=UP_S)
             self.ports = {name: self._port(*published) for name, published in PUBLISHED.items()}
@@ -76,16 +82,31 @@ class ComposeCluster:
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if error is not None:
             error.add_note(self.logs())
         self.down()
 
     def compose(self, *arguments: str, timeout_s: float = 120) -> str:
         """What a compose command printed; its stderr is in the error where it fails."""
-        done = subprocess.run([*self._command, *arguments], cwd=self.root, capture_output=True, text=True, timeout=timeout_s, check=False)
+        done = subprocess.run(
+            [*self._command, *arguments],
+            cwd=self.root,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
         if done.returncode:
-            raise RuntimeError(f"compose {' '.join(arguments)}: exit code {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}")
+            raise RuntimeError(
+                f"compose {' '.join(arguments)}: exit code "
+                f"{done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+            )
         return done.stdout
 
     def logs(self) -> str:
@@ -104,10 +125,15 @@ class ComposeCluster:
     def wait_ready(self) -> None:
         """Wait until every door says that it is ready, and every storaged is online."""
         deadline = time.monotonic() + READY_S
-        pending = {"metad": self.metad_url(), **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)}}
+        pending = {
+            "metad": self.metad_url(),
+            **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)},
+        }
         while pending:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not ready after {READY_S} s: {', '.join(pending)}\n{self.compose('ps')}")
+                raise TimeoutError(
+                    f"not ready after {READY_S} s: {', '.join(pending)}\n{self.compose('ps')}"
+                )
             for name, url in list(pending.items()):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"{url}/readyz", timeout=2).close()
@@ -116,12 +142,16 @@ class ComposeCluster:
         with self.client() as client:
             while sum(h.online for h in client.hosts() if h.role == "STORAGED") < len(STORAGEDS):
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"not every storaged is online after {READY_S} s: {client.hosts()}")
+                    raise TimeoutError(
+                        f"not every storaged is online after {READY_S} s: {client.hosts()}"
+                    )
                 time.sleep(0.2)
 
     def client(self) -> asterism.Client:
         """A client of both graphds."""
-        return asterism.connect(f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}")
+        return asterism.connect(
+            f"127.0.0.1:{self.ports['GRAPHD_0_PORT']},127.0.0.1:{self.ports['GRAPHD_1_PORT']}"
+        )
 
     def metad_url(self) -> str:
         """Where metad's HTTP door is."""
@@ -134,7 +164,9 @@ class ComposeCluster:
     def ask(self, url: str, body: object = None, *, method: str | None = None) -> tuple[int, Any]:
         """The status and the JSON of an HTTP answer, whatever the status."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+        request = urllib.request.Request(
+            url, data, {"Content-Type": "application/json"}, method=method
+        )
         try:
             with urllib.request.urlopen(request, timeout=HANG_S) as response:
                 return response.status, json.load(response)

@@ -31,7 +31,11 @@ SCHEMA: dict[str, Any] = {
         },
     },
     "edges": {
-        "user:buys:item": {"weighted": True, "features": {"rating": "int32", "paid": "float64"}, "tables": {"rated": "1 + rating"}},
+        "user:buys:item": {
+            "weighted": True,
+            "features": {"rating": "int32", "paid": "float64"},
+            "tables": {"rated": "1 + rating"},
+        },
         "item:like:item": {"features": {"rating": "int32"}},
     },
 }
@@ -55,14 +59,20 @@ def columns() -> Columns:
     item = {
         "id": np.arange(ITEMS),
         "weight": rng.integers(0, 5, ITEMS).astype(np.float32),
-        "price": np.where(rng.random(ITEMS) < 0.1, np.nan, rng.random(ITEMS) * 10).astype(np.float32),
+        "price": np.where(rng.random(ITEMS) < 0.1, np.nan, rng.random(ITEMS) * 10).astype(
+            np.float32
+        ),
         "stock": rng.integers(-3, 4, ITEMS) + np.where(rng.random(ITEMS) < 0.05, 2**53, 0),
         "sold": rng.random(ITEMS) < 0.5,
         "size": rng.normal(size=(ITEMS, 3)),
         "brand": np.array([BRANDS[i] for i in rng.integers(0, len(BRANDS), ITEMS)]),
         "tags": rng.integers(0, 3, ITEMS),  # how many there are
     }
-    user = {"id": user_ids, "weight": np.ones(USERS, np.float32), "age": rng.integers(0, 90, USERS).astype(np.uint8)}
+    user = {
+        "id": user_ids,
+        "weight": np.ones(USERS, np.float32),
+        "age": rng.integers(0, 90, USERS).astype(np.uint8),
+    }
     user["home"] = np.array([BRANDS[i] for i in rng.integers(0, len(BRANDS), USERS)])
     user_rows, item_rows = rng.integers(0, USERS, EDGES), rng.integers(0, ITEMS, EDGES)
     user_rows[:800] = 3  # somebody buys a lot
@@ -74,10 +84,23 @@ def columns() -> Columns:
         "rating": rng.integers(0, 6, EDGES).astype(np.int32),
         "paid": rng.random(EDGES) * 100,
     }
-    buys |= {f"src.{name}": column[user_rows] for name, column in user.items()} | {f"dst.{name}": column[item_rows] for name, column in item.items()}
-    like = {"id": np.arange(LIKES), "src": rng.integers(0, ITEMS, LIKES), "dst": rng.integers(0, ITEMS, LIKES)}
-    like |= {"weight": np.ones(LIKES, np.float32), "rating": rng.integers(0, 6, LIKES).astype(np.int32)}
-    like |= {f"{end}.{name}": column[like[end]] for end in ("src", "dst") for name, column in item.items()}
+    buys |= {f"src.{name}": column[user_rows] for name, column in user.items()} | {
+        f"dst.{name}": column[item_rows] for name, column in item.items()
+    }
+    like = {
+        "id": np.arange(LIKES),
+        "src": rng.integers(0, ITEMS, LIKES),
+        "dst": rng.integers(0, ITEMS, LIKES),
+    }
+    like |= {
+        "weight": np.ones(LIKES, np.float32),
+        "rating": rng.integers(0, 6, LIKES).astype(np.int32),
+    }
+    like |= {
+        f"{end}.{name}": column[like[end]]
+        for end in ("src", "dst")
+        for name, column in item.items()
+    }
     return Columns(user=user, item=item, buys=buys, like=like)
 
 
@@ -89,7 +112,11 @@ def load(client: asterism.Client, space: str) -> Graph:
     """Load the shop into a new space, and build it."""
     client.create_space(space, SCHEMA)
     graph, data = client.graph(space), columns()
-    graph.upsert_nodes(data.user["id"], "user", features={"age": data.user["age"], "home": _texts(data.user["home"])})
+    graph.upsert_nodes(
+        data.user["id"],
+        "user",
+        features={"age": data.user["age"], "home": _texts(data.user["home"])},
+    )
     tags = np.r_[0, np.cumsum(data.item["tags"])].astype(np.int64)
     features = {name: data.item[name] for name in ("price", "stock", "sold", "size")}
     features |= {"brand": _texts(data.item["brand"]), "tags": (tags, np.arange(tags[-1]))}
@@ -97,8 +124,12 @@ def load(client: asterism.Client, space: str) -> Graph:
     for rows in (slice(0, 2500), slice(2500, EDGES)):
         batch = {name: column[rows] for name, column in data.buys.items()}
         edge_features = {"rating": batch["rating"], "paid": batch["paid"]}
-        graph.upsert_edges(batch["src"], batch["dst"], "buys", weights=batch["weight"], features=edge_features)
-    graph.upsert_edges(data.like["src"], data.like["dst"], "like", features={"rating": data.like["rating"]})
+        graph.upsert_edges(
+            batch["src"], batch["dst"], "buys", weights=batch["weight"], features=edge_features
+        )
+    graph.upsert_edges(
+        data.like["src"], data.like["dst"], "like", features={"rating": data.like["rating"]}
+    )
     graph.build(timeout_s=HANG_S)
     return graph
 
@@ -126,9 +157,11 @@ def item_filters(item: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             "brand in ('it\\'s', 'b')": np.isin(brand, ["it's", "b"]),
             "brand is null": brand == "",
             "tags is not null": item["tags"] > 0,
-            "id between 7 and 90 or id == 399": ((item["id"] >= 7) & (item["id"] <= 90)) | (item["id"] == 399),
+            "id between 7 and 90 or id == 399": ((item["id"] >= 7) & (item["id"] <= 90))
+            | (item["id"] == 399),
             "weight >= 2": item["weight"] >= 2,
-            "weight < stock and (price < 5 or sold == true)": (item["weight"] < stock) & ((price < 5) | item["sold"]),
+            "weight < stock and (price < 5 or sold == true)": (item["weight"] < stock)
+            & ((price < 5) | item["sold"]),
             "type == 'item'": np.ones(ITEMS, np.bool_),
             "true": np.ones(ITEMS, np.bool_),
         }
@@ -144,9 +177,14 @@ def purchase_filters(buys: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             "src.age < 30": buys["src.age"] < 30,
             "src.age < 300 and src.home in ('a', '')": np.isin(buys["src.home"], ["a", ""]),
             "dst.price < 5": buys["dst.price"] < 5,
-            "dst.brand = 'b' or dst.size[1] > 0": (buys["dst.brand"] == "b") | (buys["dst.size"][:, 1] > 0),
-            "dst.weight > 1 and src.age > 20 and rating > 1": (buys["dst.weight"] > 1) & (buys["src.age"] > 20) & (buys["rating"] > 1),
-            "id < 3000 and dst in (5, 6, 7, 8, 9, 10)": (buys["id"] < 3000) & np.isin(buys["dst"], range(5, 11)),
-            "src.id > 500000 or dst.tags is null": (buys["src"] > 500_000) | (buys["dst.tags"] == 0),
+            "dst.brand = 'b' or dst.size[1] > 0": (buys["dst.brand"] == "b")
+            | (buys["dst.size"][:, 1] > 0),
+            "dst.weight > 1 and src.age > 20 and rating > 1": (buys["dst.weight"] > 1)
+            & (buys["src.age"] > 20)
+            & (buys["rating"] > 1),
+            "id < 3000 and dst in (5, 6, 7, 8, 9, 10)": (buys["id"] < 3000)
+            & np.isin(buys["dst"], range(5, 11)),
+            "src.id > 500000 or dst.tags is null": (buys["src"] > 500_000)
+            | (buys["dst.tags"] == 0),
             "dst.price is null": np.isnan(buys["dst.price"]),
         }

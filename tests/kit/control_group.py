@@ -1,4 +1,6 @@
-"""Control groups with a limit on memory, page cache included, or on processor time, where the machine lets one be made."""
+"""Control groups with a limit on memory, page cache included, or on processor time, where the
+machine lets one be made.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +19,33 @@ _PERIOD_US = 10_000
 
 @contextmanager
 def memory_group(limit_bytes: int) -> Iterator[tuple[str, ...]]:
-    """The words that run a command in a new group below this process's own; OSError where none can be made."""
-    with _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}, {"memory.max": str(limit_bytes)}) as group:
+    """The words that run a command in a new group below this process's own; OSError where none can
+    be made.
+    """
+    with _group(
+        "memory", {"memory.limit_in_bytes": str(limit_bytes)}, {"memory.max": str(limit_bytes)}
+    ) as group:
         yield ("sh", "-c", _ENTER, str(group))
 
 
 @contextmanager
 def core_group(share: float) -> Iterator[Path]:
-    """A new group that gets this share of a core; what is written to its ``cgroup.procs`` is in it. OSError where none can be made."""
+    """A new group that gets this share of a core; what is written to its ``cgroup.procs`` is in it.
+    OSError where none can be made.
+    """
     quota = str(int(share * _PERIOD_US))
-    with _group("cpu", {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": quota}, {"cpu.max": f"{quota} {_PERIOD_US}"}) as group:
+    with _group(
+        "cpu",
+        {"cpu.cfs_period_us": str(_PERIOD_US), "cpu.cfs_quota_us": quota},
+        {"cpu.max": f"{quota} {_PERIOD_US}"},
+    ) as group:
         yield group
 
 
 @contextmanager
-def _group(controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]) -> Iterator[Path]:
+def _group(
+    controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]
+) -> Iterator[Path]:
     """A group with these limits: of the first version's names, or of the second's."""
     parent, limits = _own_group(controller, v1_limits, v2_limits)
     group = parent / f"asterism-{os.getpid()}-{time.monotonic_ns()}"
@@ -51,13 +65,17 @@ def _group(controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str
                 time.sleep(0.05)
 
 
-def _own_group(controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]) -> tuple[Path, Mapping[str, str]]:
+def _own_group(
+    controller: str, v1_limits: Mapping[str, str], v2_limits: Mapping[str, str]
+) -> tuple[Path, Mapping[str, str]]:
     """The folder of this process's group, and which of the limits it takes."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             return ROOT / controller / path.lstrip("/"), v1_limits
-        if not controllers and controller in _read_words(ROOT / path.lstrip("/") / "cgroup.subtree_control"):
+        if not controllers and controller in _read_words(
+            ROOT / path.lstrip("/") / "cgroup.subtree_control"
+        ):
             return ROOT / path.lstrip("/"), v2_limits
     raise OSError(f"no {controller} controller is given to this process's control group")
 

@@ -1,4 +1,6 @@
-"""A catalog of ten thousand jobs and a space of a thousand parts: a real metad on its real store, a graphd's pages, storageds that beat by hand."""
+"""A catalog of ten thousand jobs and a space of a thousand parts: a real metad on its real store, a
+graphd's pages, storageds that beat by hand.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ SCHEMA = Schema(
     ),
     parts=PARTS,
 )
-FAILED_CAUSE = "task 7 on s1, attempt 3: <b>part 12</b>: the disk is full; free some and recover the job"
+FAILED_CAUSE = (
+    "task 7 on s1, attempt 3: <b>part 12</b>: the disk is full; free some and recover the job"
+)
 """With what would be markup, were it read as such."""
 
 
@@ -42,7 +46,13 @@ class LargeCatalog:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._settings = MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1, lease_s=500)
+        self._settings = MetadSettings(
+            data=folder,
+            listen="127.0.0.1:0",
+            http_listen="127.0.0.1:0",
+            stop_grace_s=1,
+            lease_s=500,
+        )
         first = self._start_metad()
         counter = self._send_heartbeats(first)
         space = counter.create("wide", SCHEMA)
@@ -56,7 +66,11 @@ class LargeCatalog:
         self.metad_client = self._send_heartbeats(self.metad)
         to_metad = LocalTransport(self.metad.handlers)
         # Its kernels are not compiled and it hears no news: pages ask metad.
-        self.graphd = Graphd(GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1), to_metad, lambda *_: to_metad)
+        self.graphd = Graphd(
+            GraphdSettings(listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1),
+            to_metad,
+            lambda *_: to_metad,
+        )
         self.graphd.open_ports()
         self.address = f"http://127.0.0.1:{self.graphd.http_port}"
 
@@ -88,7 +102,13 @@ def _write_jobs(folder: Path, space_id: int) -> None:
     now_ms = int(time.time() * 1000)
     changes: dict[bytes, bytes | None] = {}
     for job_id in range(2, JOBS + 1):
-        state = JobState.FAILED if job_id % 50 == 0 else JobState.STOPPED if job_id % 333 == 0 else JobState.FINISHED
+        state = (
+            JobState.FAILED
+            if job_id % 50 == 0
+            else JobState.STOPPED
+            if job_id % 333 == 0
+            else JobState.FINISHED
+        )
         ended_ms = now_ms - (JOBS - job_id) * 30_000
         task = Task(
             task_id=TaskId(job_id + HOSTS),
@@ -118,7 +138,10 @@ def _write_jobs(folder: Path, space_id: int) -> None:
             cause=FAILED_CAUSE if state is JobState.FAILED else "",
         )
         changes[keys.job(job_id)] = storage.encode_job(job)
-    changes |= {keys.NEXT_JOB: storage.encode_number(JOBS + 1), keys.NEXT_TASK: storage.encode_number(JOBS + HOSTS + 1)}
+    changes |= {
+        keys.NEXT_JOB: storage.encode_number(JOBS + 1),
+        keys.NEXT_TASK: storage.encode_number(JOBS + HOSTS + 1),
+    }
     store.write(changes)
     store.close()
 
@@ -129,11 +152,23 @@ def finish_tasks(counter: MetadClient, *uuids: str) -> None:
         counter.heartbeat(uuid, *(finished_report(order) for order in counter.poll(uuid).orders))
 
 
-def report_running(counter: MetadClient, uuid: str, *, done: int, total: int) -> list[mpb.TaskOrder]:
+def report_running(
+    counter: MetadClient, uuid: str, *, done: int, total: int
+) -> list[mpb.TaskOrder]:
     """Have a storageds' orders be under way."""
     task_orders = list(counter.poll(uuid).orders)
     counter.heartbeat(
         uuid,
-        *(mpb.TaskReport(task_id=o.task_id, attempt=o.attempt, state=pb.RUNNING, phase="sweep", rows_done=done, rows_total=total) for o in task_orders),
+        *(
+            mpb.TaskReport(
+                task_id=o.task_id,
+                attempt=o.attempt,
+                state=pb.RUNNING,
+                phase="sweep",
+                rows_done=done,
+                rows_total=total,
+            )
+            for o in task_orders
+        ),
     )
     return task_orders

@@ -1,4 +1,6 @@
-"""A metad, storageds and a graphd in this process; tests stop and start each, and replace its folder."""
+"""A metad, storageds and a graphd in this process; tests stop and start each, and replace its
+folder.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,15 @@ class Deployment:
         Of the storageds.
     """
 
-    def __init__(self, folder: Path, *, storageds: int = 2, heartbeat_interval_s: float = 0.1, poll_wait_s: float = 0.5, **settings: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        storageds: int = 2,
+        heartbeat_interval_s: float = 0.1,
+        poll_wait_s: float = 0.5,
+        **settings: Any,
+    ) -> None:
         self.folder, self._settings = folder, settings
         self._heartbeat_s, self._poll_s = heartbeat_interval_s, poll_wait_s
         self._handlers: dict[str, Handler] = {}
@@ -140,7 +150,13 @@ class Deployment:
 
     def wait_caught_up(self, name: str) -> None:
         """Wait until a storaged has followed the catalog to its newest revision."""
-        wait_for(lambda: self.storageds[name].status()["catalog"]["revision"] >= self.state().position.revision, "not followed")
+        wait_for(
+            lambda: (
+                self.storageds[name].status()["catalog"]["revision"]
+                >= self.state().position.revision
+            ),
+            "not followed",
+        )
 
     def stop_storaged(self, name: str) -> None:
         """Stop a storaged."""
@@ -159,7 +175,11 @@ class Deployment:
         """Wait until all that run are ready."""
         assert self.metad is not None
         deadline = time.monotonic() + WAIT_S
-        while missing := [*self.metad.ready(), *self.graphd.ready(), *(problem for s in self.storageds.values() for problem in s.ready())]:
+        while missing := [
+            *self.metad.ready(),
+            *self.graphd.ready(),
+            *(problem for s in self.storageds.values() for problem in s.ready()),
+        ]:
             assert time.monotonic() < deadline, missing
             time.sleep(0.01)
 
@@ -179,7 +199,9 @@ class Deployment:
     # What clients do.
 
     def publish(self, space: str, *, first: int = 0, nodes: int = 30) -> int:
-        """Write nodes to a space, which is created if needed, and publish them; return the version."""
+        """Write nodes to a space, which is created if needed, and publish them; return the
+        version.
+        """
         if space not in {info.name for info in self.client.spaces()}:
             self.client.create_space(space, {"parts": 2, "nodes": {"n": {"weighted": True}}})
         load = self.client.begin_load(space, source=f"nodes from {first}")
@@ -191,7 +213,9 @@ class Deployment:
 
     def version(self, space: str) -> int:
         """Return the version that samples are drawn from."""
-        with Client(FolderTransport(self.folder, self.graphd.handlers)) as client:  # one that has seen no newer version
+        with Client(
+            FolderTransport(self.folder, self.graphd.handlers)
+        ) as client:  # one that has seen no newer version
             return client.graph(space).sample_nodes(3, "n", seed=1).version
 
     def state(self) -> mpb.CatalogState:
@@ -201,19 +225,32 @@ class Deployment:
 
     def adopt(self, cluster: str = "") -> mpb.CatalogState:
         """Adopt metad's catalog once all storageds have reported; return the state before."""
-        wait_for(lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED), "an inventory is missing")
-        state: mpb.CatalogState = self.client.session.catalog("adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster))
+        wait_for(
+            lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED),
+            "an inventory is missing",
+        )
+        state: mpb.CatalogState = self.client.session.catalog(
+            "adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster)
+        )
         return state
 
     # What lies in the folders of storageds.
 
     def spaces(self, name: str) -> set[int]:
         """The spaces in a storaged's folder."""
-        return {int(path.name) for path in (self.folder / name / "spaces").glob("*") if path.name.isdigit()}
+        return {
+            int(path.name)
+            for path in (self.folder / name / "spaces").glob("*")
+            if path.name.isdigit()
+        }
 
     def builds(self, name: str, space_id: int) -> set[int]:
         """The builds in a space's folder."""
-        return {int(path.name) for path in (self.folder / name / "spaces" / str(space_id) / "builds").glob("*") if path.name.isdigit()}
+        return {
+            int(path.name)
+            for path in (self.folder / name / "spaces" / str(space_id) / "builds").glob("*")
+            if path.name.isdigit()
+        }
 
     def quarantined(self, name: str) -> list[str]:
         """Where the quarantined folders of a storaged were."""

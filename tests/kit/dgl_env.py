@@ -1,4 +1,6 @@
-"""Real DGL, in an interpreter of its own: scripts of `tests/kit/dgl` run there, and speak through files and output."""
+"""Real DGL, in an interpreter of its own: scripts of `tests/kit/dgl` run there, and speak through
+files and output.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parent / "dgl"
 
 
-def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: float = 240.0, extra_environment: Mapping[str, str] | None = None) -> str:
+def run(
+    python: Path,
+    script: Path,
+    *arguments: object,
+    home: Path,
+    timeout_s: float = 240.0,
+    extra_environment: Mapping[str, str] | None = None,
+) -> str:
     """Run a script with DGL at hand and give its output; a failure shows the end of it.
 
     ``home`` is where DGL may leave its settings.
@@ -21,7 +30,22 @@ def run(python: Path, script: Path, *arguments: object, home: Path, timeout_s: f
         "OMP_NUM_THREADS": "2",
         **(extra_environment or {}),
     }
-    command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), str(script), *map(str, arguments)]
-    completed = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout_s, check=False)
-    assert completed.returncode == 0, f"{script.name} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+    command = [
+        "env",
+        *(f"{key}={value}" for key, value in settings.items()),
+        str(python),
+        str(script),
+        *map(str, arguments),
+    ]
+    completed = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert completed.returncode == 0, (
+        f"{script.name} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+    )
     return completed.stdout

@@ -52,7 +52,14 @@ class Endpoints:
 
 
 @contextmanager
-def endpoints(respond: Answer = echo, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None, local: bool = False) -> Iterator[Endpoints]:
+def endpoints(
+    respond: Answer = echo,
+    *,
+    workers: int = 2,
+    queue: int = 8,
+    metrics: Metrics | None = None,
+    local: bool = False,
+) -> Iterator[Endpoints]:
     transports_used: list[str] = []
     announced: list[TcpEndpoint] = []
 
@@ -67,11 +74,21 @@ def endpoints(respond: Answer = echo, *, workers: int = 2, queue: int = 8, metri
         raise Internal("not asked here")
 
     handlers: dict[str, Handler] = {method.path: reject for method in STORE.values()}
-    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(port=announced[-1].port, key=announced[-1].key, local=announced[-1].socket_name)
-    stream = TcpServer(
-        address="127.0.0.1:0", methods=STORE, handlers={**handlers, METHOD.path: handler_for("stream")}, workers=workers, queue=queue, metrics=metrics
+    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(
+        port=announced[-1].port, key=announced[-1].key, local=announced[-1].socket_name
     )
-    grpc = GrpcServer(address="127.0.0.1:0", services={METHOD.service: (STORE, {**handlers, METHOD.path: handler_for("grpc")})})
+    stream = TcpServer(
+        address="127.0.0.1:0",
+        methods=STORE,
+        handlers={**handlers, METHOD.path: handler_for("stream")},
+        workers=workers,
+        queue=queue,
+        metrics=metrics,
+    )
+    grpc = GrpcServer(
+        address="127.0.0.1:0",
+        services={METHOD.service: (STORE, {**handlers, METHOD.path: handler_for("grpc")})},
+    )
     announced.append(TcpEndpoint(stream.start(), stream.key, stream.socket_name if local else ""))
     address = f"127.0.0.1:{grpc.start()}"
     transport = TcpTransport(address, RemoteTransport(address))

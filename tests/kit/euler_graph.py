@@ -1,7 +1,8 @@
-"""Euler's own test graph: six nodes of types "1" (odd) and "0" (even), every kind of feature on nodes and edges.
+"""Euler's own test graph: six nodes of types "1" (odd) and "0" (even), every kind of feature on
+nodes and edges.
 
-A node weighs its id, an edge what the node weighs that it leads to. Edges to even nodes are of type "0", those to odd ones of type "1".
-"""
+A node weighs its id, an edge what the node weighs that it leads to. Edges to even nodes are of type
+"0", those to odd ones of type "1"."""
 
 from __future__ import annotations
 
@@ -12,7 +13,20 @@ import numpy as np
 
 from asterism import Client, Graph
 
-PAIRS = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 5), (3, 4), (4, 5), (5, 2), (5, 6), (6, 1), (6, 3), (6, 5)]
+PAIRS = [
+    (1, 2),
+    (1, 3),
+    (1, 4),
+    (2, 3),
+    (2, 5),
+    (3, 4),
+    (4, 5),
+    (5, 2),
+    (5, 6),
+    (6, 1),
+    (6, 3),
+    (6, 5),
+]
 FEATURES = {
     "f1": {"kind": "ragged", "dtype": "int64"},
     "f2": {"kind": "ragged", "dtype": "int64"},
@@ -25,9 +39,17 @@ SCHEMA = {
     "parts": 3,
     "ids": "global",
     "nodes": {
-        name: {"weighted": True, "features": {**FEATURES, "graph_label": {"kind": "bytes"}}, "graph_label": "graph_label"} for name in ("_1", "_0")
+        name: {
+            "weighted": True,
+            "features": {**FEATURES, "graph_label": {"kind": "bytes"}},
+            "graph_label": "graph_label",
+        }
+        for name in ("_1", "_0")
     },
-    "edges": {name: {"weighted": True, "features": FEATURES} for name in ("_1:_0:_0", "_1:_1:_1", "_0:_1:_1")},
+    "edges": {
+        name: {"weighted": True, "features": FEATURES}
+        for name in ("_1:_0:_0", "_1:_1:_1", "_0:_1:_1")
+    },
 }
 
 
@@ -55,11 +77,22 @@ def as_json() -> dict[str, Any]:
         }
         for i in range(1, 7)
     ]
-    edges = [{"src": s, "dst": d, "type": d % 2, "weight": float(d), "features": features(10 * s + d)} for s, d in PAIRS]
+    edges = [
+        {"src": s, "dst": d, "type": d % 2, "weight": float(d), "features": features(10 * s + d)}
+        for s, d in PAIRS
+    ]
     return {"nodes": nodes, "edges": edges}
 
 
-NUMBERED_NAMES = {"f1": "uint64_0", "f2": "uint64_1", "f3": "float_0", "f4": "float_1", "f5": "binary_0", "f6": "binary_1", "graph_label": "binary_2"}
+NUMBERED_NAMES = {
+    "f1": "uint64_0",
+    "f2": "uint64_1",
+    "f3": "float_0",
+    "f4": "float_1",
+    "f5": "binary_0",
+    "f6": "binary_1",
+    "graph_label": "binary_2",
+}
 """The features by their kinds and numbers, as Euler 1.x has them."""
 META = {
     "node_type_num": 2,
@@ -88,8 +121,22 @@ def as_blocks() -> list[dict[str, Any]]:
     blocks = []
     for node in graph_json["nodes"]:
         out_edges = [edge for edge in graph_json["edges"] if edge["src"] == node["id"]]
-        neighbors = {str(kind): {str(edge["dst"]): edge["weight"] for edge in out_edges if edge["type"] == kind} for kind in (0, 1)}
-        edges = [{"src_id": e["src"], "dst_id": e["dst"], "edge_type": e["type"], "weight": e["weight"], **numbered_features(e)} for e in out_edges]
+        neighbors = {
+            str(kind): {
+                str(edge["dst"]): edge["weight"] for edge in out_edges if edge["type"] == kind
+            }
+            for kind in (0, 1)
+        }
+        edges = [
+            {
+                "src_id": e["src"],
+                "dst_id": e["dst"],
+                "edge_type": e["type"],
+                "weight": e["weight"],
+                **numbered_features(e),
+            }
+            for e in out_edges
+        ]
         head = {"node_id": node["id"], "node_type": node["type"], "node_weight": node["weight"]}
         blocks.append({**head, "neighbor": neighbors, **numbered_features(node), "edge": edges})
     return blocks
@@ -97,9 +144,14 @@ def as_blocks() -> list[dict[str, Any]]:
 
 def columns(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Features of rows of the JSON, as writes take them."""
-    features_by_name = [{feature["name"]: feature["value"] for feature in row["features"]} for row in rows]
+    features_by_name = [
+        {feature["name"]: feature["value"] for feature in row["features"]} for row in rows
+    ]
     return {
-        name: np.array([row[name] for row in features_by_name], np.float32) if name in ("f3", "f4") else [row[name] for row in features_by_name] for name in features_by_name[0]
+        name: np.array([row[name] for row in features_by_name], np.float32)
+        if name in ("f3", "f4")
+        else [row[name] for row in features_by_name]
+        for name in features_by_name[0]
     }
 
 
@@ -109,31 +161,61 @@ def write(client: Client, space: str) -> Graph:
     graph, graph_json = client.graph(space), as_json()
     for type_number in (1, 0):
         rows = [row for row in graph_json["nodes"] if row["type"] == type_number]
-        graph.upsert_nodes([row["id"] for row in rows], f"_{type_number}", weights=[row["weight"] for row in rows], features=columns(rows))
+        graph.upsert_nodes(
+            [row["id"] for row in rows],
+            f"_{type_number}",
+            weights=[row["weight"] for row in rows],
+            features=columns(rows),
+        )
     for etype in SCHEMA["edges"]:
         src_type, relation, _ = etype.split(":")
-        rows = [row for row in graph_json["edges"] if f"_{row['src'] % 2}" == src_type and f"_{row['type']}" == relation]
+        rows = [
+            row
+            for row in graph_json["edges"]
+            if f"_{row['src'] % 2}" == src_type and f"_{row['type']}" == relation
+        ]
         ends = np.array([(row["src"], row["dst"]) for row in rows]).T
-        graph.upsert_edges(*ends, etype, weights=[row["weight"] for row in rows], features=columns(rows))
+        graph.upsert_edges(
+            *ends, etype, weights=[row["weight"] for row in rows], features=columns(rows)
+        )
     graph.build()
     return graph
 
 
 def meta(graph_json: dict[str, Any], node_types: list[str], edge_types: list[str]) -> bytes:
-    """The euler.meta that Euler's converter writes of a graph, with these types in the order of their numbers."""
+    """The euler.meta that Euler's converter writes of a graph, with these types in the order of
+    their numbers.
+    """
 
     def text(value: str) -> bytes:
         return struct.pack("<I", len(value.encode())) + value.encode()
 
     def feature_section(rows: list[dict[str, Any]]) -> bytes:
-        kinds = {f"{f['type']}_{f['name']}": (f["type"], len(f["value"])) for row in rows for f in row["features"]}
+        kinds = {
+            f"{f['type']}_{f['name']}": (f["type"], len(f["value"]))
+            for row in rows
+            for f in row["features"]
+        }
         parts = [struct.pack("<I", len(kinds))]
         for number, (name, (kind, width)) in enumerate(kinds.items()):
-            parts += [text(name), struct.pack("<iiq", ("sparse", "dense", "binary").index(kind), number, width)]
+            parts += [
+                text(name),
+                struct.pack("<iiq", ("sparse", "dense", "binary").index(kind), number, width),
+            ]
         return b"".join(parts)
 
     def type_section(types: list[str]) -> bytes:
-        return struct.pack("<I", len(types)) + b"".join(text(name) + struct.pack("<I", number) for number, name in enumerate(types))
+        return struct.pack("<I", len(types)) + b"".join(
+            text(name) + struct.pack("<I", number) for number, name in enumerate(types)
+        )
 
     counts = struct.pack("<QQI", len(graph_json["nodes"]), len(graph_json["edges"]), 1)
-    return text("graph") + text("2.0") + counts + feature_section(graph_json["nodes"]) + feature_section(graph_json["edges"]) + type_section(node_types) + type_section(edge_types)
+    return (
+        text("graph")
+        + text("2.0")
+        + counts
+        + feature_section(graph_json["nodes"])
+        + feature_section(graph_json["edges"])
+        + type_section(node_types)
+        + type_section(edge_types)
+    )

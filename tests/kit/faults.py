@@ -1,4 +1,6 @@
-"""What goes wrong inside a daemon of a test, told by a file that `tests/kit/faultpoints` reads in the daemon."""
+"""What goes wrong inside a daemon of a test, told by a file that `tests/kit/faultpoints` reads in
+the daemon.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ POINTS = Path(__file__).with_name("faultpoints")
 
 
 class Faults:
-    """The faults of one daemon and of what it starts; `tests/kit/faultpoints/sitecustomize.py` lists them."""
+    """The faults of one daemon and of what it starts; `tests/kit/faultpoints/sitecustomize.py`
+    lists them.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -1,4 +1,6 @@
-"""A graph of flat arrays that can be scanned as a space can: what exports are tried on without a service."""
+"""A graph of flat arrays that can be scanned as a space can: what exports are tried on without a
+service.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +55,23 @@ class FlatGraph:
         for edge_type in self.schema.edge_types:
             type_edges = edges[edge_type.name]
             mask = np.ones(len(type_edges.src), np.bool_)
-            for end, end_type in ((type_edges.src, edge_type.src_type), (type_edges.dst, edge_type.dst_type)):
+            for end, end_type in (
+                (type_edges.src, edge_type.src_type),
+                (type_edges.dst, edge_type.dst_type),
+            ):
                 if end_type == ntype:
                     mask &= ~np.isin(end, ids)
             edges[edge_type.name] = _select_rows(type_edges, mask)
         return replace(self, nodes=nodes, edges=edges)
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+    def scan_nodes(
+        self,
+        ntype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[NodeBatch]:
         self._check(version)
         flat_nodes, column_names = self.nodes[ntype], list(names)
         for part in range(self.schema.parts):
@@ -75,12 +87,27 @@ class FlatGraph:
                     version=VERSION,
                 )
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+    def scan_edges(
+        self,
+        etype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[EdgeBatch]:
         self._check(version)
         flat_edges, column_names = self.edges[etype], list(names)
         for part in range(self.schema.parts):
             part_rows = np.flatnonzero(flat_edges.src % self.schema.parts == part)
-            part_rows = part_rows[np.lexsort((flat_edges.eids[part_rows], flat_edges.dst[part_rows], flat_edges.src[part_rows]))]
+            part_rows = part_rows[
+                np.lexsort(
+                    (
+                        flat_edges.eids[part_rows],
+                        flat_edges.dst[part_rows],
+                        flat_edges.src[part_rows],
+                    )
+                )
+            ]
             for start in range(0, len(part_rows), rows):
                 batch = part_rows[start : start + rows]
                 yield EdgeBatch(
@@ -101,19 +128,36 @@ class FlatGraph:
 
 def _select_rows(rows: Any, mask: NDArray[np.bool_]) -> Any:
     columns = {f.name: getattr(rows, f.name)[mask] for f in fields(rows) if f.name != "features"}
-    return replace(rows, **columns, features={name: values[mask] for name, values in rows.features.items()})
+    return replace(
+        rows, **columns, features={name: values[mask] for name, values in rows.features.items()}
+    )
 
 
 def publish(client: Client, flat: FlatGraph) -> tuple[Graph, FlatGraph]:
-    """A service's graph with this content, and the content with the edge ids that the service gave."""
+    """A service's graph with this content, and the content with the edge ids that the service
+    gave.
+    """
     client.create_space(flat.space, flat.schema)
     load, edges = client.begin_load(flat.space, source="flat arrays"), {}
     for index, node_type in enumerate(flat.schema.node_types):
         nodes = flat.nodes[node_type.name]
-        load.write_nodes(index, node_type.name, nodes.ids, nodes.weights if node_type.weighted else None, nodes.features)
+        load.write_nodes(
+            index,
+            node_type.name,
+            nodes.ids,
+            nodes.weights if node_type.weighted else None,
+            nodes.features,
+        )
     for index, edge_type in enumerate(flat.schema.edge_types, len(flat.schema.node_types)):
         flat_edges = flat.edges[edge_type.name]
-        base = load.write_edges(index, edge_type.name, flat_edges.src, flat_edges.dst, flat_edges.weights if edge_type.weighted else None, flat_edges.features)
+        base = load.write_edges(
+            index,
+            edge_type.name,
+            flat_edges.src,
+            flat_edges.dst,
+            flat_edges.weights if edge_type.weighted else None,
+            flat_edges.features,
+        )
         edges[edge_type.name] = replace(flat_edges, eids=base + np.arange(len(flat_edges.src)))
     load.commit()
     graph = client.graph(flat.space)
@@ -131,9 +175,17 @@ def _values(generator: np.random.Generator, dtype: str, shape: tuple[int, ...]) 
 
 
 def generate(
-    schema: Schema, *, nodes: Mapping[str, int], edges: Mapping[str, int], seed: int, sparse: bool = False, space: str = "flat"
+    schema: Schema,
+    *,
+    nodes: Mapping[str, int],
+    edges: Mapping[str, int],
+    seed: int,
+    sparse: bool = False,
+    space: str = "flat",
 ) -> FlatGraph:
-    """A random graph of a schema: ids 0, 1, ... or sparse ones, some weights zero, some edges twice, a few loops."""
+    """A random graph of a schema: ids 0, 1, ... or sparse ones, some weights zero, some edges
+    twice, a few loops.
+    """
     generator = np.random.default_rng(seed)
     flat_nodes, flat_edges = {}, {}
     for node_type in schema.node_types:
@@ -142,21 +194,35 @@ def generate(
         flat_nodes[node_type.name] = FlatNodes(
             ids=generator.permutation(ids.astype(np.int64)),
             weights=_weights(generator, n) if node_type.weighted else np.ones(n, np.float32),
-            features={f.name: _values(generator, f.dtype, (n, *f.shape)) for f in node_type.features if f.kind == "dense"},
+            features={
+                f.name: _values(generator, f.dtype, (n, *f.shape))
+                for f in node_type.features
+                if f.kind == "dense"
+            },
         )
     for edge_type in schema.edge_types:
         m = edges[edge_type.name]
-        src = generator.choice(flat_nodes[edge_type.src_type].ids, m) if m else np.zeros(0, np.int64)
-        dst = generator.choice(flat_nodes[edge_type.dst_type].ids, m) if m else np.zeros(0, np.int64)
+        src = (
+            generator.choice(flat_nodes[edge_type.src_type].ids, m) if m else np.zeros(0, np.int64)
+        )
+        dst = (
+            generator.choice(flat_nodes[edge_type.dst_type].ids, m) if m else np.zeros(0, np.int64)
+        )
         if m > 3:
             src[1], dst[1] = src[0], dst[0]
             dst[2] = src[2] if edge_type.src_type == edge_type.dst_type else dst[2]
         flat_edges[edge_type.name] = FlatEdges(
             src=src,
             dst=dst,
-            eids=generator.permutation(np.arange(m)) if not sparse else generator.permutation(np.arange(m) * 3 + 5),
+            eids=generator.permutation(np.arange(m))
+            if not sparse
+            else generator.permutation(np.arange(m) * 3 + 5),
             weights=_weights(generator, m) if edge_type.weighted else np.ones(m, np.float32),
-            features={f.name: _values(generator, f.dtype, (m, *f.shape)) for f in edge_type.features if f.kind == "dense"},
+            features={
+                f.name: _values(generator, f.dtype, (m, *f.shape))
+                for f in edge_type.features
+                if f.kind == "dense"
+            },
         )
     return FlatGraph(schema=schema, nodes=flat_nodes, edges=flat_edges, space=space)
 

@@ -45,8 +45,11 @@ assert np.array_equal(graph.sample_edges(50, seed=8).edge_ids, expected)
 """
 
 
-def assert_forks_draw_correctly(addresses: str, threads: int, *, direct: bool = False, pause_s: float = 0.02) -> None:
-    """Fork six times, with that many threads calling, so many seconds apart; of the graph ``cases``.
+def assert_forks_draw_correctly(
+    addresses: str, threads: int, *, direct: bool = False, pause_s: float = 0.02
+) -> None:
+    """Fork six times, with that many threads calling, so many seconds apart; of the graph
+    ``cases``.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Strategies of small graphs and of what is written to them: upserts and deletes over several loads."""
+"""Strategies of small graphs and of what is written to them: upserts and deletes over several
+loads.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ def schemas(draw: st.DrawFn) -> Schema:
     return Schema(
         node_types=(NodeType(name="a", weighted=weighted, features=FEATURES), NodeType(name="b")),
         edge_types=(
-            EdgeType(src_type="a", relation="r", dst_type="b", weighted=weighted, multiplicity=multiplicity, features=(Feature(name="y"),)),
+            EdgeType(
+                src_type="a",
+                relation="r",
+                dst_type="b",
+                weighted=weighted,
+                multiplicity=multiplicity,
+                features=(Feature(name="y"),),
+            ),
             EdgeType(src_type="a", relation="s", dst_type="a", weighted=not weighted),
         ),
         parts=draw(st.integers(1, 3)),
@@ -35,26 +44,55 @@ def loads_of(draw: st.DrawFn) -> list[list[Op]]:
     next_eid = [0, 0]
 
     def ids(n: int) -> np.ndarray:
-        return np.array(draw(st.lists(st.integers(0, 11), min_size=n, max_size=n)), np.int64) * stride
+        return (
+            np.array(draw(st.lists(st.integers(0, 11), min_size=n, max_size=n)), np.int64) * stride
+        )
 
     def op() -> Op:
-        kind = draw(st.sampled_from([block_store.NODES] * 3 + [block_store.OUT_EDGES] * 4 + [block_store.NODE_DELETES, block_store.OUT_EDGE_DELETES]))
+        kind = draw(
+            st.sampled_from(
+                [block_store.NODES] * 3
+                + [block_store.OUT_EDGES] * 4
+                + [block_store.NODE_DELETES, block_store.OUT_EDGE_DELETES]
+            )
+        )
         type_id, n = draw(st.integers(0, 1)), draw(st.integers(1, 12))
-        weights = {"weight": np.array(draw(st.lists(WEIGHTS, min_size=n, max_size=n)), np.float32)} if draw(st.booleans()) else {}
+        weights = (
+            {"weight": np.array(draw(st.lists(WEIGHTS, min_size=n, max_size=n)), np.float32)}
+            if draw(st.booleans())
+            else {}
+        )
         if kind == block_store.NODES:
             arrays = {"ids": ids(n), **weights}
             if type_id == 0 and draw(st.booleans()):
-                lengths = np.array(draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int64)
-                arrays["f:x"] = np.arange(2 * n, dtype=np.float32).reshape(n, 2) + draw(st.integers(0, 9))
+                lengths = np.array(
+                    draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)), np.int64
+                )
+                arrays["f:x"] = np.arange(2 * n, dtype=np.float32).reshape(n, 2) + draw(
+                    st.integers(0, 9)
+                )
                 arrays["f:l.indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-                arrays["f:l.values"] = np.arange(lengths.sum(), dtype=np.int64) + draw(st.integers(0, 9))
+                arrays["f:l.values"] = np.arange(lengths.sum(), dtype=np.int64) + draw(
+                    st.integers(0, 9)
+                )
             return Op(kind=kind, type_id=type_id, arrays=arrays)
         if kind == block_store.NODE_DELETES:
             return Op(kind=kind, type_id=type_id, arrays={"ids": ids(draw(st.integers(1, 2)))})
         if kind == block_store.OUT_EDGE_DELETES:
-            eid = draw(st.lists(st.integers(-1, max(next_eid[type_id] - 1, 0)), min_size=n, max_size=n))
-            return Op(kind=kind, type_id=type_id, arrays={"src": ids(n), "dst": ids(n), "eid": np.array(eid, np.int64)})
-        arrays = {"src": ids(n), "dst": ids(n), "eid": np.arange(next_eid[type_id], next_eid[type_id] + n), **weights}
+            eid = draw(
+                st.lists(st.integers(-1, max(next_eid[type_id] - 1, 0)), min_size=n, max_size=n)
+            )
+            return Op(
+                kind=kind,
+                type_id=type_id,
+                arrays={"src": ids(n), "dst": ids(n), "eid": np.array(eid, np.int64)},
+            )
+        arrays = {
+            "src": ids(n),
+            "dst": ids(n),
+            "eid": np.arange(next_eid[type_id], next_eid[type_id] + n),
+            **weights,
+        }
         next_eid[type_id] += n
         if type_id == 0 and draw(st.booleans()):
             arrays["f:y"] = arrays["eid"].astype(np.float32) + 0.5

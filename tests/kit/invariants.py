@@ -1,8 +1,8 @@
 """What holds of a cluster whatever went wrong in it, looked at while it happens and after it.
 
-`Witness` asks the same questions of every version that it sees, from the start to the end of a test: an answer that
-differs from the first one of its version is torn, mixed or changed. `settled` is what is left when all is over.
-"""
+`Witness` asks the same questions of every version that it sees, from the start to the end of a
+test: an answer that differs from the first one of its version is torn, mixed or changed. `settled`
+is what is left when all is over."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ _INTERVAL_S = 0.05
 
 def edges_of(graph: Graph, etype: str, *, version: int | None = None) -> list[tuple[int, int, int]]:
     """(src, dst, edge id) of every edge of a version, sorted."""
-    batches = [np.stack((batch.src, batch.dst, batch.edge_ids), axis=1) for batch in graph.scan_edges(etype, version=version)]
+    batches = [
+        np.stack((batch.src, batch.dst, batch.edge_ids), axis=1)
+        for batch in graph.scan_edges(etype, version=version)
+    ]
     return sorted(map(tuple, np.concatenate(batches).tolist())) if batches else []
 
 
@@ -60,7 +63,12 @@ class ConsistencyMonitor:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stopped.set()
         self._thread.join(HANG_S)
         assert self._faults == []
@@ -69,7 +77,13 @@ class ConsistencyMonitor:
         while not self._stopped.wait(_INTERVAL_S):
             try:
                 self._check_once()
-            except (asterism.Unavailable, asterism.NotReady, asterism.NotFound, asterism.Stale, asterism.Busy):
+            except (
+                asterism.Unavailable,
+                asterism.NotReady,
+                asterism.NotFound,
+                asterism.Stale,
+                asterism.Busy,
+            ):
                 continue  # an error that says so is no wrong answer
             except Exception as error:
                 self._faults.append(repr(error))
@@ -77,8 +91,13 @@ class ConsistencyMonitor:
 
     def _check_once(self) -> None:
         edges = self._graph.sample_edges(200, seed=7)
-        neighbors = self._graph.sample_neighbors(edges.src[:50], self._graph.schema.edge_types[0].name, 3, seed=8, version=edges.version)
-        response = tuple(np.ascontiguousarray(array).tobytes() for array in (edges.src, edges.dst, edges.edge_ids, neighbors.nodes))
+        neighbors = self._graph.sample_neighbors(
+            edges.src[:50], self._graph.schema.edge_types[0].name, 3, seed=8, version=edges.version
+        )
+        response = tuple(
+            np.ascontiguousarray(array).tobytes()
+            for array in (edges.src, edges.dst, edges.edge_ids, neighbors.nodes)
+        )
         if edges.version < self._newest:
             self._faults.append(f"version {edges.version} was answered after {self._newest}")
         if self._results.setdefault(edges.version, response) != response:
@@ -114,7 +133,10 @@ def _find_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
 
 def _list_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
     """Processes and files that nobody needs."""
-    live_jobs = {str(info.space_id): {str(version.job_id) for version in client.versions(info.name)} for info in client.spaces()}
+    live_jobs = {
+        str(info.space_id): {str(version.job_id) for version in client.versions(info.name)}
+        for info in client.spaces()
+    }
     leftovers = [f"process {process.pid}: {name_of(process)}" for process in find_builds(cluster)]
     for name in cluster.daemons:
         if name.startswith("storaged"):
@@ -124,7 +146,15 @@ def _list_leftovers(cluster: LocalCluster, client: Client) -> list[str]:
                     leftovers.append(str(space))
                     continue
                 leftovers += [str(path) for path in (space / "checkpoints").glob("*")]
-                leftovers += [str(path) for path in (space / "builds").glob("*") if path.name not in live_jobs[space.name]]
+                leftovers += [
+                    str(path)
+                    for path in (space / "builds").glob("*")
+                    if path.name not in live_jobs[space.name]
+                ]
                 leftovers += [str(path) for path in (space / "builds").glob("*/scratch")]
-                leftovers += [str(path) for pattern in ("*.making", "*.tmp", "spool-*", "stat-runs/*") for path in space.rglob(pattern)]
+                leftovers += [
+                    str(path)
+                    for pattern in ("*.making", "*.tmp", "spool-*", "stat-runs/*")
+                    for path in space.rglob(pattern)
+                ]
     return leftovers

@@ -18,9 +18,23 @@ EDGE = "n:to:n"
 def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> TaskResult:
     """What a build of ``parts`` reports, with five edges in each part."""
     totals = [
-        PartitionStats(part=p, element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, mix_out=77, mix_in=mix_in, count_in=count_in) for p in parts
+        PartitionStats(
+            part=p,
+            element=Element.EDGE,
+            type_id=0,
+            count=5,
+            positive=5,
+            weight=5.0,
+            mix_out=77,
+            mix_in=mix_in,
+            count_in=count_in,
+        )
+        for p in parts
     ]
-    return TaskResult(totals=tuple(totals), images=tuple(PartImageDigest(part=p, digest=f"digest-{p}") for p in parts))
+    return TaskResult(
+        totals=tuple(totals),
+        images=tuple(PartImageDigest(part=p, digest=f"digest-{p}") for p in parts),
+    )
 
 
 class Scenario:
@@ -65,7 +79,9 @@ class Scenario:
                 index=index,
             )
         )
-        return self.job(next(command.job_id for command in self.commands if isinstance(command, jobs.ReturnJob)))
+        return self.job(
+            next(command.job_id for command in self.commands if isinstance(command, jobs.ReturnJob))
+        )
 
     def submit_index(self, index: Index, *, cut: int = 1, **more: str) -> Job:
         """Ask for a job that adds an index, or with ``drop`` takes it away."""
@@ -82,7 +98,11 @@ class Scenario:
 
     def heartbeat(self, host: HostId, *reports: jobs.TaskReport, incarnation: int = 1) -> None:
         """The host's whole word on its tasks."""
-        self.feed(jobs.TasksReported(now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports))
+        self.feed(
+            jobs.TasksReported(
+                now_ms=self.now_ms, host=host, incarnation=incarnation, reports=reports
+            )
+        )
 
     def advance_clock(self, seconds: float) -> None:
         """Time goes by, and the driver looks at the clock."""
@@ -111,19 +131,29 @@ class Scenario:
 
     def assigned_tasks(self, host: HostId) -> list[tuple[TaskId, int]]:
         """(task, attempt) that the host is told to work on."""
-        return [(task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)]
+        return [
+            (task.task_id, task.attempt) for _, task in machine.assigned_tasks(self.state, host)
+        ]
 
-    def make_report(self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object) -> jobs.TaskReport:
+    def make_report(
+        self, job: Job, host: HostId, state: JobState, *, attempt: int = 0, **more: object
+    ) -> jobs.TaskReport:
         """The host's word on its share of the job, by default on the current attempt."""
         task = self.task(job, host)
         if state is JobState.FINISHED:
             more.setdefault("result", result(task.parts))
-        return jobs.TaskReport(task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more)  # type: ignore[arg-type]
+        return jobs.TaskReport(
+            task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more
+        )  # type: ignore[arg-type]
 
     def report_finished(self, job: Job, *hosts: HostId) -> None:
         """The hosts report their shares finished, one after the other."""
         for host in hosts or tuple(task.host for task in job.tasks):
-            self.heartbeat(host, self.make_report(job, host, JobState.FINISHED), incarnation=self.state.hosts[host].incarnation)
+            self.heartbeat(
+                host,
+                self.make_report(job, host, JobState.FINISHED),
+                incarnation=self.state.hosts[host].incarnation,
+            )
 
     def commands_of(self, kind: type[Command]) -> list[Command]:
         """The commands of the last event that are of one kind."""

@@ -1,8 +1,9 @@
-"""``python -m tests.kit.killed_build TASK.json STEP EVENTS``: a build that kills itself in the middle of a step.
+"""``python -m tests.kit.killed_build TASK.json STEP EVENTS``: a build that kills itself in the
+middle of a step.
 
-It is `storaged.build` itself; only what it does is counted: blocks of tables, rows appended to files, values read. After so
-many of them within the step it sends itself SIGKILL. With EVENTS -1 it lives, and says how many events each step had.
-"""
+It is `storaged.build` itself; only what it does is counted: blocks of tables, rows appended to
+files, values read. After so many of them within the step it sends itself SIGKILL. With EVENTS -1 it
+lives, and says how many events each step had."""
 
 from __future__ import annotations
 

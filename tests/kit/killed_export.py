@@ -1,10 +1,11 @@
-"""``python -m tests.kit.killed_export FOLDER``: an export that is killed at every boundary between files, and gone on with each time.
+"""``python -m tests.kit.killed_export FOLDER``: an export that is killed at every boundary between
+files, and gone on with each time.
 
-A boundary is the moment before a file or folder gets its name or loses it, so it is the one after the last time that this happened too. A
-child of this process exports and sends itself SIGKILL at the first one; another child resumes that export; then the same with the
-second one, until a child lives to the end. Prints JSON: how many boundaries there were, the digests of the manifests after kills, that of
-the one that lived, and what was left beside the exports.
-"""
+A boundary is the moment before a file or folder gets its name or loses it, so it is the one after
+the last time that this happened too. A child of this process exports and sends itself SIGKILL at
+the first one; another child resumes that export; then the same with the second one, until a child
+lives to the end. Prints JSON: how many boundaries there were, the digests of the manifests after
+kills, that of the one that lived, and what was left beside the exports."""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ SCHEMA = Schema.from_dict(
     {
         "parts": 2,
         "nodes": {"user": {"features": {"x": {"shape": [2]}}}, "item": {"weighted": True}},
-        "edges": {"user:buys:item": {"weighted": True}, "user:knows:user": {"features": {"t": "int16"}}},
+        "edges": {
+            "user:buys:item": {"weighted": True},
+            "user:knows:user": {"features": {"t": "int16"}},
+        },
     }
 )
 
@@ -51,7 +55,13 @@ class KillSwitch:
 
 
 def write(out: Path) -> None:
-    graph = generate(SCHEMA, nodes={"user": 40, "item": 15}, edges={"user:buys:item": 120, "user:knows:user": 90}, seed=3, sparse=True)
+    graph = generate(
+        SCHEMA,
+        nodes={"user": 40, "item": 15},
+        edges={"user:buys:item": 120, "user:knows:user": 90},
+        seed=3,
+        sparse=True,
+    )
     export.dgl(graph, out, parts=2, seed=5, halo_hops=2, resume=True, workers=1)
 
 
@@ -80,14 +90,25 @@ def main(folder: Path) -> None:
     while True:
         exit_code = export_in_child(out, kill_at=kill_at)
         if exit_code and (exit_code != -signal.SIGKILL or export_in_child(out, kill_at=None) != 0):
-            raise SystemExit(f"moment {kill_at}: the export ended with {exit_code}, or did not go on")
+            raise SystemExit(
+                f"moment {kill_at}: the export ended with {exit_code}, or did not go on"
+            )
         digests.append(hashlib.sha256((out / "manifest.json").read_bytes()).hexdigest())
         leftovers |= {path.name for path in folder.iterdir()} - {"out"}
         if exit_code == 0:
             break
         kill_at += 1
         shutil.rmtree(out)
-    print(json.dumps({"moments": kill_at, "killed": sorted(set(digests[:-1])), "lived": digests[-1], "leftovers": sorted(leftovers)}))
+    print(
+        json.dumps(
+            {
+                "moments": kill_at,
+                "killed": sorted(set(digests[:-1])),
+                "lived": digests[-1],
+                "leftovers": sorted(leftovers),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

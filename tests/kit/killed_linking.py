@@ -1,4 +1,6 @@
-"""``python -m tests.kit.killed_linking TASK.json LINKS``: a build that kills itself after so many hard links of its own."""
+"""``python -m tests.kit.killed_linking TASK.json LINKS``: a build that kills itself after so many
+hard links of its own.
+"""
 
 from __future__ import annotations
 

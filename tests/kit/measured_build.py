@@ -1,4 +1,6 @@
-"""Generated loads of any size, and a build of them in a process of its own that is watched: time, memory, disk."""
+"""Generated loads of any size, and a build of them in a process of its own that is watched: time,
+memory, disk.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,21 @@ class GeneratedGraph:
 
     @property
     def schema(self) -> Schema:
-        tables = tuple(WeightTable(name=f"t{i}", expression=f"pow(weight, {i + 1} / 4)") for i in range(self.tables))
-        edge_types = (EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, tables=tables),) if self.edges else ()
-        return Schema(node_types=(NodeType(name="a", weighted=True, tables=tables),), edge_types=edge_types, parts=self.parts, direction="both")
+        tables = tuple(
+            WeightTable(name=f"t{i}", expression=f"pow(weight, {i + 1} / 4)")
+            for i in range(self.tables)
+        )
+        edge_types = (
+            (EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, tables=tables),)
+            if self.edges
+            else ()
+        )
+        return Schema(
+            node_types=(NodeType(name="a", weighted=True, tables=tables),),
+            edge_types=edge_types,
+            parts=self.parts,
+            direction="both",
+        )
 
     def ops(self) -> list[Op]:
         """Its chunks, one after another."""
@@ -57,28 +71,57 @@ class GeneratedGraph:
         rng = np.random.default_rng(1)
         for low in range(0, self.nodes, CHUNK):
             ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
-            yield 1, Op(kind=block_store.NODES, type_id=0, arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4})
+            yield (
+                1,
+                Op(
+                    kind=block_store.NODES,
+                    type_id=0,
+                    arrays={"ids": ids, "weight": rng.random(ids.size, np.float32) ** 4},
+                ),
+            )
         for low in range(0, self.edges, CHUNK):
             n = min(CHUNK, self.edges - low)
-            src = np.where(np.arange(low, low + n) < self.hub, HUB, rng.integers(0, self.nodes, n)) * self.stride
+            src = (
+                np.where(np.arange(low, low + n) < self.hub, HUB, rng.integers(0, self.nodes, n))
+                * self.stride
+            )
             weight = np.ones(n, np.float32) if self.equal_weights else rng.random(n, np.float32)
-            arrays = {"src": src, "dst": rng.integers(0, self.nodes, n) * self.stride, "eid": np.arange(low, low + n), "weight": weight}
+            arrays = {
+                "src": src,
+                "dst": rng.integers(0, self.nodes, n) * self.stride,
+                "eid": np.arange(low, low + n),
+                "weight": weight,
+            }
             yield 1, Op(kind=block_store.OUT_EDGES, type_id=0, arrays=arrays)
         for low in range(self.nodes - self.deleted, self.nodes, CHUNK):
             ids = np.arange(low, min(low + CHUNK, self.nodes), dtype=np.int64) * self.stride
             yield 2, Op(kind=block_store.NODE_DELETES, type_id=0, arrays={"ids": ids})
 
     def write(self, folder: Path, *, memory_limit_mib: int, checkpoint_rows: int = 0) -> Path:
-        """Write it to a graph database as graphd would, take a checkpoint; gives the path of the build's task."""
+        """Write it to a graph database as graphd would, take a checkpoint; gives the path of the
+        build's task.
+        """
         store = BlockStore.open(folder / "graph", self.schema)
         for chunk, (load_id, op) in enumerate(self._chunks()):
             store.write(blocks_of(self.schema, load_id, chunk, op))
         store.checkpoint(folder / "checkpoint")
         store.close()
         loads = [1, 2] if self.deleted else [1]
-        task: dict[str, Any] = {"space_id": 1, "schema": self.schema.to_dict(), "parts": list(range(self.parts)), "cut": len(loads), "loads": loads}
-        task |= {"checkpoint": str(folder / "checkpoint"), "output": str(folder / "out"), "memory_limit_mib": memory_limit_mib}
-        (folder / "task.json").write_text(json.dumps(task | ({"checkpoint_rows": checkpoint_rows} if checkpoint_rows else {})))
+        task: dict[str, Any] = {
+            "space_id": 1,
+            "schema": self.schema.to_dict(),
+            "parts": list(range(self.parts)),
+            "cut": len(loads),
+            "loads": loads,
+        }
+        task |= {
+            "checkpoint": str(folder / "checkpoint"),
+            "output": str(folder / "out"),
+            "memory_limit_mib": memory_limit_mib,
+        }
+        (folder / "task.json").write_text(
+            json.dumps(task | ({"checkpoint_rows": checkpoint_rows} if checkpoint_rows else {}))
+        )
         return folder / "task.json"
 
 
@@ -97,11 +140,21 @@ class BuildMeasurement:
     """When each step ended, in seconds from the start, and its name."""
 
 
-def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), deadline_s: float = 3600.0) -> BuildMeasurement:
-    """Run a build and watch it; ``prefix`` are words before its command line. Past the deadline it is killed."""
+def run(
+    task: Path,
+    *,
+    watch_disk: bool = False,
+    prefix: tuple[str, ...] = (),
+    deadline_s: float = 3600.0,
+) -> BuildMeasurement:
+    """Run a build and watch it; ``prefix`` are words before its command line. Past the deadline it
+    is killed.
+    """
     measured, started = BuildMeasurement(), time.perf_counter()
     child = subprocess.Popen(
-        [*prefix, "env", "MALLOC_ARENA_MAX=2", sys.executable, "-m", "storaged.build", str(task)], stdout=subprocess.PIPE, text=True
+        [*prefix, "env", "MALLOC_ARENA_MAX=2", sys.executable, "-m", "storaged.build", str(task)],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     finished = threading.Event()
     output = Path(json.loads(task.read_text())["output"])
@@ -124,7 +177,9 @@ def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), d
             for line in lines:
                 event = json.loads(line)
                 if event.get("is") == "done":
-                    measured.steps.append((time.perf_counter() - started, f"{event['part']}/{event['step']}"))
+                    measured.steps.append(
+                        (time.perf_counter() - started, f"{event['part']}/{event['step']}")
+                    )
                 measured.result = event
         measured.seconds = time.perf_counter() - started
         _, _, usage = os.wait4(child.pid, 0)
@@ -138,10 +193,17 @@ def run(task: Path, *, watch_disk: bool = False, prefix: tuple[str, ...] = (), d
     return measured
 
 
-def measure_idle(folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int) -> BuildMeasurement:
+def measure_idle(
+    folder: Path, generated: GeneratedGraph, *, memory_limit_mib: int
+) -> BuildMeasurement:
     """A build with nothing to do: a few rows of the same kinds, so that every kernel is loaded."""
     minimal = GeneratedGraph(
-        nodes=100, edges=200 if generated.edges else 0, deleted=min(generated.deleted, 10), stride=generated.stride, parts=1, equal_weights=generated.equal_weights
+        nodes=100,
+        edges=200 if generated.edges else 0,
+        deleted=min(generated.deleted, 10),
+        stride=generated.stride,
+        parts=1,
+        equal_weights=generated.equal_weights,
     )
     folder.mkdir()
     task = minimal.write(folder, memory_limit_mib=memory_limit_mib)

@@ -1,7 +1,8 @@
-"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every edge.
+"""Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every
+edge.
 
-`Known` values, by the names of fields, are what a server really holds: most requests name them, so that they come far.
-"""
+`Known` values, by the names of fields, are what a server really holds: most requests name them, so
+that they come far."""
 
 from __future__ import annotations
 
@@ -20,7 +21,25 @@ from asterism_proto.methods import Method
 Content = Message | Frame
 KnownValues = Mapping[str, Sequence[object]]
 
-WORDS = st.sampled_from(["shop", "", "nope", "user", "item", "age", "price", "tags", "when", "weight", "build", "id", "../../up", "é\0", "x" * 300])
+WORDS = st.sampled_from(
+    [
+        "shop",
+        "",
+        "nope",
+        "user",
+        "item",
+        "age",
+        "price",
+        "tags",
+        "when",
+        "weight",
+        "build",
+        "id",
+        "../../up",
+        "é\0",
+        "x" * 300,
+    ]
+)
 SECTIONS = {
     "ids": "int64",
     "nodes": "int64",
@@ -39,12 +58,18 @@ SECTIONS = {
     "f:tags.indptr": "int64",
     "f:tags.values": "int64",
 }
-_DTYPES = st.sampled_from(["int8", "int32", "int64", "uint8", "uint32", "float32", "float64", "bool"])
+_DTYPES = st.sampled_from(
+    ["int8", "int32", "int64", "uint8", "uint32", "float32", "float64", "bool"]
+)
 _FLOATS = st.sampled_from([0.0, 1.0, -1.0, 0.5, float("nan"), float("inf"), 1e308])
 
 
 def _integers(low: int, high: int) -> st.SearchStrategy[int]:
-    edges = [v for v in (0, 1, 2, 3, 5, 7, -1, -2, 100, 1 << 31, (1 << 31) - 1, 1 << 40, low, high) if low <= v <= high]
+    edges = [
+        v
+        for v in (0, 1, 2, 3, 5, 7, -1, -2, 100, 1 << 31, (1 << 31) - 1, 1 << 40, low, high)
+        if low <= v <= high
+    ]
     return st.sampled_from(edges)
 
 
@@ -70,7 +95,9 @@ def _scalar(field: Field, depth: int, known_values: KnownValues) -> st.SearchStr
             return _integers(0, (1 << 64) - 1)
 
 
-def messages(kind: type[Message], known_values: KnownValues, depth: int = 3) -> st.SearchStrategy[Message]:
+def messages(
+    kind: type[Message], known_values: KnownValues, depth: int = 3
+) -> st.SearchStrategy[Message]:
     """Messages of a kind with any subset of its fields set."""
     required, optional = {}, {}
     for field in kind.DESCRIPTOR.fields:
@@ -78,14 +105,20 @@ def messages(kind: type[Message], known_values: KnownValues, depth: int = 3) -> 
             continue
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             entry = field.message_type.fields_by_name
-            optional[field.name] = st.dictionaries(_scalar(entry["key"], depth, known_values), _scalar(entry["value"], depth, known_values), max_size=3)
+            optional[field.name] = st.dictionaries(
+                _scalar(entry["key"], depth, known_values),
+                _scalar(entry["value"], depth, known_values),
+                max_size=3,
+            )
             continue
         value = _scalar(field, depth, known_values)
         has_known_values = field.name in known_values and field.cpp_type != Field.CPPTYPE_MESSAGE
         if has_known_values:
             valid = st.sampled_from(known_values[field.name])
             value = st.one_of(valid, valid, valid, value)
-        (required if has_known_values else optional)[field.name] = st.lists(value, max_size=3) if field.is_repeated else value
+        (required if has_known_values else optional)[field.name] = (
+            st.lists(value, max_size=3) if field.is_repeated else value
+        )
     return st.fixed_dictionaries(required, optional=optional).map(lambda values: kind(**values))
 
 
@@ -101,7 +134,11 @@ def _sections(draw: st.DrawFn) -> dict[str, np.ndarray]:
             if valid
             else draw(nps.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3))
         )
-        elements = st.sampled_from([0, 1, 2, 5]) if dtype.kind != "b" and draw(st.booleans()) else nps.from_dtype(dtype)
+        elements = (
+            st.sampled_from([0, 1, 2, 5])
+            if dtype.kind != "b" and draw(st.booleans())
+            else nps.from_dtype(dtype)
+        )
         sections[name] = draw(nps.arrays(dtype, shape, elements=elements))
     return sections
 
@@ -118,7 +155,21 @@ def payloads(method: Method, known_values: KnownValues) -> st.SearchStrategy[byt
 
     def flip_bits(parts: tuple[bytes, int, int]) -> bytes:
         data, offset, mask = parts
-        return data[: offset % len(data)] + bytes([data[offset % len(data)] ^ mask]) + data[offset % len(data) + 1 :] if data else data
+        return (
+            data[: offset % len(data)]
+            + bytes([data[offset % len(data)] ^ mask])
+            + data[offset % len(data) + 1 :]
+            if data
+            else data
+        )
 
-    truncated = st.tuples(packed, st.integers(0, 1 << 16)).map(lambda parts: parts[0][: parts[1] % (len(parts[0]) + 1)])
-    return st.one_of(packed, packed, st.binary(max_size=200), st.tuples(packed, st.integers(0, 1 << 16), st.integers(1, 255)).map(flip_bits), truncated)
+    truncated = st.tuples(packed, st.integers(0, 1 << 16)).map(
+        lambda parts: parts[0][: parts[1] % (len(parts[0]) + 1)]
+    )
+    return st.one_of(
+        packed,
+        packed,
+        st.binary(max_size=200),
+        st.tuples(packed, st.integers(0, 1 << 16), st.integers(1, 255)).map(flip_bits),
+        truncated,
+    )

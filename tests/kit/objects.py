@@ -1,4 +1,6 @@
-"""An object store of S3's kind: moto's server, a real process on a free port, looked into over plain HTTP."""
+"""An object store of S3's kind: moto's server, a real process on a free port, looked into over
+plain HTTP.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from tests.kit.waiting import HANG_S
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
 READY_S = HANG_S
-_AUTH_HEADERS = {"Authorization": "AWS somebody:signature", "Content-Type": "application/octet-stream"}
+_AUTH_HEADERS = {
+    "Authorization": "AWS somebody:signature",
+    "Content-Type": "application/octet-stream",
+}
 """The server asks that requests be signed, not how."""
 
 
@@ -65,10 +70,18 @@ class ObjectStore:
             except OSError as error:
                 if time.monotonic() > deadline or self._process.poll() is not None:
                     self.__exit__(None, None, None)
-                    raise TimeoutError(f"the object store did not come up: {error}; {self._log.read_text()[-2000:]}") from error
+                    raise TimeoutError(
+                        f"the object store did not come up: {error}; "
+                        f"{self._log.read_text()[-2000:]}"
+                    ) from error
                 time.sleep(0.05)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -121,6 +134,8 @@ class ObjectStore:
         return content
 
     def _send(self, method: str, path: str, body: bytes | None = None) -> http.client.HTTPResponse:
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_AUTH_HEADERS)
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/{path}", data=body, method=method, headers=_AUTH_HEADERS
+        )
         reply: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=HANG_S)
         return reply

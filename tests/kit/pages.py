@@ -57,7 +57,14 @@ def blocks(page: Path) -> list[Block]:
     page_blocks = []
     for match in BLOCK.finditer(text):
         kind, _, file = match[1].partition("file=")
-        page_blocks.append(Block(kind=kind.strip(), file=file.strip(), code=match[2], line=text[: match.start()].count("\n") + 1))
+        page_blocks.append(
+            Block(
+                kind=kind.strip(),
+                file=file.strip(),
+                code=match[2],
+                line=text[: match.start()].count("\n") + 1,
+            )
+        )
     return page_blocks
 
 
@@ -76,14 +83,34 @@ class Runner:
         Texts of the page, and what stands there when it runs: addresses and sizes.
     """
 
-    def __init__(self, page: Path, folder: Path, pythons: Mapping[str, Path], replacements: Mapping[str, str], environment: Mapping[str, str]) -> None:
-        self._page, self._folder, self._pythons, self._replacements = page, folder, pythons, replacements
+    def __init__(
+        self,
+        page: Path,
+        folder: Path,
+        pythons: Mapping[str, Path],
+        replacements: Mapping[str, str],
+        environment: Mapping[str, str],
+    ) -> None:
+        self._page, self._folder, self._pythons, self._replacements = (
+            page,
+            folder,
+            pythons,
+            replacements,
+        )
         command = folder / "bin"
         command.mkdir()
-        (command / "asterism").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m asterism.cli "$@"\n')
+        (command / "asterism").write_text(
+            f'#!/bin/sh\nexec "{sys.executable}" -m asterism.cli "$@"\n'
+        )
         (command / "asterism").chmod(0o755)
         path = os.pathsep.join([str(command), os.defpath])
-        self._environment = {"PATH": path, "HOME": str(folder), "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(SOURCES), **environment}
+        self._environment = {
+            "PATH": path,
+            "HOME": str(folder),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(SOURCES),
+            **environment,
+        }
         self._children: dict[str, subprocess.Popen[str]] = {}
 
     def __enter__(self) -> Self:
@@ -108,9 +135,16 @@ class Runner:
     def _shell(self, code: str, block: Block) -> str:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", code],
-            cwd=self._folder, env=self._environment, capture_output=True, text=True, timeout=HANG_S, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{self._page}:{block.line}: ended with {done.returncode}\n{done.stdout}{done.stderr}"
+            cwd=self._folder,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            check=False,
+        )
+        assert done.returncode == 0, (
+            f"{self._page}:{block.line}: ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        )
         return done.stdout
 
     def _python(self, code: str, block: Block) -> str:
@@ -118,18 +152,27 @@ class Runner:
         if child is None:
             child = self._children[block.kind] = subprocess.Popen(
                 [self._pythons[block.kind], "-c", _CHILD],
-                cwd=self._folder, env=self._environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-            )  # fmt: skip
+                cwd=self._folder,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
         assert child.stdin is not None
         assert child.stdout is not None
-        child.stdin.write(json.dumps({"code": code, "line": block.line, "page": str(self._page)}) + "\n")
+        child.stdin.write(
+            json.dumps({"code": code, "line": block.line, "page": str(self._page)}) + "\n"
+        )
         child.stdin.flush()
         output = []
         for line in child.stdout:
             if line == "\0\n":
                 return "".join(output)
             output.append(line)
-        raise AssertionError(f"{self._page}:{block.line}: the block fails\n{''.join(output)[-4000:]}")
+        raise AssertionError(
+            f"{self._page}:{block.line}: the block fails\n{''.join(output)[-4000:]}"
+        )
 
 
 def all_pages() -> list[Path]:

@@ -1,4 +1,6 @@
-"""What a partition on disk must hold, given the graph that it was made from: one check for our readers and for DGL's."""
+"""What a partition on disk must hold, given the graph that it was made from: one check for our
+readers and for DGL's.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,14 @@ class WrittenPartition:
 
     def original_ids(self, letter: str) -> dict[str, NDArray[np.int64]]:
         """The stored ids by type-wise id, for each node (n) or edge (e) type."""
-        part_tensors = [read_tensors(self.folder / f"part{part}/orig_{letter}ids.dgl") for part in range(len(self.parts))]
-        return {kind: np.concatenate([each[kind] for each in part_tensors]) for kind in self.config["ntypes" if letter == "n" else "etypes"]}
+        part_tensors = [
+            read_tensors(self.folder / f"part{part}/orig_{letter}ids.dgl")
+            for part in range(len(self.parts))
+        ]
+        return {
+            kind: np.concatenate([each[kind] for each in part_tensors])
+            for kind in self.config["ntypes" if letter == "n" else "etypes"]
+        }
 
 
 def read_partition(config: Path) -> WrittenPartition:
@@ -46,8 +54,14 @@ def read_partition(config: Path) -> WrittenPartition:
         arrays = {"src": coo.row.array(), "dst": coo.col.array()}
         arrays |= {f"ndata/{name}": column.array() for name, column in graph.ndata[0].items()}
         arrays |= {f"edata/{name}": column.array() for name, column in graph.edata[0].items()}
-        arrays |= {f"nfeat/{name}".replace("/", "|"): values for name, values in read_tensors(config.parent / part_files["node_feats"]).items()}
-        arrays |= {f"efeat/{name}".replace("/", "|"): values for name, values in read_tensors(config.parent / part_files["edge_feats"]).items()}
+        arrays |= {
+            f"nfeat/{name}".replace("/", "|"): values
+            for name, values in read_tensors(config.parent / part_files["node_feats"]).items()
+        }
+        arrays |= {
+            f"efeat/{name}".replace("/", "|"): values
+            for name, values in read_tensors(config.parent / part_files["edge_feats"]).items()
+        }
         parts.append(arrays)
     return WrittenPartition(folder=config.parent, config=content, parts=parts)
 
@@ -59,8 +73,12 @@ def read_dump(config: Path, folder: Path) -> WrittenPartition:
     return WrittenPartition(folder=config.parent, config=content, parts=parts)
 
 
-def write_input(graph: FlatGraph, path: Path, *, weight: str = "weight", names: Mapping[str, str] | None = None) -> None:
-    """Write a graph of dense ids as `check_distributed.py` takes its input; ``names`` maps the schema's to written ones."""
+def write_input(
+    graph: FlatGraph, path: Path, *, weight: str = "weight", names: Mapping[str, str] | None = None
+) -> None:
+    """Write a graph of dense ids as `check_distributed.py` takes its input; ``names`` maps the
+    schema's to written ones.
+    """
     label_names, content = names or {}, {}
     for node_type in graph.schema.node_types:
         nodes, label = graph.nodes[node_type.name], label_names.get(node_type.name, node_type.name)
@@ -90,46 +108,84 @@ class IdRanges:
         ids = config[f"{element[0]}types"]
         kinds = sorted(ids, key=ids.get)
         assert [ids[kind] for kind in kinds] == list(range(len(kinds)))
-        spans = np.array([config[f"{element}_map"][kind] for kind in kinds], np.int64).reshape(len(kinds), config["num_parts"], 2)
+        spans = np.array([config[f"{element}_map"][kind] for kind in kinds], np.int64).reshape(
+            len(kinds), config["num_parts"], 2
+        )
         starts, ends = spans[..., 0].T, spans[..., 1].T
-        np.testing.assert_array_equal(starts.reshape(-1), np.concatenate([[0], ends.reshape(-1)[:-1]]))
+        np.testing.assert_array_equal(
+            starts.reshape(-1), np.concatenate([[0], ends.reshape(-1)[:-1]])
+        )
         assert ends[-1, -1] == config[f"num_{element}s"]
         return cls(kinds=kinds, starts=starts, ends=ends)
 
-    def locate(self, gids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def locate(
+        self, gids: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Part, type and type-wise id of global ids."""
         positions = np.searchsorted(self.ends.reshape(-1), gids, side="right")
         part, kind = np.divmod(positions, len(self.kinds))
-        before = np.concatenate([np.zeros((1, len(self.kinds)), np.int64), np.cumsum(self.ends - self.starts, axis=0)])[:-1]
+        before = np.concatenate(
+            [np.zeros((1, len(self.kinds)), np.int64), np.cumsum(self.ends - self.starts, axis=0)]
+        )[:-1]
         return part, kind, before[part, kind] + gids - self.starts[part, kind]
 
 
 def assert_partition(
-    written: WrittenPartition, graph: FlatGraph, *, hops: int = 1, weight: str = "weight", names: Mapping[str, str] | None = None, trainers: int = 1
+    written: WrittenPartition,
+    graph: FlatGraph,
+    *,
+    hops: int = 1,
+    weight: str = "weight",
+    names: Mapping[str, str] | None = None,
+    trainers: int = 1,
 ) -> None:
-    """Assert that a partition holds this graph, each node and edge once, where and how DGL wants it.
+    """Assert that a partition holds this graph, each node and edge once, where and how DGL wants
+    it.
 
-    ``names`` maps written names to the schema's, where they differ. With several ``trainers`` to a part, theirs are looked at.
-    """
-    nodes, edges = IdRanges.from_config(written.config, "node"), IdRanges.from_config(written.config, "edge")
+    ``names`` maps written names to the schema's, where they differ. With several ``trainers`` to a
+    part, theirs are looked at."""
+    nodes, edges = (
+        IdRanges.from_config(written.config, "node"),
+        IdRanges.from_config(written.config, "edge"),
+    )
     schema_names = names or {}
     nids, eids = written.original_ids("n"), written.original_ids("e")
     for kind in nodes.kinds:
-        np.testing.assert_array_equal(np.sort(nids[kind]), np.sort(graph.nodes[schema_names.get(kind, kind)].ids))
+        np.testing.assert_array_equal(
+            np.sort(nids[kind]), np.sort(graph.nodes[schema_names.get(kind, kind)].ids)
+        )
     for kind in edges.kinds:
-        np.testing.assert_array_equal(np.sort(eids[kind]), np.sort(graph.edges[schema_names.get(kind, kind)].eids))
+        np.testing.assert_array_equal(
+            np.sort(eids[kind]), np.sort(graph.edges[schema_names.get(kind, kind)].eids)
+        )
     homogeneous = len(nodes.kinds) == len(edges.kinds) == 1
     edges_by_kind = [(kind, graph.edges[schema_names.get(kind, kind)]) for kind in edges.kinds]
     required_edges = _expected_edges(written, edges_by_kind, eids, nids, nodes, edges, hops)
     for part, arrays in enumerate(written.parts):
-        _assert_frame(arrays, part, nodes, "node", several_parts=len(written.parts) > 1, heterogeneous=not homogeneous)
-        _assert_frame(arrays, part, edges, "edge", several_parts=False, heterogeneous=not homogeneous or len(written.parts) == 1)
+        _assert_frame(
+            arrays,
+            part,
+            nodes,
+            "node",
+            several_parts=len(written.parts) > 1,
+            heterogeneous=not homogeneous,
+        )
+        _assert_frame(
+            arrays,
+            part,
+            edges,
+            "edge",
+            several_parts=False,
+            heterogeneous=not homogeneous or len(written.parts) == 1,
+        )
         gid = arrays["ndata/_ID"]
         src, dst, eid = gid[arrays["src"]], gid[arrays["dst"]], arrays["edata/_ID"]
         assert {int(e) for e in eid} == required_edges[part]
         inner_nodes = nodes.ends[part, -1] - nodes.starts[part, 0]
         np.testing.assert_array_equal(arrays["dst"] < inner_nodes, arrays["edata/inner_edge"] != 0)
-        assert set(np.unique(np.concatenate([arrays["src"], arrays["dst"]]))) >= set(range(inner_nodes, len(gid))), "a HALO node without an edge"
+        assert set(np.unique(np.concatenate([arrays["src"], arrays["dst"]]))) >= set(
+            range(inner_nodes, len(gid))
+        ), "a HALO node without an edge"
         _assert_ends(src, dst, eid, edges_by_kind, eids, nids, nodes, edges)
         if trainers > 1:
             arrays = _drop_trainer_ids(arrays, part, nodes, edges, trainers)
@@ -163,7 +219,10 @@ def _expected_edges(
     for part in range(len(written.parts)):
         owned_nodes = set(range(nodes.starts[part, 0], nodes.ends[part, -1]))
         part_edges = {gid for gid, src, dst in ends if src in owned_nodes or dst in owned_nodes}
-        frontier, seen = {src for _, src, dst in ends if dst in owned_nodes} - owned_nodes, set(owned_nodes)
+        frontier, seen = (
+            {src for _, src, dst in ends if dst in owned_nodes} - owned_nodes,
+            set(owned_nodes),
+        )
         for _ in range(hops - 1):
             part_edges |= {gid for gid, _, dst in ends if dst in frontier}
             seen |= frontier
@@ -174,11 +233,24 @@ def _expected_edges(
 
 def _gid_of(nodes: IdRanges, nids: Mapping[str, NDArray[np.int64]], kind: str) -> dict[int, int]:
     kind_index = nodes.kinds.index(kind)
-    gids = np.concatenate([np.arange(a, b) for a, b in zip(nodes.starts[:, kind_index], nodes.ends[:, kind_index], strict=True)])
+    gids = np.concatenate(
+        [
+            np.arange(a, b)
+            for a, b in zip(nodes.starts[:, kind_index], nodes.ends[:, kind_index], strict=True)
+        ]
+    )
     return dict(zip(nids[kind].tolist(), gids.tolist(), strict=True))
 
 
-def _assert_frame(arrays: Arrays, part: int, space: IdRanges, element: str, *, several_parts: bool, heterogeneous: bool) -> None:
+def _assert_frame(
+    arrays: Arrays,
+    part: int,
+    space: IdRanges,
+    element: str,
+    *,
+    several_parts: bool,
+    heterogeneous: bool,
+) -> None:
     frame = f"{element[0]}data"
     gid, low, high = arrays[f"{frame}/_ID"], int(space.starts[part, 0]), int(space.ends[part, -1])
     assert gid.dtype == np.int64
@@ -214,13 +286,18 @@ def _assert_ends(
         of_kind = kinds == kind_index
         order = np.argsort(flat.eids)
         rows = order[np.searchsorted(flat.eids[order], eids[kind][typewise[of_kind]])]
-        for gids, node_kind, expected in ((src[of_kind], kind.split(":")[0], flat.src[rows]), (dst[of_kind], kind.split(":")[2], flat.dst[rows])):
+        for gids, node_kind, expected in (
+            (src[of_kind], kind.split(":")[0], flat.src[rows]),
+            (dst[of_kind], kind.split(":")[2], flat.dst[rows]),
+        ):
             _, node_kinds, node_typewise = nodes.locate(gids)
             assert (node_kinds == nodes.kinds.index(node_kind)).all()
             np.testing.assert_array_equal(nids[node_kind][node_typewise], expected)
 
 
-def _drop_trainer_ids(arrays: Arrays, part: int, nodes: IdRanges, edges: IdRanges, trainers: int) -> Arrays:
+def _drop_trainer_ids(
+    arrays: Arrays, part: int, nodes: IdRanges, edges: IdRanges, trainers: int
+) -> Arrays:
     """The part less its trainers, who are of this part, and an edge's its destination's."""
     node_trainers = np.concatenate([arrays[f"nfeat|{kind}|trainer_id"] for kind in nodes.kinds])
     edge_trainers = np.concatenate([arrays[f"efeat|{kind}|trainer_id"] for kind in edges.kinds])
@@ -243,7 +320,9 @@ def _assert_features(
 ) -> None:
     expected_columns = {}
     for kind_index, kind in enumerate(space.kinds):
-        flat_rows: Any = (graph.nodes if frame == "nfeat" else graph.edges)[schema_names.get(kind, kind)]
+        flat_rows: Any = (graph.nodes if frame == "nfeat" else graph.edges)[
+            schema_names.get(kind, kind)
+        ]
         ids = flat_rows.ids if frame == "nfeat" else flat_rows.eids
         counts = space.ends[:, kind_index] - space.starts[:, kind_index]
         part_ids = original[kind][counts[:part].sum() : counts[: part + 1].sum()]
@@ -255,7 +334,9 @@ def _assert_features(
             columns[weight] = flat_rows.weights
         for name, values in columns.items():
             expected = values[rows]
-            expected_columns[f"{frame}|{kind}|{name}"] = expected.astype(np.uint8) if expected.dtype == np.bool_ else expected
+            expected_columns[f"{frame}|{kind}|{name}"] = (
+                expected.astype(np.uint8) if expected.dtype == np.bool_ else expected
+            )
     actual = {name: values for name, values in arrays.items() if name.startswith(f"{frame}|")}
     assert set(actual) == set(expected_columns)
     for name, values in expected_columns.items():

@@ -1,4 +1,6 @@
-"""A small graph as PGLBox has it: node files of all types together, a folder of edges for each type, a configuration; and what is in it."""
+"""A small graph as PGLBox has it: node files of all types together, a folder of edges for each
+type, a configuration; and what is in it.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +38,42 @@ PLAIN: dict[str, Any] = {
 
 
 def write(folder: Path, **keys: Any) -> Path:
-    """The files and the configuration, some keys other than `PLAIN`'s, or (None) left out; gives the configuration's path."""
+    """The files and the configuration, some keys other than `PLAIN`'s, or (None) left out; gives
+    the configuration's path.
+    """
     data = folder / "data"
     for name in ("node_types", "u2buy2i", "i2t"):
         (data / name).mkdir(parents=True, exist_ok=True)
     users = [f"u\t{user}\t12:{user}\n" for user in USERS]
-    items = [f"i\t{item}" + "".join(f"\t11:{value}" for value in SLOTS[item]) + "\t99:5\n" for item in ITEMS]
-    (data / "node_types/part-00000").write_text("".join(users[::2] + items + ["other\t999\n", "\n"]))
-    (data / "node_types/part-00001").write_text("".join(users[1::2] + [f"t\t{tag}\r\n" for tag in TAGS]))
+    items = [
+        f"i\t{item}" + "".join(f"\t11:{value}" for value in SLOTS[item]) + "\t99:5\n"
+        for item in ITEMS
+    ]
+    (data / "node_types/part-00000").write_text(
+        "".join(users[::2] + items + ["other\t999\n", "\n"])
+    )
+    (data / "node_types/part-00001").write_text(
+        "".join(users[1::2] + [f"t\t{tag}\r\n" for tag in TAGS])
+    )
     (data / "node_types/_SUCCESS").write_text("")
-    (data / "u2buy2i/edges").write_text("".join(f"{src}\t{dst}\t{weight}\n" for src, dst, weight in BUYS))
+    (data / "u2buy2i/edges").write_text(
+        "".join(f"{src}\t{dst}\t{weight}\n" for src, dst, weight in BUYS)
+    )
     (data / "u2u.txt").write_text("".join(f"{src}\t{dst}\n" for src, dst in KNOWS))
     (data / "i2t/edges").write_text("".join(f"{src}\t{dst} \n" for src, dst in HAS))
     path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump({key: value for key, value in {**PLAIN, **keys}.items() if value is not None}))
+    path.write_text(
+        yaml.safe_dump(
+            {key: value for key, value in {**PLAIN, **keys}.items() if value is not None}
+        )
+    )
     return path
 
 
 def write_parts(folder: Path, parts: int, *, symmetric: bool = True) -> None:
-    """The edges of u2buy2i as PGLBox's tool shards them: into the parts of their sources, where symmetric into those of their destinations too."""
+    """The edges of u2buy2i as PGLBox's tool shards them: into the parts of their sources, where
+    symmetric into those of their destinations too.
+    """
     target = folder / "data/u2buy2i"
     for old_file in target.iterdir():
         old_file.unlink()

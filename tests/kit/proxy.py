@@ -16,9 +16,8 @@ _POLL_S = 0.02
 class CuttableProxy:
     """A TCP port that leads to another one.
 
-    What is sent into a direction that is cut waits, as it does on a network that drops packets: it goes on when the
-    line is mended, unless somebody has given the connection up by then.
-    """
+    What is sent into a direction that is cut waits, as it does on a network that drops packets: it
+    goes on when the line is mended, unless somebody has given the connection up by then."""
 
     def __init__(self, target: str) -> None:
         host, port = target.rsplit(":", 1)
@@ -54,7 +53,9 @@ class CuttableProxy:
             except OSError:
                 return
             with remote:
-                return_thread = threading.Thread(target=self._forward, args=(remote, local, "back"), daemon=True)
+                return_thread = threading.Thread(
+                    target=self._forward, args=(remote, local, "back"), daemon=True
+                )
                 return_thread.start()
                 self._forward(local, remote, "there")
                 return_thread.join()

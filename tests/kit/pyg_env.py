@@ -1,5 +1,6 @@
-"""Real PyG, in an interpreter of its own, and real TensorFlow in another: programs run there with this checkout's sources; modules of `tests/kit/pyg`
-and `tests/kit/tensorflow` are tests that run there."""
+"""Real PyG, in an interpreter of its own, and real TensorFlow in another: programs run there with
+this checkout's sources; modules of `tests/kit/pyg` and `tests/kit/tensorflow` are tests that run
+there."""
 
 from __future__ import annotations
 
@@ -20,17 +21,35 @@ STOP_S = 60.0
 SOURCES = [str(ROOT / name) for name in ("proto", "client", "services")] + [str(ROOT)]
 
 
-def run(python: Path, *arguments: object, home: Path, timeout_s: float = 240.0, extra_environment: Mapping[str, str] | None = None) -> str:
-    """Run a program with the framework at hand and give its output; a failure shows the end of it."""
-    completed = _run_process(python, *arguments, home=home, timeout_s=timeout_s, extra_environment=extra_environment)
-    assert completed.returncode == 0, f"{arguments[0]} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+def run(
+    python: Path,
+    *arguments: object,
+    home: Path,
+    timeout_s: float = 240.0,
+    extra_environment: Mapping[str, str] | None = None,
+) -> str:
+    """Run a program with the framework at hand and give its output; a failure shows the end of
+    it.
+    """
+    completed = _run_process(
+        python, *arguments, home=home, timeout_s=timeout_s, extra_environment=extra_environment
+    )
+    assert completed.returncode == 0, (
+        f"{arguments[0]} ended with {completed.returncode}:\n{completed.stdout[-4000:]}"
+    )
     return completed.stdout
 
 
 def list_tests(module: str, scripts: Path = SCRIPTS) -> list[str]:
-    """The tests of a module of `tests/kit/pyg`, or of another folder, read without running it: what it imports is not here."""
+    """The tests of a module of `tests/kit/pyg`, or of another folder, read without running it: what
+    it imports is not here.
+    """
     tree = ast.parse((scripts / module).read_text())
-    return [node.name for node in tree.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return [
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +67,14 @@ class Outcomes:
         assert name in self.passed, f"{name} did not run:\n{self.output[-4000:]}"
 
 
-def run_tests(python: Path, module: str, *options: str, home: Path, timeout_s: float = 840.0, scripts: Path = SCRIPTS) -> Outcomes:
+def run_tests(
+    python: Path,
+    module: str,
+    *options: str,
+    home: Path,
+    timeout_s: float = 840.0,
+    scripts: Path = SCRIPTS,
+) -> Outcomes:
     """Run the tests of a module of `tests/kit/pyg`, or of another folder, all in one process."""
     report_path = home / f"{module}.xml"
     # The frameworks warn about themselves: only there warnings are no failures.
@@ -71,23 +97,44 @@ def run_tests(python: Path, module: str, *options: str, home: Path, timeout_s: f
     passed: set[str] = set()
     for case in ElementTree.parse(report_path).iter("testcase") if report_path.exists() else ():
         name = case.get("name", "").partition("[")[0]
-        messages = [f"{end.get('message', '')}\n{end.text}" for end in case if end.tag in ("failure", "error", "skipped")]
+        messages = [
+            f"{end.get('message', '')}\n{end.text}"
+            for end in case
+            if end.tag in ("failure", "error", "skipped")
+        ]
         if messages:
             failures.setdefault(name, []).extend(messages)
         else:
             passed.add(name)
-    return Outcomes(failures={name: "\n".join(messages) for name, messages in failures.items()}, passed=frozenset(passed), output=completed.stdout)
+    return Outcomes(
+        failures={name: "\n".join(messages) for name, messages in failures.items()},
+        passed=frozenset(passed),
+        output=completed.stdout,
+    )
 
 
-def _run_process(python: Path, *arguments: object, home: Path, timeout_s: float, extra_environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def _run_process(
+    python: Path,
+    *arguments: object,
+    home: Path,
+    timeout_s: float,
+    extra_environment: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
     settings = {
         "PYTHONPATH": os.pathsep.join(SOURCES),
         "HOME": str(home),
         "OMP_NUM_THREADS": "1",
         **(extra_environment or {}),
     }
-    command = ["env", *(f"{key}={value}" for key, value in settings.items()), str(python), *map(str, arguments)]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+    command = [
+        "env",
+        *(f"{key}={value}" for key, value in settings.items()),
+        str(python),
+        *map(str, arguments),
+    ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as running:
         try:
             output, _ = running.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:

@@ -1,9 +1,11 @@
-"""The reaper: a process beside a test process that ends whatever that one leaves running, however it ended.
+"""The reaper: a process beside a test process that ends whatever that one leaves running, however
+it ended.
 
-`start` marks this process's environment, which everything it starts inherits: daemons, their children, trainers, browsers, also those in sessions of
-their own. The reaper waits for this process to end, a SIGKILL included, then kills every process that bears the mark, with all descendants, and runs
-the commands that were registered with `on_end` (what runs under a Docker engine is nobody's descendant here).
-"""
+`start` marks this process's environment, which everything it starts inherits: daemons, their
+children, trainers, browsers, also those in sessions of their own. The reaper waits for this process
+to end, a SIGKILL included, then kills every process that bears the mark, with all descendants, and
+runs the commands that were registered with `on_end` (what runs under a Docker engine is nobody's
+descendant here)."""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from typing import NamedTuple
 MARK = "ASTERISM_TEST_RUN"
 """Environment variable with the tokens of all test processes that a process descends from."""
 _SWEEPS_S = 60.0
-"""Seconds that the reaper keeps searching for processes that were started while it killed others."""
+"""Seconds that the reaper keeps searching for processes that were started while it killed
+others.
+"""
 _COMMAND_S = 300.0
 
 
@@ -66,12 +70,21 @@ def start() -> Reaper:
     if not _running:
         token = uuid.uuid4().hex
         command = [sys.executable, "-I", "-S", __file__, str(os.getpid()), token]
-        # In a session of its own: a signal to the test run's process group must not end it too. Its own environment bears no mark of this process.
+        # In a session of its own: a signal to the test run's process group must not end it too. Its
+        # own environment bears no mark of this process.
         read, write = os.pipe()
-        environment = {name: value for name, value in os.environ.items() if name != MARK}  # noqa: TID251 - a child's environment is ours
-        os.posix_spawn(sys.executable, command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, read, 0)], setsid=True)
+        # A child's environment is ours.
+        environment = {name: value for name, value in os.environ.items() if name != MARK}  # noqa: TID251
+        os.posix_spawn(
+            sys.executable,
+            command,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, read, 0)],
+            setsid=True,
+        )
         os.close(read)
-        os.environ[MARK] = ":".join([*filter(None, [os.environ.get(MARK)]), token])  # noqa: TID251 - children inherit the mark
+        # Children inherit the mark.
+        os.environ[MARK] = ":".join([*filter(None, [os.environ.get(MARK)]), token])  # noqa: TID251
         _running.append(Reaper(write))
     return _running[0]
 
@@ -88,9 +101,13 @@ def processes() -> list[Process]:
 
 
 def find_marked(token: str) -> set[int]:
-    """Return the ids of all processes whose environment bears a token, and of their descendants; no reapers, which have commands to run."""
+    """Return the ids of all processes whose environment bears a token, and of their descendants; no
+    reapers, which have commands to run.
+    """
     table = [process for process in processes() if not _is_reaper(process.pid)]
-    marked_pids = {process.pid for process in table if token.encode() in _read(process.pid, "environ")}
+    marked_pids = {
+        process.pid for process in table if token.encode() in _read(process.pid, "environ")
+    }
     return _with_descendants(marked_pids, table) - {os.getpid()}
 
 
@@ -114,11 +131,19 @@ def _read(pid: int, file_name: str) -> bytes:
 
 
 def _find_orphans(cmdline: bytes, started_after: int) -> set[int]:
-    """Return the orphans that the test process forked without exec: they bear its command line, and the same process adopted them as this one."""
+    """Return the orphans that the test process forked without exec: they bear its command line, and
+    the same process adopted them as this one.
+    """
     if not cmdline:
         return set()
     reaper_parent = os.getppid()
-    return {p.pid for p in processes() if p.parent == reaper_parent and p.started > started_after and _read(p.pid, "cmdline") == cmdline}
+    return {
+        p.pid
+        for p in processes()
+        if p.parent == reaper_parent
+        and p.started > started_after
+        and _read(p.pid, "cmdline") == cmdline
+    }
 
 
 def _kill(pids: set[int]) -> None:
@@ -163,12 +188,20 @@ def main(parent: int, token: str) -> None:
     started = next((process.started for process in processes() if process.pid == parent), 0)
     commands = _wait(parent)
     deadline = time.monotonic() + _SWEEPS_S
-    while (remaining := find_marked(token) | _find_orphans(cmdline, started)) and time.monotonic() < deadline:
+    while (
+        remaining := find_marked(token) | _find_orphans(cmdline, started)
+    ) and time.monotonic() < deadline:
         _kill(remaining)
         time.sleep(0.02)
     for command in commands:
         with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_COMMAND_S, check=False)
+            subprocess.run(
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=_COMMAND_S,
+                check=False,
+            )
 
 
 if __name__ == "__main__":

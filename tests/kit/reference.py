@@ -1,7 +1,8 @@
-"""An oracle of draws: the law of system.md in plain Python integers and lists, from edge lists, without CSR or images.
+"""An oracle of draws: the law of system.md in plain Python integers and lists, from edge lists,
+without CSR or images.
 
-Only alias tables come from asterism_graphkit (their bits are part of the answer; `tests/distributions` checks their law on its own).
-"""
+Only alias tables come from asterism_graphkit (their bits are part of the answer;
+`tests/distributions` checks their law on its own)."""
 
 from __future__ import annotations
 
@@ -70,7 +71,10 @@ def key_with_word(target_word: int, i: int = 0) -> int:
 
 def parent_key(target_key: int, tag: int) -> int:
     """A key under which the key of ``tag`` is ``target_key``."""
-    return unmix64((unmix64(target_key) - mix64((tag + 1) * GOLDEN & MASK)) & MASK) ^ 0xD6E8FEB86659FD93
+    return (
+        unmix64((unmix64(target_key) - mix64((tag + 1) * GOLDEN & MASK)) & MASK)
+        ^ 0xD6E8FEB86659FD93
+    )
 
 
 def column_of(w: int, weights: Sequence[float] | NDArray[Any]) -> int:
@@ -94,11 +98,17 @@ class Reference:
         return (node if self.schema.placement == "mod" else mix64(node)) % self.schema.parts
 
     def rows(self, element: int, type_id: int, part: int) -> list[tuple[Any, float]]:
-        """What is drawn from in one (type, part), in canonical order, with weights: ids, or (src, dst, eid)."""
+        """What is drawn from in one (type, part), in canonical order, with weights: ids, or (src,
+        dst, eid).
+        """
         if element == 1:
             nodes = self.nodes[self.schema.node_types[type_id].name]
             weights = np.ones(nodes.ids.size) if nodes.weights is None else nodes.weights
-            rows = [(int(i), float(w)) for i, w in zip(nodes.ids, weights, strict=True) if self.part(int(i)) == part]
+            rows = [
+                (int(i), float(w))
+                for i, w in zip(nodes.ids, weights, strict=True)
+                if self.part(int(i)) == part
+            ]
             return sorted(rows)
         edges = self.edges[self.schema.edge_types[type_id].name]
         weights = np.ones(edges.src.size) if edges.weights is None else edges.weights
@@ -109,28 +119,64 @@ class Reference:
         ]
         return sorted(edge_rows)
 
-    def draws(self, element: int, *, types: Sequence[int], seed: int, start: int, count: int, uniform: bool) -> list[tuple[int, int, Any]]:
+    def draws(
+        self,
+        element: int,
+        *,
+        types: Sequence[int],
+        seed: int,
+        start: int,
+        count: int,
+        uniform: bool,
+    ) -> list[tuple[int, int, Any]]:
         """(type, part, row) of every draw."""
         entries = [(t, p) for t in sorted(set(types)) for p in range(self.schema.parts)]
         rows_by_entry = [self.rows(element, t, p) for t, p in entries]
-        entry_weights = [float(len(rows)) if uniform else alias.neumaier_sum(np.array([w for _, w in rows])) for rows in rows_by_entry]
-        part_key, row_key = key_of(seed, PART, element), key_of(seed, NODE_ROW if element == 1 else EDGE_ROW)
+        entry_weights = [
+            float(len(rows)) if uniform else alias.neumaier_sum(np.array([w for _, w in rows]))
+            for rows in rows_by_entry
+        ]
+        part_key, row_key = (
+            key_of(seed, PART, element),
+            key_of(seed, NODE_ROW if element == 1 else EDGE_ROW),
+        )
         result = []
         for i in range(start, start + count):
             entry = column_of(word(part_key, i), entry_weights)
-            rows = rows_by_entry[entry] if uniform else [row for row in rows_by_entry[entry] if row[1] > 0]
+            rows = (
+                rows_by_entry[entry]
+                if uniform
+                else [row for row in rows_by_entry[entry] if row[1] > 0]
+            )
             weights = [1.0 if uniform else w for _, w in rows]
             result.append((*entries[entry], rows[column_of(word(row_key, i), weights)][0]))
         return result
 
-    def row_probability(self, element: int, *, types: Sequence[int], target_row: tuple[int, Any], uniform: bool) -> float:
+    def row_probability(
+        self, element: int, *, types: Sequence[int], target_row: tuple[int, Any], uniform: bool
+    ) -> float:
         """The probability of a row (type, row) in one draw."""
-        rows = [(t, row, w) for t in set(types) for part in range(self.schema.parts) for row, w in self.rows(element, t, part)]
+        rows = [
+            (t, row, w)
+            for t in set(types)
+            for part in range(self.schema.parts)
+            for row, w in self.rows(element, t, part)
+        ]
         total = sum(Fraction(1 if uniform else w) for _, _, w in rows)
-        return float(next(Fraction(1 if uniform else w) for t, row, w in rows if (t, row) == target_row) / total)
+        return float(
+            next(Fraction(1 if uniform else w) for t, row, w in rows if (t, row) == target_row)
+            / total
+        )
 
     def exponential_arrivals(
-        self, element: int, *, types: Sequence[int], seed: int, count: int, excluded: set[tuple[int, int]], uniform: bool
+        self,
+        element: int,
+        *,
+        types: Sequence[int],
+        seed: int,
+        count: int,
+        excluded: set[tuple[int, int]],
+        uniform: bool,
     ) -> list[tuple[float, int, int]]:
         """(key, type, id) of the first ``count`` arrivals; ``excluded`` holds (type, id)."""
         arrivals = []
@@ -140,7 +186,13 @@ class Reference:
                 for row, w in self.rows(element, t, part):
                     ident = row if element == 1 else row[2]
                     if (uniform or w > 0) and (t, ident) not in excluded:
-                        arrivals.append((-math.log(unit_float(word(key, ident))) / (1.0 if uniform else w), t, ident))
+                        arrivals.append(
+                            (
+                                -math.log(unit_float(word(key, ident))) / (1.0 if uniform else w),
+                                t,
+                                ident,
+                            )
+                        )
         return sorted(arrivals)[:count]
 
     def adjacency(self, edge_type: int, node: int, direction: int) -> list[tuple[int, int, float]]:
@@ -153,7 +205,9 @@ class Reference:
 
     def local_type(self, edge_type: int, direction: int) -> int:
         edge_spec = self.schema.edge_types[edge_type]
-        return self.schema.node_type_id(edge_spec.src_type if direction == 1 else edge_spec.dst_type)
+        return self.schema.node_type_id(
+            edge_spec.src_type if direction == 1 else edge_spec.dst_type
+        )
 
     def neighbors(
         self,
@@ -169,7 +223,9 @@ class Reference:
         seed: int,
         hop: int,
     ) -> list[tuple[int, int, int, float]]:
-        """(edge type, neighbor, edge id, weight) of each draw; fewer than ``count`` where there are no more."""
+        """(edge type, neighbor, edge id, weight) of each draw; fewer than ``count`` where there are
+        no more.
+        """
         types_here = [t for t in edge_types if self.local_type(t, direction) == node_type]
         rows = {t: self.adjacency(t, node, direction) for t in types_here}
         measured: Callable[[float], float] = (lambda _: 1.0) if uniform else (lambda w: w)
@@ -194,14 +250,32 @@ class Reference:
             return [neighbor_at(t, c) for t, c in all_edges if weights[t][c] > 0]
         selected: list[tuple[int, int]] = []
         if len(types_here) == 1:
-            selected = _successive_draws(key, types_here[0], weights[types_here[0]], count, all_equal=uniform or self._all_equal(types_here[0]))
+            selected = _successive_draws(
+                key,
+                types_here[0],
+                weights[types_here[0]],
+                count,
+                all_equal=uniform or self._all_equal(types_here[0]),
+            )
         candidates = []
         for t in types_here:
             exponential_key = derive(key_of(seed, EXPONENTIAL_KEY, 3, direction, hop, t), position)
-            remaining = [c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in selected]
+            remaining = [
+                c for c in range(len(rows[t])) if weights[t][c] > 0 and (t, c) not in selected
+            ]
             # Ties go by the type's place in the union, then by slot.
-            candidates += [(-math.log(unit_float(word(exponential_key, c))) / weights[t][c], types_here.index(t), c) for c in remaining]
-        selected += [(types_here[type_index], c) for _, type_index, c in sorted(candidates)[: count - len(selected)]]
+            candidates += [
+                (
+                    -math.log(unit_float(word(exponential_key, c))) / weights[t][c],
+                    types_here.index(t),
+                    c,
+                )
+                for c in remaining
+            ]
+        selected += [
+            (types_here[type_index], c)
+            for _, type_index, c in sorted(candidates)[: count - len(selected)]
+        ]
         return [neighbor_at(t, c) for t, c in selected]
 
     def probabilities(
@@ -216,8 +290,15 @@ class Reference:
         uniform: bool,
         direction: int,
     ) -> list[float]:
-        """The probability of each of a node's draws, in their order: given the earlier ones where they are without replacement."""
-        edges = [w for t in edge_types if self.local_type(t, direction) == node_type for _, _, w in self.adjacency(t, node, direction)]
+        """The probability of each of a node's draws, in their order: given the earlier ones where
+        they are without replacement.
+        """
+        edges = [
+            w
+            for t in edge_types
+            if self.local_type(t, direction) == node_type
+            for _, _, w in self.adjacency(t, node, direction)
+        ]
         remaining = sum((Fraction(1 if uniform else w) for w in edges), Fraction(0))
         result = []
         for *_, w in samples:
@@ -241,8 +322,12 @@ def _pick_type(types: Sequence[int], sums: Sequence[float], u: float) -> int:
     return positive[-1]
 
 
-def _successive_draws(key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool) -> list[tuple[int, int]]:
-    """Successive draws of one row: a shuffle of it, or its table with repeats rejected until too many in a row."""
+def _successive_draws(
+    key: int, edge_type: int, weights: Sequence[float], count: int, *, all_equal: bool
+) -> list[tuple[int, int]]:
+    """Successive draws of one row: a shuffle of it, or its table with repeats rejected until too
+    many in a row.
+    """
     if all_equal:
         pool = list(range(len(weights)))
         for k in range(count):

@@ -1,4 +1,6 @@
-"""A network that loses, doubles, delays and reorders what storageds tell metad: between them, on real gRPC."""
+"""A network that loses, doubles, delays and reorders what storageds tell metad: between them, on
+real gRPC.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ _WORKERS = 16
 class FaultyRelay(grpc.GenericRpcHandler):
     """A port that leads to a metad's doors.
 
-    Calls pass as they are, but for beats while ``is_faulty`` is set: then one may be lost, its answer may be lost, it may come
-    twice, and any earlier one, of whatever sender, may come again before or after it.
+    Calls pass as they are, but for beats while ``is_faulty`` is set: then one may be lost, its
+    answer may be lost, it may come twice, and any earlier one, of whatever sender, may come again
+    before or after it.
 
     Parameters
     ----------
@@ -56,7 +59,11 @@ class FaultyRelay(grpc.GenericRpcHandler):
         def handle(data: bytes, context: grpc.ServicerContext) -> bytes:
             timeout_s = context.time_remaining()
             try:
-                return self._forward_heartbeat(data, timeout_s, forward) if path == HEARTBEATS["beat"].path else forward(data, timeout_s)
+                return (
+                    self._forward_heartbeat(data, timeout_s, forward)
+                    if path == HEARTBEATS["beat"].path
+                    else forward(data, timeout_s)
+                )
             except grpc.RpcError as error:
                 context.set_trailing_metadata(error.trailing_metadata() or ())
                 context.abort(error.code(), error.details() or "")
@@ -70,14 +77,25 @@ class FaultyRelay(grpc.GenericRpcHandler):
         self._channel.close()
 
     def _call(self, path: str, data: bytes, timeout_s: float | None) -> bytes:
-        reply: bytes = self._channel.unary_unary(path)(data, timeout=timeout_s, wait_for_ready=False)
+        reply: bytes = self._channel.unary_unary(path)(
+            data, timeout=timeout_s, wait_for_ready=False
+        )
         return reply
 
-    def _forward_heartbeat(self, data: bytes, timeout_s: float | None, forward: Callable[[bytes, float | None], bytes]) -> bytes:
+    def _forward_heartbeat(
+        self, data: bytes, timeout_s: float | None, forward: Callable[[bytes, float | None], bytes]
+    ) -> bytes:
         with self._lock:
             self._heartbeats = [*self._heartbeats[-_MAX_REMEMBERED:], data]
             chance = self._random.random() if self.is_faulty else 1.0
-            before, after = (self._random.choices(self._heartbeats, k=self._random.randrange(3)) for _ in range(2)) if self.is_faulty else ([], [])
+            before, after = (
+                (
+                    self._random.choices(self._heartbeats, k=self._random.randrange(3))
+                    for _ in range(2)
+                )
+                if self.is_faulty
+                else ([], [])
+            )
         if chance < LOST:
             self.lost += 1
             raise _LostError
@@ -89,7 +107,12 @@ class FaultyRelay(grpc.GenericRpcHandler):
             raise _LostError
         return reply
 
-    def _repeat(self, heartbeats: list[bytes], timeout_s: float | None, forward: Callable[[bytes, float | None], bytes]) -> None:
+    def _repeat(
+        self,
+        heartbeats: list[bytes],
+        timeout_s: float | None,
+        forward: Callable[[bytes, float | None], bytes],
+    ) -> None:
         for heartbeat in heartbeats:
             with contextlib.suppress(grpc.RpcError):  # of an incarnation that is over
                 forward(heartbeat, timeout_s)

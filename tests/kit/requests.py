@@ -34,7 +34,9 @@ class StubGraphd:
 
 def request(method: Method) -> meta.SpaceRequest | meta.DropSpaceRequest:
     """One that the doors answer."""
-    return meta.SpaceRequest(space="shop") if method is READ else meta.DropSpaceRequest(space="shop")
+    return (
+        meta.SpaceRequest(space="shop") if method is READ else meta.DropSpaceRequest(space="shop")
+    )
 
 
 def answer_at_once(call: CallContext) -> None:
@@ -67,7 +69,12 @@ def answer_with_error(error: Exception) -> Answer:
 
 
 @contextmanager
-def stub_graphd(make_handler: Callable[[StubGraphd], Answer] | None = None, *, workers: int = 16, queue: int = 256) -> Iterator[StubGraphd]:
+def stub_graphd(
+    make_handler: Callable[[StubGraphd], Answer] | None = None,
+    *,
+    workers: int = 16,
+    queue: int = 256,
+) -> Iterator[StubGraphd]:
     """A door that answers `READ` and `WRITE`; what ``make_handler`` gives for it is done before."""
     new_door = StubGraphd()
     respond = answer_at_once if make_handler is None else make_handler(new_door)
@@ -85,7 +92,12 @@ def stub_graphd(make_handler: Callable[[StubGraphd], Answer] | None = None, *, w
 
     methods = {method.python_name: method for method in (READ, WRITE)}
     handlers = {READ.path: read, WRITE.path: write}
-    server = GrpcServer(address="127.0.0.1:0", services={READ.service: (methods, handlers)}, workers=workers, queue=queue)
+    server = GrpcServer(
+        address="127.0.0.1:0",
+        services={READ.service: (methods, handlers)},
+        workers=workers,
+        queue=queue,
+    )
     new_door.address = f"127.0.0.1:{server.start()}"
     try:
         yield new_door

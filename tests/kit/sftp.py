@@ -1,4 +1,6 @@
-"""An SFTP server over one folder, in a thread of its own: what a machine's sshd is to whoever writes there."""
+"""An SFTP server over one folder, in a thread of its own: what a machine's sshd is to whoever
+writes there.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ class _Login(paramiko.ServerInterface):
         return paramiko.common.AUTH_SUCCESSFUL if is_valid else paramiko.common.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
-        return paramiko.common.OPEN_SUCCEEDED if kind == "session" else paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        return (
+            paramiko.common.OPEN_SUCCEEDED
+            if kind == "session"
+            else paramiko.common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+        )
 
 
 class _Files(paramiko.SFTPServerInterface):
@@ -47,7 +53,13 @@ class _Files(paramiko.SFTPServerInterface):
     lstat = stat
 
     def list_folder(self, path: str) -> Any:
-        return self._with_status(path, lambda p: [paramiko.SFTPAttributes.from_stat(entry.stat(), entry.name) for entry in os.scandir(p)])
+        return self._with_status(
+            path,
+            lambda p: [
+                paramiko.SFTPAttributes.from_stat(entry.stat(), entry.name)
+                for entry in os.scandir(p)
+            ],
+        )
 
     def mkdir(self, path: str, attr: Any) -> Any:
         return self._with_status(path, lambda p: os.mkdir(p) or paramiko.SFTP_OK)
@@ -56,7 +68,9 @@ class _Files(paramiko.SFTPServerInterface):
         return self._with_status(path, lambda p: os.remove(p) or paramiko.SFTP_OK)
 
     def rename(self, oldpath: str, newpath: str) -> Any:
-        return self._with_status(oldpath, lambda p: os.rename(p, self._path(newpath)) or paramiko.SFTP_OK)
+        return self._with_status(
+            oldpath, lambda p: os.rename(p, self._path(newpath)) or paramiko.SFTP_OK
+        )
 
     posix_rename = rename
 
@@ -92,7 +106,12 @@ class SftpServer:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         for transport in self._transports:

@@ -1,4 +1,5 @@
-"""Damage to the files of storaged and metad: every kind of file, what reads it, and what single altered bits come to.
+"""Damage to the files of storaged and metad: every kind of file, what reads it, and what single
+altered bits come to.
 
 ``python -m tests.kit.storage_faults [POSITIONS]`` prints the table of outcomes.
 """
@@ -35,8 +36,16 @@ from storaged.store.tables import StatStore
 from tests.kit.building import BuildResult, Op, blocks_of, run_build
 
 SCHEMA = Schema(
-    node_types=(NodeType(name="a", weighted=True, features=(Feature(name="x"), Feature(name="t", kind="bytes"))),),
-    edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)),),
+    node_types=(
+        NodeType(
+            name="a", weighted=True, features=(Feature(name="x"), Feature(name="t", kind="bytes"))
+        ),
+    ),
+    edge_types=(
+        EdgeType(
+            src_type="a", relation="r", dst_type="a", weighted=True, features=(Feature(name="y"),)
+        ),
+    ),
     parts=1,
     direction="both",
 )
@@ -56,7 +65,9 @@ class Subject:
     files: tuple[Path, ...]
     """Below the folder."""
     read: Callable[[Path], object]
-    """Gives what the files of a folder say, as something that compares; raises what a daemon would report."""
+    """Gives what the files of a folder say, as something that compares; raises what a daemon would
+    report.
+    """
     copied: bool = False
     """Whether reading changes files: then each reading gets a copy."""
     open_before_damage: Callable[[Path], Callable[[], object]] | None = None
@@ -73,7 +84,9 @@ def flip(path: Path, bit: int) -> None:
 
 
 def positions(size: int, count: int, seed: int) -> list[int]:
-    """Return bits of a file of ``size`` bytes: of its first and last bytes, and others at random; ascending."""
+    """Return bits of a file of ``size`` bytes: of its first and last bytes, and others at random;
+    ascending.
+    """
     bits = 8 * size
     if bits <= count:
         return list(range(bits))
@@ -82,7 +95,9 @@ def positions(size: int, count: int, seed: int) -> list[int]:
 
 
 def outcomes(subject: Subject, count: int) -> Counter[str]:
-    """Alter ``count`` single bits of a subject's files, one at a time, and count what reading comes to."""
+    """Alter ``count`` single bits of a subject's files, one at a time, and count what reading comes
+    to.
+    """
     counts: Counter[str] = Counter()
     with _scratch() as scratch:
         expected = _read(subject, scratch, None, 0)
@@ -98,8 +113,18 @@ def _outcome(subject: Subject, scratch: Path, file: Path | None, bit: int, expec
     try:
         return EQUAL if _read(subject, scratch, file, bit) == expected else DIFFERENT
     except AsterismError as error:
-        known_locations = (str(scratch), str(subject.folder), "BlockKey(", "table block", "table of part")
-        return type(error).__name__ if any(location in error.message for location in known_locations) else f"UNNAMED {error.message}"
+        known_locations = (
+            str(scratch),
+            str(subject.folder),
+            "BlockKey(",
+            "table block",
+            "table of part",
+        )
+        return (
+            type(error).__name__
+            if any(location in error.message for location in known_locations)
+            else f"UNNAMED {error.message}"
+        )
     except Exception as error:  # a daemon would end with a traceback
         return f"UNTYPED {error!r}"
 
@@ -127,7 +152,9 @@ def _read(subject: Subject, scratch: Path, file: Path | None, bit: int) -> objec
 @contextmanager
 def _scratch() -> Iterator[Path]:
     """A folder in memory where there is one: thousands of small databases are opened in it."""
-    with tempfile.TemporaryDirectory(dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None) as folder:
+    with tempfile.TemporaryDirectory(
+        dir=_SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+    ) as folder:
         yield Path(folder)
 
 
@@ -144,7 +171,9 @@ def _rewrite(path: Path, content: bytes) -> None:
 
 
 def damage_outcomes(subject: Subject) -> dict[tuple[str, str], str]:
-    """Damage each file of a closed subject in each way; what reading comes to, by (damage, file)."""
+    """Damage each file of a closed subject in each way; what reading comes to, by (damage,
+    file).
+    """
     outcomes_by_file = {}
     with _scratch() as scratch:
         copied_subject = replace(subject, copied=True)
@@ -154,11 +183,13 @@ def damage_outcomes(subject: Subject) -> dict[tuple[str, str], str]:
                 shutil.rmtree(scratch / "damaged", ignore_errors=True)
                 shutil.copytree(subject.folder, scratch / "damaged")
                 damage(scratch / "damaged" / file)
-                outcomes_by_file[name, file.name] = _outcome(replace(copied_subject, folder=scratch / "damaged"), scratch, None, 0, expected)
+                outcomes_by_file[name, file.name] = _outcome(
+                    replace(copied_subject, folder=scratch / "damaged"), scratch, None, 0, expected
+                )
     return outcomes_by_file
 
 
-# -- what is read ---------------------------------------------------------------------------------------------------
+# -- what is read ----------------------------------------------------------------------------------
 
 
 def read_catalog(folder: Path) -> object:
@@ -172,10 +203,18 @@ def read_catalog(folder: Path) -> object:
 
 def _blocks(store: BlockStore) -> object:
     blocks = []
-    base_kinds = (block_store.NODES, block_store.OUT_EDGES, block_store.IN_EDGES, block_store.EDGE_FEATURES)
+    base_kinds = (
+        block_store.NODES,
+        block_store.OUT_EDGES,
+        block_store.IN_EDGES,
+        block_store.EDGE_FEATURES,
+    )
     for kind in (*base_kinds, *(kind | keys.COLUMNS for kind in base_kinds)):
         refs = store.refs(0, (kind,), 0, store.loads())
-        blocks += [(ref, {name: array.tobytes() for name, array in store.read(ref).items()}) for ref in refs]
+        blocks += [
+            (ref, {name: array.tobytes() for name, array in store.read(ref).items()})
+            for ref in refs
+        ]
     alive = store.exists(0, np.arange(4000), 9, store.loads()).tobytes()
     return blocks, alive, store.loads()
 
@@ -203,7 +242,11 @@ def _open_graph(folder: Path) -> Callable[[], object]:
 
 def image_content(image: PartImage) -> object:
     """Return everything that an image says."""
-    return image.digest, hashlib.sha256(repr(image).encode()).hexdigest(), [_hashed(each) for each in (*image.nodes, *image.edges)]
+    return (
+        image.digest,
+        hashlib.sha256(repr(image).encode()).hexdigest(),
+        [_hashed(each) for each in (*image.nodes, *image.edges)],
+    )
 
 
 def _hashed(record: object) -> str:
@@ -251,7 +294,9 @@ def _table_reader(built_images: BuildResult) -> Callable[[Path], object]:
             return [
                 [
                     column.tobytes()
-                    for columns in tables.blocks(0, _kind(total.element), 0, total.weight_name, total.positive, final=True)
+                    for columns in tables.blocks(
+                        0, _kind(total.element), 0, total.weight_name, total.positive, final=True
+                    )
                     for column in columns
                 ]
                 for total in built_images.results[0].totals
@@ -291,7 +336,7 @@ def _read_published(folder: Path) -> object:
     return record.SerializeToString(deterministic=True)
 
 
-# -- what there is --------------------------------------------------------------------------------------------------
+# -- what there is ---------------------------------------------------------------------------------
 
 
 def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]:
@@ -299,7 +344,11 @@ def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]
     rng = np.random.default_rng(seed)
     ids = np.arange(nodes)
     texts = np.arange(nodes * 4, dtype=np.uint8)
-    values = {"src": rng.integers(0, nodes, edges), "dst": rng.integers(0, nodes, edges), "eid": np.arange(edges) + seed * edges}
+    values = {
+        "src": rng.integers(0, nodes, edges),
+        "dst": rng.integers(0, nodes, edges),
+        "eid": np.arange(edges) + seed * edges,
+    }
     return [
         Op(
             kind=block_store.NODES,
@@ -312,12 +361,25 @@ def generate_load(seed: int, nodes: int = 3_000, edges: int = 9_000) -> list[Op]
                 "f:t.values": texts,
             },
         ),
-        Op(kind=block_store.OUT_EDGES, type_id=0, arrays={**values, "weight": rng.random(edges, np.float32), "f:y": rng.random(edges, np.float32)}),
+        Op(
+            kind=block_store.OUT_EDGES,
+            type_id=0,
+            arrays={
+                **values,
+                "weight": rng.random(edges, np.float32),
+                "f:y": rng.random(edges, np.float32),
+            },
+        ),
     ]
 
 
 def _names(folder: Path, *patterns: str) -> tuple[Path, ...]:
-    paths = [path.relative_to(folder) for pattern in patterns for path in sorted(folder.glob(pattern)) if path.stat().st_size]
+    paths = [
+        path.relative_to(folder)
+        for pattern in patterns
+        for path in sorted(folder.glob(pattern))
+        if path.stat().st_size
+    ]
     assert paths, (folder, patterns)
     return tuple(paths)
 
@@ -335,7 +397,9 @@ def catalogs(folder: Path) -> list[Subject]:
     for first_key in (0, 60):
         store = RocksStore(catalog)
         for key_number in range(first_key, first_key + 60):
-            store.write({f"1/key/{key_number:05d}".encode(): random.Random(key_number).randbytes(80)})
+            store.write(
+                {f"1/key/{key_number:05d}".encode(): random.Random(key_number).randbytes(80)}
+            )
         if not first_key:
             store.close()
     unclean_copy = _copied_while_open(catalog, "catalog-unclean")
@@ -345,7 +409,16 @@ def catalogs(folder: Path) -> list[Subject]:
         for kind, pattern in DATABASE_FILES[:-1]:
             if kind == "write-ahead log" and moment == CLEAN:
                 continue
-            subjects_found.append(Subject(kind=f"catalog: {kind}", moment=moment, folder=source, files=_names(source, pattern), read=read_catalog, copied=True))
+            subjects_found.append(
+                Subject(
+                    kind=f"catalog: {kind}",
+                    moment=moment,
+                    folder=source,
+                    files=_names(source, pattern),
+                    read=read_catalog,
+                    copied=True,
+                )
+            )
     return subjects_found
 
 
@@ -377,7 +450,9 @@ def graphs(folder: Path) -> list[Subject]:
     subjects_found = []
     for moment, source in ((UNCLEAN, unclean_copy), (CLEAN, database), (OPEN, database)):
         for kind, pattern in DATABASE_FILES:
-            if (kind == "write-ahead log" and moment != UNCLEAN) or (kind in ("MANIFEST", "CURRENT", "OPTIONS") and moment == OPEN):
+            if (kind == "write-ahead log" and moment != UNCLEAN) or (
+                kind in ("MANIFEST", "CURRENT", "OPTIONS") and moment == OPEN
+            ):
                 continue
             subjects_found.append(
                 Subject(
@@ -402,15 +477,45 @@ def builds(folder: Path) -> list[Subject]:
     arrays, manifest = _names(image, "*.bin"), _names(image, "manifest.json")
     subjects_found = []
     for kind, files in (("image: arrays", arrays), ("image: manifest", manifest)):
-        subjects_found += [Subject(kind=kind, moment=moment, folder=image, files=files, read=read_image) for moment in (UNCLEAN, CLEAN)]
-        subjects_found.append(Subject(kind=kind, moment=OPEN, folder=image, files=files, read=read_image, open_before_damage=_image_scrubber(digest)))
-    for kind, pattern in (("SST", "stat/*.sst"), ("MANIFEST", "stat/MANIFEST-*"), ("CURRENT", "stat/CURRENT"), ("OPTIONS", "stat/OPTIONS-*")):
+        subjects_found += [
+            Subject(kind=kind, moment=moment, folder=image, files=files, read=read_image)
+            for moment in (UNCLEAN, CLEAN)
+        ]
         subjects_found.append(
             Subject(
-                kind=f"tables: {kind}", moment=CLEAN, folder=built_images.output, files=_names(built_images.output, pattern), read=_table_reader(built_images), copied=True
+                kind=kind,
+                moment=OPEN,
+                folder=image,
+                files=files,
+                read=read_image,
+                open_before_damage=_image_scrubber(digest),
             )
         )
-    subjects_found.append(Subject(kind="done/*.json", moment=CLEAN, folder=built_images.output, files=_names(built_images.output, "done/*.json"), read=_read_mark))
+    for kind, pattern in (
+        ("SST", "stat/*.sst"),
+        ("MANIFEST", "stat/MANIFEST-*"),
+        ("CURRENT", "stat/CURRENT"),
+        ("OPTIONS", "stat/OPTIONS-*"),
+    ):
+        subjects_found.append(
+            Subject(
+                kind=f"tables: {kind}",
+                moment=CLEAN,
+                folder=built_images.output,
+                files=_names(built_images.output, pattern),
+                read=_table_reader(built_images),
+                copied=True,
+            )
+        )
+    subjects_found.append(
+        Subject(
+            kind="done/*.json",
+            moment=CLEAN,
+            folder=built_images.output,
+            files=_names(built_images.output, "done/*.json"),
+            read=_read_mark,
+        )
+    )
     return subjects_found
 
 
@@ -422,11 +527,17 @@ def small_files(folder: Path) -> list[Subject]:
     reply = meta.PollReply()
     route = reply.spaces.add()
     route.space.name, route.space.space_id = "shop", 1
-    route.versions.add(version=3, digest="d" * 64).totals.add(part=0, element=1, count=5, positive=5, weight=2.5)
+    route.versions.add(version=3, digest="d" * 64).totals.add(
+        part=0, element=1, count=5, positive=5, weight=2.5
+    )
     published_file.PublishedFile(target).update(reply)
     return [
         Subject(kind=name, moment=CLEAN, folder=target, files=(Path(name),), read=read, copied=True)
-        for name, read in ((IDENTITY, _read_identity), ("cluster", _read_cluster), (published_file.FILE_NAME, _read_published))
+        for name, read in (
+            (IDENTITY, _read_identity),
+            ("cluster", _read_cluster),
+            (published_file.FILE_NAME, _read_published),
+        )
     ]
 
 
@@ -440,22 +551,39 @@ Row = tuple[str, str, Counter[str]]
 
 def matrix(folder: Path, count: int) -> list[Row]:
     """Alter ``count`` bits of each kind of file at each moment."""
-    return [(subject.kind, subject.moment, outcomes(subject, count)) for subject in subjects(folder)]
+    return [
+        (subject.kind, subject.moment, outcomes(subject, count)) for subject in subjects(folder)
+    ]
 
 
 def unexpected_rows(rows: Sequence[Row]) -> list[tuple[str, str, str]]:
     """Return what is neither equal nor a typed error that names its file."""
-    return [(kind, moment, outcome) for kind, moment, counts in rows for outcome in counts if outcome.split()[0] in (DIFFERENT, "UNTYPED", "UNNAMED")]
+    return [
+        (kind, moment, outcome)
+        for kind, moment, counts in rows
+        for outcome in counts
+        if outcome.split()[0] in (DIFFERENT, "UNTYPED", "UNNAMED")
+    ]
 
 
 def table(rows: Sequence[Row]) -> str:
     """The outcomes as a Markdown table."""
-    lines = ["| file | moment | bits | equal | typed error | other |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| file | moment | bits | equal | typed error | other |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     for kind, moment, counts in rows:
-        errors = {name: count for name, count in counts.items() if name != EQUAL and " " not in name and name != DIFFERENT}
+        errors = {
+            name: count
+            for name, count in counts.items()
+            if name != EQUAL and " " not in name and name != DIFFERENT
+        }
         other_count = counts.total() - counts[EQUAL] - sum(errors.values())
         error_text = ", ".join(f"{count} {name}" for name, count in sorted(errors.items())) or "0"
-        lines.append(f"| {kind} | {moment} | {counts.total()} | {counts[EQUAL]} | {error_text} | {other_count} |")
+        lines.append(
+            f"| {kind} | {moment} | {counts.total()} | {counts[EQUAL]} | {error_text} | "
+            f"{other_count} |"
+        )
     return "\n".join(lines)
 
 

@@ -12,18 +12,34 @@ from tests.kit.cluster import LocalCluster
 BUILD = "storaged.build"
 
 
-def task_processes(cluster: LocalCluster, name: str, modules: Collection[str] = MODULES) -> list[psutil.Process]:
+def task_processes(
+    cluster: LocalCluster, name: str, modules: Collection[str] = MODULES
+) -> list[psutil.Process]:
     """Return the processes of a storaged that carry out tasks of some modules."""
-    return [child for child in psutil.Process(cluster[name].pid).children(recursive=True) if name_of(child) in modules]
+    return [
+        child
+        for child in psutil.Process(cluster[name].pid).children(recursive=True)
+        if name_of(child) in modules
+    ]
 
 
 def find_builds(cluster: LocalCluster, name: str | None = None) -> list[psutil.Process]:
-    """Return the build processes of a storaged; of all storageds, orphans too, where none is named."""
+    """Return the build processes of a storaged; of all storageds, orphans too, where none is
+    named.
+    """
     if name is not None:
         return task_processes(cluster, name, (BUILD,))
-    folders = tuple(str(cluster.folder_of(daemon)) for daemon in cluster.daemons if daemon.startswith("storaged"))
+    folders = tuple(
+        str(cluster.folder_of(daemon))
+        for daemon in cluster.daemons
+        if daemon.startswith("storaged")
+    )
     build_processes = [process for process in psutil.process_iter() if name_of(process) == BUILD]
-    return [process for process in build_processes if any(path.startswith(folders) for path in _open_files(process))]
+    return [
+        process
+        for process in build_processes
+        if any(path.startswith(folders) for path in _open_files(process))
+    ]
 
 
 def name_of(process: psutil.Process) -> str:

@@ -36,7 +36,9 @@ class ThreadReport:
     """Of calls: a scan is as many requests as it has batches."""
 
 
-def run_calls(graph: asterism.Graph, expected: dict[str, str], deadline: float, seed: int, seen: ThreadReport) -> None:
+def run_calls(
+    graph: asterism.Graph, expected: dict[str, str], deadline: float, seed: int, seen: ThreadReport
+) -> None:
     """Call until the time is up."""
     calls = cases.calls(graph)
     names = sorted(expected)
@@ -82,7 +84,11 @@ def main(addresses: str, space: str, seconds: str, threads: str, seed: str) -> N
         requests = client.session.transport = TimedTransport(client.session.transport)
         deadline = time.monotonic() + float(seconds)
         running = [
-            threading.Thread(target=run_calls, args=(client.graph(space), expected, deadline, 1000 * int(seed) + i, seen), daemon=True)
+            threading.Thread(
+                target=run_calls,
+                args=(client.graph(space), expected, deadline, 1000 * int(seed) + i, seen),
+                daemon=True,
+            )
             for i, seen in enumerate(all_seen)
         ]
         for thread in running:

@@ -33,23 +33,37 @@ def reset_peak(cluster: LocalCluster, name: str) -> int:
 def peak_bytes(cluster: LocalCluster, name: str) -> int:
     """Return the most memory of a daemon since `reset_peak`, in bytes."""
     status = Path(f"/proc/{cluster[name].pid}/status").read_text()
-    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    return next(
+        int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")
+    )
 
 
 def in_flight(cluster: LocalCluster, name: str) -> int:
     """Return the calls that a daemon answers now."""
-    with urllib.request.urlopen(f"http://{cluster[name].http_address}/metrics", timeout=HANG_S) as reply:
+    with urllib.request.urlopen(
+        f"http://{cluster[name].http_address}/metrics", timeout=HANG_S
+    ) as reply:
         lines = reply.read().decode().splitlines()
-    return int(sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("asterism_calls_in_flight")))
+    return int(
+        sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith("asterism_calls_in_flight")
+        )
+    )
 
 
 def wait_idle(cluster: LocalCluster, *names: str) -> None:
     """Wait until daemons answer no call."""
-    wait_until(lambda: not any(in_flight(cluster, name) for name in names), f"{names} answer no call")
+    wait_until(
+        lambda: not any(in_flight(cluster, name) for name in names), f"{names} answer no call"
+    )
 
 
 def drain_cpu_s(cluster: LocalCluster, *names: str) -> dict[str, float]:
-    """Wait until daemons answer no call, and return the processor time that each has used meanwhile."""
+    """Wait until daemons answer no call, and return the processor time that each has used
+    meanwhile.
+    """
     before = {name: busy_s(cluster, name) for name in names}
     wait_idle(cluster, *names)
     return {name: busy_s(cluster, name) - used_before for name, used_before in before.items()}

@@ -1,4 +1,6 @@
-"""Wakes of idle processes: voluntary context switches of their threads, and their share of the processor."""
+"""Wakes of idle processes: voluntary context switches of their threads, and their share of the
+processor.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from pathlib import Path
 
 
 def context_switches(pid: int) -> dict[int, int]:
-    """Return the voluntary context switches of each thread of a process since its start, by thread id."""
+    """Return the voluntary context switches of each thread of a process since its start, by thread
+    id.
+    """
     counts = {}
     for task in Path(f"/proc/{pid}/task").iterdir():
         with contextlib.suppress(OSError):  # it has ended
@@ -20,22 +24,35 @@ def context_switches(pid: int) -> dict[int, int]:
 
 def cpu_s(pid: int) -> float:
     """Return the CPU time of all threads of a process, to the nanosecond."""
-    return sum(int(path.read_text().split()[0]) for path in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
+    return (
+        sum(
+            int(path.read_text().split()[0])
+            for path in Path(f"/proc/{pid}/task").glob("*/schedstat")
+        )
+        / 1e9
+    )
 
 
 def wake_rates(pids: Mapping[str, int], window_s: float) -> dict[str, dict[int, float]]:
-    """Return the wakes per second of each thread that lives through a window, by process name and thread id.
+    """Return the wakes per second of each thread that lives through a window, by process name and
+    thread id.
 
-    Counts do not depend on the machine's load, as CPU time does: a thread wakes when an event or a deadline comes. Only waiting
-    for a lock that a preempted thread holds adds to them; that differs from window to window, so the least of several windows
-    is what a process always does.
-    """
+    Counts do not depend on the machine's load, as CPU time does: a thread wakes when an event or a
+    deadline comes. Only waiting for a lock that a preempted thread holds adds to them; that differs
+    from window to window, so the least of several windows is what a process always does."""
     started = time.monotonic()
     before = {name: context_switches(pid) for name, pid in pids.items()}
     time.sleep(window_s)  # this time itself is what is measured
     elapsed_s = time.monotonic() - started
     after = {name: context_switches(pid) for name, pid in pids.items()}
-    return {name: {task: (count - before[name][task]) / elapsed_s for task, count in after[name].items() if task in before[name]} for name in pids}
+    return {
+        name: {
+            task: (count - before[name][task]) / elapsed_s
+            for task, count in after[name].items()
+            if task in before[name]
+        }
+        for name in pids
+    }
 
 
 def core_shares(pids: Mapping[str, int], window_s: float) -> dict[str, float]:
@@ -43,10 +60,15 @@ def core_shares(pids: Mapping[str, int], window_s: float) -> dict[str, float]:
     started = time.monotonic()
     before = {name: cpu_s(pid) for name, pid in pids.items()}
     time.sleep(window_s)
-    return {name: (cpu_s(pid) - before[name]) / (time.monotonic() - started) for name, pid in pids.items()}
+    return {
+        name: (cpu_s(pid) - before[name]) / (time.monotonic() - started)
+        for name, pid in pids.items()
+    }
 
 
-def print_windows(measure: Callable[[], Mapping[str, float]], windows: int) -> Iterator[Mapping[str, float]]:
+def print_windows(
+    measure: Callable[[], Mapping[str, float]], windows: int
+) -> Iterator[Mapping[str, float]]:
     """Measure several windows, and print each."""
     for _ in range(windows):
         measured = measure()

@@ -1,8 +1,9 @@
-"""A process that has imported and compiled what daemons need, and forks them: a cluster starts in a fraction of the time.
+"""A process that has imported and compiled what daemons need, and forks them: a cluster starts in a
+fraction of the time.
 
-A daemon that is forked runs the same ``__main__`` with the same arguments, environment, files and session as one that is executed; only the imports
-are done. What measures memory, or starts with an environment that works at the start of the interpreter, is executed (`Daemon.cold`).
-"""
+A daemon that is forked runs the same ``__main__`` with the same arguments, environment, files and
+session as one that is executed; only the imports are done. What measures memory, or starts with an
+environment that works at the start of the interpreter, is executed (`Daemon.cold`)."""
 
 from __future__ import annotations
 
@@ -26,7 +27,17 @@ from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
-_STARTUP_PREFIXES = ("PYTHON", "NUMBA", "GRPC", "LD_", "OMP_", "OPENBLAS", "MKL", "ASTERISM_KERNEL", "ASTERISM_CACHE")
+_STARTUP_PREFIXES = (
+    "PYTHON",
+    "NUMBA",
+    "GRPC",
+    "LD_",
+    "OMP_",
+    "OPENBLAS",
+    "MKL",
+    "ASTERISM_KERNEL",
+    "ASTERISM_CACHE",
+)
 _PRELOADED = (
     "metad.__main__",
     "storaged.__main__",
@@ -40,9 +51,19 @@ _COMMAND = "asterism.cli.app"
 
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of an environment works at the start of an interpreter or at an import, but for the faults, which the zygote knows."""
-    path = [folder for folder in environment.get("PYTHONPATH", "").split(os.pathsep) if folder and folder != str(POINTS)]
-    variables = {name: value for name, value in environment.items() if name.startswith(_STARTUP_PREFIXES) and name != "PYTHONPATH"}
+    """Return what of an environment works at the start of an interpreter or at an import, but for
+    the faults, which the zygote knows.
+    """
+    path = [
+        folder
+        for folder in environment.get("PYTHONPATH", "").split(os.pathsep)
+        if folder and folder != str(POINTS)
+    ]
+    variables = {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(_STARTUP_PREFIXES) and name != "PYTHONPATH"
+    }
     return variables | {"PYTHONPATH": os.pathsep.join(path)}
 
 
@@ -89,7 +110,9 @@ class ForkedProcess:
 
     def _receive_status(self) -> None:
         data = self._ends.recv(64)
-        self.returncode = int(data) if data else -int(signal.SIGKILL)  # the zygote is gone, and its children with it
+        self.returncode = (
+            int(data) if data else -int(signal.SIGKILL)
+        )  # the zygote is gone, and its children with it
         self._ended.unregister(self._ends)
         self._ends.close()
 
@@ -104,22 +127,43 @@ class Zygote:
         self._pid = 0
 
     def can_fork(self, environment: Mapping[str, str]) -> bool:
-        """Return whether a process with this environment may be forked: what works at an interpreter's start is as it was at the zygote's."""
+        """Return whether a process with this environment may be forked: what works at an
+        interpreter's start is as it was at the zygote's.
+        """
         with self._lock:
             if self._socket is None or self._pid != os.getpid():
                 self._start()
             return startup_variables(environment) == self._startup_environment
 
-    def fork(self, arguments: Sequence[str], *, environment: Mapping[str, str], output: int, errors: int | None = None) -> ForkedProcess:
-        """Run ``python -m arguments...`` in a session of its own; ``output`` is its stdout, and its stderr where there is no other for that."""
+    def fork(
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        output: int,
+        errors: int | None = None,
+    ) -> ForkedProcess:
+        """Run ``python -m arguments...`` in a session of its own; ``output`` is its stdout, and its
+        stderr where there is no other for that.
+        """
         with self._lock:
             if self._socket is None or self._pid != os.getpid():
                 self._start()
             assert self._socket is not None
             parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            request = json.dumps({"arguments": list(arguments), "environment": dict(environment), "folder": os.getcwd()}).encode()
+            request = json.dumps(
+                {
+                    "arguments": list(arguments),
+                    "environment": dict(environment),
+                    "folder": os.getcwd(),
+                }
+            ).encode()
             with child_end:
-                socket.send_fds(self._socket, [request], [output, output if errors is None else errors, child_end.fileno()])
+                socket.send_fds(
+                    self._socket,
+                    [request],
+                    [output, output if errors is None else errors, child_end.fileno()],
+                )
             pid = int(parent_end.recv(64) or b"0")  # sent once it leads its session
             if not pid:
                 raise RuntimeError("the zygote has ended")
@@ -130,9 +174,13 @@ class Zygote:
         for end in (parent_end, child_end):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MAX_MESSAGE)
         with child_end:
-            self._startup_environment = startup_variables(os.environ)  # noqa: TID251 - a child inherits it
+            # A child inherits it.
+            self._startup_environment = startup_variables(os.environ)  # noqa: TID251
             subprocess.Popen(
-                [sys.executable, "-m", "tests.kit.zygote"], stdin=child_end, cwd=ROOT, start_new_session=True
+                [sys.executable, "-m", "tests.kit.zygote"],
+                stdin=child_end,
+                cwd=ROOT,
+                start_new_session=True,
             ).returncode = 0  # never waited for
         self._socket, self._pid = parent_end, os.getpid()
 
@@ -198,8 +246,13 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
 def serve() -> None:
     """Fork the processes requested on stdin, and report their exits, until stdin is closed."""
     preload()
-    if threading.active_count() != 1:  # those of BLAS and of allocators begin again after a fork by themselves
-        raise RuntimeError(f"{threading.enumerate()} run: a process that was forked from here would lack all but one")
+    if (
+        threading.active_count() != 1
+    ):  # those of BLAS and of allocators begin again after a fork by themselves
+        raise RuntimeError(
+            f"{threading.enumerate()} run: a process that was forked from here would lack "
+            "all but one"
+        )
     requests = socket.socket(fileno=os.dup(0))
     wake_read, wake_write = os.pipe()
     for fd in (wake_read, wake_write):
@@ -245,14 +298,20 @@ ZYGOTE = Zygote()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``python -m arguments...`` to its end, forked; its stdout and stderr are in the result."""
+    """Run ``python -m arguments...`` to its end, forked; its stdout and stderr are in the
+    result.
+    """
     environment = dict(os.environ)  # noqa: TID251 - a child inherits it
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         if ZYGOTE.can_fork(environment):
-            status = ZYGOTE.fork(arguments, environment=environment, output=output.fileno(), errors=errors.fileno()).wait(HANG_S)
+            status = ZYGOTE.fork(
+                arguments, environment=environment, output=output.fileno(), errors=errors.fileno()
+            ).wait(HANG_S)
         else:
             command = [sys.executable, "-m", *arguments]
-            status = subprocess.run(command, stdout=output, stderr=errors, env=environment, timeout=HANG_S, check=False).returncode
+            status = subprocess.run(
+                command, stdout=output, stderr=errors, env=environment, timeout=HANG_S, check=False
+            ).returncode
         output.seek(0)
         errors.seek(0)
         return subprocess.CompletedProcess(arguments, status, output.read(), errors.read())

@@ -1,4 +1,6 @@
-"""Builds over what earlier versions left: whatever was linked, the bytes are those of a build from nothing."""
+"""Builds over what earlier versions left: whatever was linked, the bytes are those of a build from
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -35,24 +37,39 @@ def read_tables(build: BuildResult) -> list[tuple[bytes, bytes]]:
 
 
 def possibly_changed_units(schema: Schema, loads: Sequence[Sequence[Op]], since: int) -> set[str]:
-    """The units that loads from ``since`` on may change in some part, by what each operation means."""
+    """The units that loads from ``since`` on may change in some part, by what each operation
+    means.
+    """
     touched: set[str] = set()
-    deleted_types = {op.type_id for ops in loads for op in ops if op.kind == block_store.NODE_DELETES}
+    deleted_types = {
+        op.type_id for ops in loads for op in ops if op.kind == block_store.NODE_DELETES
+    }
     for op in (op for ops in loads[since:] for op in ops):
         if op.kind in (block_store.NODES, block_store.NODE_DELETES):
             name = schema.node_types[op.type_id].name
             touched |= {f"n{op.type_id}{suffix}" for suffix in ("", ".table", ".features")}
             for e, edge_type in enumerate(schema.edge_types):
                 # A node that is deleted or comes back is told to every part, as an end of edges.
-                has_deletes = op.type_id in deleted_types and name in (edge_type.src_type, edge_type.dst_type)
-                touched |= {f"e{e}.out", f"e{e}.table"} if has_deletes or name == edge_type.src_type else set()
+                has_deletes = op.type_id in deleted_types and name in (
+                    edge_type.src_type,
+                    edge_type.dst_type,
+                )
+                touched |= (
+                    {f"e{e}.out", f"e{e}.table"}
+                    if has_deletes or name == edge_type.src_type
+                    else set()
+                )
                 touched |= {f"e{e}.in"} if has_deletes or name == edge_type.dst_type else set()
         else:
             touched |= {f"e{op.type_id}.{suffix}" for suffix in ("out", "in", "table", "features")}
     return touched
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(schemas(), loads_of(), st.data())
 def test_build_over_earlier_versions_equals_a_full_build(
     schema: Schema, loads: list[list[Op]], data: st.DataObject
@@ -63,11 +80,24 @@ def test_build_over_earlier_versions_equals_a_full_build(
         first = data.draw(st.integers(0, len(loads)))
         earlier_build = run_build(folder, schema, loads, name="first", commit=first)
         second = data.draw(st.integers(first, len(loads)))
-        middle_build = run_build(folder, schema, loads, name="second", commit=second, sources=[earlier_build])
-        sources = data.draw(st.sampled_from([[earlier_build], [middle_build], [middle_build, earlier_build], [earlier_build, middle_build]]))
+        middle_build = run_build(
+            folder, schema, loads, name="second", commit=second, sources=[earlier_build]
+        )
+        sources = data.draw(
+            st.sampled_from(
+                [
+                    [earlier_build],
+                    [middle_build],
+                    [middle_build, earlier_build],
+                    [earlier_build, middle_build],
+                ]
+            )
+        )
         new_build = run_build(folder, schema, loads, name="made", sources=sources)
         assert new_build.digests == full_build.digests
-        assert [result.totals for result in new_build.results] == [result.totals for result in full_build.results]
+        assert [result.totals for result in new_build.results] == [
+            result.totals for result in full_build.results
+        ]
         assert read_tables(new_build) == read_tables(full_build)
         oldest = second if earlier_build not in sources else first
         changed = possibly_changed_units(schema, loads, oldest)
@@ -75,8 +105,14 @@ def test_build_over_earlier_versions_equals_a_full_build(
             units = units_of(new_build, part)
             linked = {unit for unit, record in units.items() if record["linked"]}
             assert units.keys() - changed <= linked
-            assert (result.units.linked, result.units.built) == (len(linked), len(units) - len(linked))
-            assert (full_build.results[part].units.linked, full_build.results[part].units.built) == (0, len(units))
+            assert (result.units.linked, result.units.built) == (
+                len(linked),
+                len(units) - len(linked),
+            )
+            assert (
+                full_build.results[part].units.linked,
+                full_build.results[part].units.built,
+            ) == (0, len(units))
             assert result.units.bytes_linked == sum(units[unit]["bytes"] for unit in linked)
         for source in sources:
             shutil.rmtree(source.output)

@@ -1,4 +1,6 @@
-"""Whatever arrives at a door is answered: with a result or a typed error, in time, by a daemon that goes on."""
+"""Whatever arrives at a door is answered: with a result or a typed error, in time, by a daemon that
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ LIMIT_S = HANG_S
 SPACE = "shop"
 DAEMONS = {"metad": "metad", "storaged": "storaged-0", "graphd": "graphd-0"}
 
-fuzzed = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+fuzzed = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+    database=None,
+)
 
 
 class Endpoints:
@@ -44,7 +52,11 @@ class Endpoints:
             "space_id": [manifest.space_id],
             "version": [0, manifest.version],
             "digest": [manifest.digest],
-            "at": [storaged_pb2.At(space_id=manifest.space_id, version=manifest.version, digest=manifest.digest)],
+            "at": [
+                storaged_pb2.At(
+                    space_id=manifest.space_id, version=manifest.version, digest=manifest.digest
+                )
+            ],
             "parts": [0, 1, 2, 3, 4, 5],
             "part": [0, 5],
             "types": [0, 1],
@@ -55,7 +67,9 @@ class Endpoints:
             "count": [0, 1, 9],
             "limit": [0, 1, 1000],
         }
-        self.channels = {name: grpc.insecure_channel(cluster[daemon].address) for name, daemon in DAEMONS.items()}
+        self.channels = {
+            name: grpc.insecure_channel(cluster[daemon].address) for name, daemon in DAEMONS.items()
+        }
 
     def url(self, daemon: str) -> str:
         """Where a daemon's HTTP door is."""
@@ -69,7 +83,9 @@ class Endpoints:
             error: Any = raised
             reasons = [value for key, value in error.trailing_metadata() or () if key == REASON_KEY]
             if error.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
-                assert reasons, f"{error.code()}: {error.details()}: an error of gRPC's own, not one of ours"
+                assert reasons, (
+                    f"{error.code()}: {error.details()}: an error of gRPC's own, not one of ours"
+                )
                 assert BY_REASON[reasons[0]].code == error.code().name
             return error.code().name, error.details() or ""
         return "OK", ""
@@ -113,9 +129,21 @@ SERVED_METHODS = [
 ]
 
 
-@pytest.mark.parametrize(("daemon", "method"), SERVED_METHODS, ids=[f"{daemon}.{method.name}" for daemon, method in SERVED_METHODS])
-def test_any_bytes_get_a_result_or_a_typed_error_in_time(endpoints: Endpoints, daemon: str, method: Method) -> None:
-    field_values: messages.KnownValues = endpoints.field_values if method.is_framed else {} if method.name == "DropSpace" else {"space": [SPACE]}
+@pytest.mark.parametrize(
+    ("daemon", "method"),
+    SERVED_METHODS,
+    ids=[f"{daemon}.{method.name}" for daemon, method in SERVED_METHODS],
+)
+def test_any_bytes_get_a_result_or_a_typed_error_in_time(
+    endpoints: Endpoints, daemon: str, method: Method
+) -> None:
+    field_values: messages.KnownValues = (
+        endpoints.field_values
+        if method.is_framed
+        else {}
+        if method.name == "DropSpace"
+        else {"space": [SPACE]}
+    )
 
     @fuzzed
     @given(messages.payloads(method, field_values).filter(lambda data: is_harmless(method, data)))
@@ -135,10 +163,24 @@ def test_a_method_that_does_not_exist_is_an_error_and_no_crash(endpoints: Endpoi
         assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-JSON_SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-(1 << 70), 1 << 70), st.floats(), st.text(max_size=20), messages.WORDS)
-JSON = st.recursive(JSON_SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(messages.WORDS, inner, max_size=3)), max_leaves=8)
+JSON_SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 70), 1 << 70),
+    st.floats(),
+    st.text(max_size=20),
+    messages.WORDS,
+)
+JSON = st.recursive(
+    JSON_SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(messages.WORDS, inner, max_size=3)
+    ),
+    max_leaves=8,
+)
 PATH_SEGMENTS = st.one_of(
-    st.sampled_from(["nope", "0", "1", "-1", "99999999999999999999", "..", "%00", "é", "x" * 500]), st.text(min_size=1, max_size=10)
+    st.sampled_from(["nope", "0", "1", "-1", "99999999999999999999", "..", "%00", "é", "x" * 500]),
+    st.text(min_size=1, max_size=10),
 )
 
 
@@ -147,7 +189,9 @@ def resolve_schema(openapi: Mapping[str, Any], schema: Mapping[str, Any]) -> Map
     return openapi["components"]["schemas"][reference.rpartition("/")[2]] if reference else schema
 
 
-def request_bodies(openapi: Mapping[str, Any], operation: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+def request_bodies(
+    openapi: Mapping[str, Any], operation: Mapping[str, Any]
+) -> st.SearchStrategy[Any]:
     """JSON that has an operation's fields, with any values."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if content is None:
@@ -159,16 +203,39 @@ def request_bodies(openapi: Mapping[str, Any], operation: Mapping[str, Any]) -> 
 def fuzz_route(client: httpx.Client, openapi: Mapping[str, Any], verb: str, path: str) -> None:
     """Ask one route for whatever comes to mind."""
     operation = openapi["paths"][path][verb]
-    parameter_names = {kind: [p["name"] for p in operation.get("parameters", []) if p["in"] == kind] for kind in ("path", "query")}
+    parameter_names = {
+        kind: [p["name"] for p in operation.get("parameters", []) if p["in"] == kind]
+        for kind in ("path", "query")
+    }
     path_values = st.fixed_dictionaries(dict.fromkeys(parameter_names["path"], PATH_SEGMENTS))
-    query = st.fixed_dictionaries({}, optional=dict.fromkeys(parameter_names["query"], st.one_of(PATH_SEGMENTS, messages.WORDS)))
+    query = st.fixed_dictionaries(
+        {},
+        optional=dict.fromkeys(parameter_names["query"], st.one_of(PATH_SEGMENTS, messages.WORDS)),
+    )
 
     @settings(fuzzed, max_examples=25)
-    @given(path_values, query, request_bodies(openapi, operation), st.one_of(st.none(), st.binary(max_size=30)))
-    def check(path_values: dict[str, str], query: dict[str, str], body: object, garbage: bytes | None) -> None:
-        target = path.format(**{name: urllib.parse.quote(value, safe="") for name, value in path_values.items()})
-        content = garbage if garbage is not None else None if body is None else json.dumps(body).encode()
-        response = client.request(verb, target, params=query, content=content, headers={"content-type": "application/json"})
+    @given(
+        path_values,
+        query,
+        request_bodies(openapi, operation),
+        st.one_of(st.none(), st.binary(max_size=30)),
+    )
+    def check(
+        path_values: dict[str, str], query: dict[str, str], body: object, garbage: bytes | None
+    ) -> None:
+        target = path.format(
+            **{name: urllib.parse.quote(value, safe="") for name, value in path_values.items()}
+        )
+        content = (
+            garbage if garbage is not None else None if body is None else json.dumps(body).encode()
+        )
+        response = client.request(
+            verb,
+            target,
+            params=query,
+            content=content,
+            headers={"content-type": "application/json"},
+        )
         assert response.status_code != 500, f"{verb} {target} {query} {content!r}: {response.text}"
         if response.status_code >= 400 and path != "/readyz":
             assert set(response.json()) >= {"error", "message"}, f"{verb} {target}: {response.text}"
@@ -187,7 +254,9 @@ def test_no_request_to_a_route_is_answered_with_500(endpoints: Endpoints, daemon
 
 
 @pytest.mark.parametrize("daemon", ["metad", "storaged", "graphd"])
-def test_unknown_routes_methods_and_large_bodies_are_refused(endpoints: Endpoints, daemon: str) -> None:
+def test_unknown_routes_methods_and_large_bodies_are_refused(
+    endpoints: Endpoints, daemon: str
+) -> None:
     with httpx.Client(base_url=endpoints.url(daemon), timeout=LIMIT_S) as client:
         assert client.get("/no/such/route").status_code == 404
         assert client.delete("/status").status_code == 405

@@ -1,4 +1,6 @@
-"""Streaming partitioners against their definition in plain Python, and the bounds that they promise."""
+"""Streaming partitioners against their definition in plain Python, and the bounds that they
+promise.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,11 @@ def make_edge_list(case: Case, folder: Path) -> EdgeListFile:
     non_loops = endpoints[endpoints[:, 0] != endpoints[:, 1]]
     spool = Spool(path=folder / "pairs", dtype=np.dtype(np.int32), shape=(2,))
     spool.append(non_loops)
-    return EdgeListFile(spool=spool, degrees=np.bincount(non_loops.reshape(-1), minlength=n), in_degrees=np.bincount(endpoints[:, 1], minlength=n))
+    return EdgeListFile(
+        spool=spool,
+        degrees=np.bincount(non_loops.reshape(-1), minlength=n),
+        in_degrees=np.bincount(endpoints[:, 1], minlength=n),
+    )
 
 
 def partition(case: Case) -> np.ndarray:
@@ -74,7 +80,11 @@ def partition(case: Case) -> np.ndarray:
             parts=case.groups * case.trainers,
             groups=case.groups,
             method=case.method,
-            constraints=streaming.BalanceConstraints(classes=np.array(case.values, np.uint8), edges=case.balance_edges, imbalance=case.imbalance),
+            constraints=streaming.BalanceConstraints(
+                classes=np.array(case.values, np.uint8),
+                edges=case.balance_edges,
+                imbalance=case.imbalance,
+            ),
             seed=case.seed,
             passes=case.passes,
             scratch=Path(folder),
@@ -87,7 +97,11 @@ def partition(case: Case) -> np.ndarray:
 def interleaved_nodes(sizes: list[int]) -> list[int]:
     """All nodes, by the share of their type that comes before."""
     first = np.cumsum([0, *sizes])
-    shares = [((rank + 0.5) / size, kind, int(first[kind]) + rank) for kind, size in enumerate(sizes) for rank in range(size)]
+    shares = [
+        ((rank + 0.5) / size, kind, int(first[kind]) + rank)
+        for kind, size in enumerate(sizes)
+        for rank in range(size)
+    ]
     return [node for _, _, node in sorted(shares)]
 
 
@@ -104,7 +118,9 @@ def reference_owners(case: Case) -> list[int]:
     class_sizes = np.bincount(case.values)
     capacity = [math.ceil((1 + case.imbalance) * (c / parts)) for c in class_sizes]
     has_load_limit = case.balance_edges and bool(case.edges)
-    load_capacity = math.ceil((1 + case.imbalance) * len(case.edges) / parts) if has_load_limit else EVERYTHING
+    load_capacity = (
+        math.ceil((1 + case.imbalance) * len(case.edges) / parts) if has_load_limit else EVERYTHING
+    )
     penalty = 1.5 * sum(map(len, neighbors)) / 2 / n
     key = key_of(case.seed, streaming._PURPOSE)
     owners = [-1] * n
@@ -113,7 +129,14 @@ def reference_owners(case: Case) -> list[int]:
         for v in interleaved_nodes(case.sizes):
             c = case.values[v]
 
-            def best(choices: list[list[int]], first: int, v: int = v, c: int = c, size: np.ndarray = size, load: np.ndarray = load) -> list[int]:
+            def best(
+                choices: list[list[int]],
+                first: int,
+                v: int = v,
+                c: int = c,
+                size: np.ndarray = size,
+                load: np.ndarray = load,
+            ) -> list[int]:
                 """Of sets of parts, the one to go on with."""
                 ranked = []
                 for index in range(len(choices)):
@@ -127,19 +150,33 @@ def reference_owners(case: Case) -> list[int]:
                         if has_load_limit:
                             score *= max(0.0, 1.0 - part_load / (load_capacity * len(choice)))
                     else:
-                        score = neighbor_count - penalty * math.sqrt(node_count / (class_sizes[c] / parts * len(choice)))
+                        score = neighbor_count - penalty * math.sqrt(
+                            node_count / (class_sizes[c] / parts * len(choice))
+                        )
                         if has_load_limit:
-                            score -= penalty * math.sqrt(part_load / (len(case.edges) / parts * len(choice)))
-                    fits = not has_load_limit or part_load + in_degrees[v] <= load_capacity * len(choice)
-                    ranked.append((not fits, -score if fits else float(part_load), node_count, index, choice))
+                            score -= penalty * math.sqrt(
+                                part_load / (len(case.edges) / parts * len(choice))
+                            )
+                    fits = not has_load_limit or part_load + in_degrees[v] <= load_capacity * len(
+                        choice
+                    )
+                    ranked.append(
+                        (not fits, -score if fits else float(part_load), node_count, index, choice)
+                    )
                 return min(ranked)[-1]
 
             def random_choice(counter: np.uint64, choices: int) -> int:
                 return int(bounded(np.uint64(word(key, counter)), np.uint64(choices)))
 
-            groups = [list(range(g * case.trainers, (g + 1) * case.trainers)) for g in range(case.groups)]
+            groups = [
+                list(range(g * case.trainers, (g + 1) * case.trainers)) for g in range(case.groups)
+            ]
             group = best(groups, random_choice(np.uint64(v), case.groups))
-            (owner,) = best([[p] for p in group], random_choice(~np.uint64(v), case.trainers)) if case.trainers > 1 else group
+            (owner,) = (
+                best([[p] for p in group], random_choice(~np.uint64(v), case.trainers))
+                if case.trainers > 1
+                else group
+            )
             owners[v] = owner
             size[c, owner] += 1
             load[owner] += in_degrees[v]
@@ -159,15 +196,21 @@ def test_no_part_exceeds_its_share_and_imbalance_of_a_class(case: Case) -> None:
     assert owners.min() >= 0
     for value in set(case.values):
         class_owners = owners[np.array(case.values) == value]
-        assert np.bincount(class_owners, minlength=parts).max() <= math.ceil((1 + case.imbalance) * len(class_owners) / parts)
+        assert np.bincount(class_owners, minlength=parts).max() <= math.ceil(
+            (1 + case.imbalance) * len(class_owners) / parts
+        )
 
 
 def communities(nodes: int, edges: int, *, seed: int) -> list[tuple[int, int]]:
     """Eight in ten edges stay in one of 20 groups; the ids tell nothing."""
     generator = np.random.default_rng(seed)
     src = generator.integers(0, nodes, edges)
-    same_community = src // (nodes // 20) * (nodes // 20) + generator.integers(0, nodes // 20, edges)
-    dst = np.where(generator.random(edges) < 0.8, same_community, generator.integers(0, nodes, edges))
+    same_community = src // (nodes // 20) * (nodes // 20) + generator.integers(
+        0, nodes // 20, edges
+    )
+    dst = np.where(
+        generator.random(edges) < 0.8, same_community, generator.integers(0, nodes, edges)
+    )
     shuffled_ids = generator.permutation(nodes)
     return list(zip(shuffled_ids[src].tolist(), shuffled_ids[dst].tolist(), strict=True))
 
@@ -200,7 +243,11 @@ def test_more_passes_cut_fewer_edges_and_all_fewer_than_chance(method: str) -> N
 def test_in_degrees_are_balanced_on_request(method: str) -> None:
     generator = np.random.default_rng(2)
     # A tenth of the nodes take most of the edges, and lie together.
-    dst = np.where(generator.random(20_000) < 0.8, generator.integers(0, 200, 20_000), generator.integers(0, 2000, 20_000))
+    dst = np.where(
+        generator.random(20_000) < 0.8,
+        generator.integers(0, 200, 20_000),
+        generator.integers(0, 2000, 20_000),
+    )
     src = np.where(generator.random(20_000) < 0.9, dst, generator.integers(0, 2000, 20_000))
     src = np.where(src == dst, (dst + generator.integers(1, 50, 20_000)) % 2000, src)
     loads = []
@@ -219,6 +266,7 @@ def test_in_degrees_are_balanced_on_request(method: str) -> None:
             stretch=1 << 16,
         )
         loads.append(np.bincount(partition(case)[dst], minlength=4).max() / 5000)
-    # All of the heavy nodes come first: where a part is full of nodes or of edges, the last ones go where there is room.
+    # All of the heavy nodes come first: where a part is full of nodes or of edges, the last ones go
+    # where there is room.
     assert loads[0] > 3
     assert loads[1] < 1.3

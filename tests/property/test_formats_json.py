@@ -1,4 +1,6 @@
-"""Reading JSON an element at a time, whatever the text is and wherever it is cut: what one reading of the whole gives."""
+"""Reading JSON an element at a time, whatever the text is and wherever it is cut: what one reading
+of the whole gives.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,38 @@ from asterism.formats import jsonarrays
 from asterism.formats.jsonarrays import ArrayPosition, read_elements
 from asterism_proto.errors import InvalidRequest
 
-SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(st.characters(codec="utf-8")))
-VALUES = st.recursive(SCALARS, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=3), some, max_size=3), max_leaves=6)
-LAYOUTS = st.fixed_dictionaries({"indent": st.sampled_from([None, 0, 3]), "ensure_ascii": st.booleans()})
-FILES = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), VALUES | st.lists(VALUES, max_size=5), max_size=4)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    st.text(st.characters(codec="utf-8")),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda some: (
+        st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=3), some, max_size=3)
+    ),
+    max_leaves=6,
+)
+LAYOUTS = st.fixed_dictionaries(
+    {"indent": st.sampled_from([None, 0, 3]), "ensure_ascii": st.booleans()}
+)
+FILES = st.dictionaries(
+    st.text(st.characters(codec="utf-8"), max_size=4),
+    VALUES | st.lists(VALUES, max_size=5),
+    max_size=4,
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(told=FILES, layout=LAYOUTS, block=st.integers(1, 40))
 def test_elements_match_the_file_and_lists_can_be_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], layout: dict[str, Any], block: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    told: dict[str, Any],
+    layout: dict[str, Any],
+    block: int,
 ) -> None:
     monkeypatch.setattr(jsonarrays, "BLOCK_BYTES", block)
     path = tmp_path / "any.json"
@@ -32,16 +56,24 @@ def test_elements_match_the_file_and_lists_can_be_resumed(
     positions: dict[str, ArrayPosition] = {}
     found = list(read_elements(path, positions))
     lists = {name: value for name, value in told.items() if isinstance(value, list)}
-    assert [(element.array, element.value) for element in found] == [(name, value) for name, values in lists.items() for value in values]
+    assert [(element.array, element.value) for element in found] == [
+        (name, value) for name, values in lists.items() for value in values
+    ]
     assert set(positions) == set(lists)
     for name, values in lists.items():
         reread = list(read_elements(path, array=name, position=positions[name]))
         assert [element.value for element in reread] == values
-        assert reread == [element for element in found if element.array == name], "lines and bytes too"
+        assert reread == [element for element in found if element.array == name], (
+            "lines and bytes too"
+        )
     lines = text.split("\n")
     for element in found:
         first = json.dumps(element.value, ensure_ascii=layout["ensure_ascii"])[0]
-        assert lines[element.line - 1].lstrip().startswith(first) or layout["indent"] is None or f"[{first}" in lines[element.line - 1]
+        assert (
+            lines[element.line - 1].lstrip().startswith(first)
+            or layout["indent"] is None
+            or f"[{first}" in lines[element.line - 1]
+        )
     assert sum(element.nbytes for element in found) <= path.stat().st_size
 
 

@@ -18,10 +18,17 @@ from asterism_proto.framing import DTYPES, Frame
 from asterism_proto.v1.common_pb2 import Frame as Envelope
 from asterism_proto.v1.graphd_pb2 import SampleNodesRequest
 
-COLUMNS = st.sampled_from(sorted(DTYPES)).flatmap(lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5)))
+COLUMNS = st.sampled_from(sorted(DTYPES)).flatmap(
+    lambda name: hnp.arrays(name, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=5))
+)
 FRAMES = st.builds(
     Frame,
-    st.builds(SampleNodesRequest, space=st.text(max_size=20), seed=st.integers(0, 2**64 - 1), types=st.lists(st.integers(0, 9), max_size=4)),
+    st.builds(
+        SampleNodesRequest,
+        space=st.text(max_size=20),
+        seed=st.integers(0, 2**64 - 1),
+        types=st.lists(st.integers(0, 9), max_size=4),
+    ),
     st.dictionaries(st.text("abc.:_", min_size=1, max_size=12), COLUMNS, max_size=4),
 )
 
@@ -31,7 +38,9 @@ def frames_equal(decoded: Frame, sent: Frame) -> bool:
         decoded.head == sent.head
         and list(decoded.arrays) == list(sent.arrays)
         and all(
-            decoded.arrays[name].dtype == array.dtype and decoded.arrays[name].shape == array.shape and decoded.arrays[name].tobytes() == array.tobytes()
+            decoded.arrays[name].dtype == array.dtype
+            and decoded.arrays[name].shape == array.shape
+            and decoded.arrays[name].tobytes() == array.tobytes()
             for name, array in sent.arrays.items()
         )
     )
@@ -42,9 +51,11 @@ def test_frame_round_trips_bit_for_bit(frame: Frame, envelope: bool) -> None:
     encoded = framing.encode(frame, envelope=envelope)
     decoded = framing.decode(encoded, SampleNodesRequest, envelope=envelope)
     assert frames_equal(decoded, frame)
-    # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they came in.
+    # Kernels are compiled for aligned arrays only; sections are aligned to the buffer that they
+    # came in.
     offsets = [
-        array.__array_interface__["data"][0] - np.frombuffer(encoded, np.uint8).__array_interface__["data"][0]
+        array.__array_interface__["data"][0]
+        - np.frombuffer(encoded, np.uint8).__array_interface__["data"][0]
         for array in decoded.arrays.values()
         if array.size
     ]
@@ -95,14 +106,20 @@ def test_impossible_shape_is_refused(shape: tuple[int, ...]) -> None:
     sent = framing.encode(Frame(SampleNodesRequest(), {"ids": valid_array}), envelope=False)
     head = framing._FRAME_HEADER.size
     code, wire, _, name, flags = framing._DESCRIPTOR.unpack_from(sent, head)
-    descriptor = framing._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(f"<{len(shape)}q", *shape)
+    descriptor = framing._DESCRIPTOR.pack(code, wire, len(shape), name, flags) + struct.pack(
+        f"<{len(shape)}q", *shape
+    )
     remainder = sent[head + framing._DESCRIPTOR.size + 8 * valid_array.ndim :]
-    with pytest.raises(InvalidRequest, match=r"not a frame: the array 'ids' has a shape of \d+ extents that no array has"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"not a frame: the array 'ids' has a shape of \d+ extents that no array has",
+    ):
         framing.decode(sent[:head] + descriptor + remainder, SampleNodesRequest, envelope=False)
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "ndim", "said"), [("b", "int64", 1, "missing"), ("a", "int32", 1, "int64"), ("a", "int64", 2, "2 dimension")]
+    ("name", "dtype", "ndim", "said"),
+    [("b", "int64", 1, "missing"), ("a", "int32", 1, "int64"), ("a", "int64", 2, "2 dimension")],
 )
 def test_invalid_section_is_named(name: str, dtype: str, ndim: int, said: str) -> None:
     sections: dict[str, NDArray[np.int64]] = {"a": np.zeros(3, np.int64)}

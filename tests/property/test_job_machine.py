@@ -1,4 +1,6 @@
-"""The job machine under any order of events: hypothesis plays people, hosts, a network and time against its invariants."""
+"""The job machine under any order of events: hypothesis plays people, hosts, a network and time
+against its invariants.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,14 @@ from dataclasses import replace
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    precondition,
+    rule,
+)
 from tests.kit.jobs import A, B, Scenario, result
 
 from asterism_proto.errors import Conflict, NotFound, NotReady
@@ -28,7 +37,11 @@ def task_output(job: Job, task: Task) -> TaskResult:
     """What a host reports at the end of a task."""
     if job.kind == "compact":
         return TaskResult(output=TaskOutput(bytes_before=9, bytes_after=4))
-    return result(task.parts) if job.kind in ("build", "audit") else TaskResult(output=TaskOutput(folder="exports"))
+    return (
+        result(task.parts)
+        if job.kind in ("build", "audit")
+        else TaskResult(output=TaskOutput(folder="exports"))
+    )
 
 
 class JobMachine(RuleBasedStateMachine):
@@ -39,7 +52,15 @@ class JobMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.story = Scenario(JobPolicy(max_attempts=2, max_losses=3, backoff_ms=1_000, away_limit_ms=30_000, keep_jobs_ms=200_000))
+        self.story = Scenario(
+            JobPolicy(
+                max_attempts=2,
+                max_losses=3,
+                backoff_ms=1_000,
+                away_limit_ms=30_000,
+                keep_jobs_ms=200_000,
+            )
+        )
         self.watermarks = {1: 1, 2: 1}
         self.incarnations = {A: 1, B: 1}
         self.ids: set[int] = set()
@@ -57,7 +78,9 @@ class JobMachine(RuleBasedStateMachine):
         self.clock_set_back = False
         self.story.feed = self._with_commands_executed(self.story.feed)  # type: ignore[method-assign]
 
-    def _with_commands_executed(self, feed: Callable[[model.Event], list[Command]]) -> Callable[[model.Event], list[Command]]:
+    def _with_commands_executed(
+        self, feed: Callable[[model.Event], list[Command]]
+    ) -> Callable[[model.Event], list[Command]]:
         """Carry the commands of every event out, as the driver does."""
 
         def feed_and_execute(event: model.Event) -> list[Command]:
@@ -67,38 +90,64 @@ class JobMachine(RuleBasedStateMachine):
                     case model.SaveJob(job=job):
                         self.stored_jobs[job.job_id] = storage.encode_job(job)
                     case model.SaveResult(job_id=job_id, task_id=task_id, result=output):
-                        self.results[job_id, task_id] = storage.decode_result(storage.encode_result(output))
+                        self.results[job_id, task_id] = storage.decode_result(
+                            storage.encode_result(output)
+                        )
                     case model.PublishVersion(job=job, result=output):
-                        assert (job.space_id, job.version) not in self.totals, "a version was published twice"
+                        assert (job.space_id, job.version) not in self.totals, (
+                            "a version was published twice"
+                        )
                         assert job.kind == "build"
                         self.totals[job.space_id, job.version] = output
                         for task in job.tasks:
                             self.results.pop((job.job_id, task.task_id), None)
                     case model.DeleteJob(job_id=job_id):
                         del self.stored_jobs[job_id]
-                        self.results = {key: output for key, output in self.results.items() if key[0] != job_id}
+                        self.results = {
+                            key: output for key, output in self.results.items() if key[0] != job_id
+                        }
             return commands
 
         return feed_and_execute
 
     # What may happen.
 
-    @rule(space=SPACES, commits=st.integers(0, 1), kind=KINDS, options=st.sampled_from([{}, {"format": "csv"}, {"format": "parquet"}]))
+    @rule(
+        space=SPACES,
+        commits=st.integers(0, 1),
+        kind=KINDS,
+        options=st.sampled_from([{}, {"format": "csv"}, {"format": "parquet"}]),
+    )
     def submit(self, space: int, commits: int, kind: str, options: dict[str, str]) -> None:
         self.watermarks[space] += commits
         before = dict(self.story.state.jobs)
         version, _ = self.published.get(space, (0, 0))
         reads = kind in ("audit", "export-tables")
-        submission = {"version": version if reads else 0, "options": options if kind == "export-tables" else {}}
+        submission = {
+            "version": version if reads else 0,
+            "options": options if kind == "export-tables" else {},
+        }
         try:
-            job = self.story.submit(space=space, cut=self.watermarks[space], kind=kind, **submission)  # type: ignore[arg-type]
+            job = self.story.submit(
+                space=space, cut=self.watermarks[space], kind=kind, **submission
+            )  # type: ignore[arg-type]
         except NotReady:
             assert reads
             assert version == 0
             return
-        assert (job.cut, job.kind, job.target_version) == (self.watermarks[space], kind, submission["version"])
-        assert dict(job.options) == ({"format": "parquet", **options} if kind == "export-tables" else {})
-        duplicates = [other for other in before.values() if other.identity == job.identity and other.state not in ENDS and other.ending is None]
+        assert (job.cut, job.kind, job.target_version) == (
+            self.watermarks[space],
+            kind,
+            submission["version"],
+        )
+        assert dict(job.options) == (
+            {"format": "parquet", **options} if kind == "export-tables" else {}
+        )
+        duplicates = [
+            other
+            for other in before.values()
+            if other.identity == job.identity and other.state not in ENDS and other.ending is None
+        ]
         assert len(duplicates) <= 1, "two jobs in flight do the same"
         assert (job.job_id in before) == bool(duplicates)
         if job.job_id not in before:
@@ -107,16 +156,29 @@ class JobMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.0, 5.0, -100.0]))
     def metad_restarts(self, seconds: float) -> None:
-        """A new process has what was written down and the wall's clock, which somebody may have set back."""
+        """A new process has what was written down and the wall's clock, which somebody may have set
+        back.
+        """
         assert set(self.stored_jobs) == set(self.story.state.jobs)
         jobs = {}
         for job_id in sorted(self.stored_jobs):
             job = storage.decode_job(self.stored_jobs[job_id])
-            tasks = tuple(replace(t, result=self.results.get((job_id, t.task_id))) if t.state is JobState.FINISHED else t for t in job.tasks)
+            tasks = tuple(
+                replace(t, result=self.results.get((job_id, t.task_id)))
+                if t.state is JobState.FINISHED
+                else t
+                for t in job.tasks
+            )
             jobs[job_id] = replace(job, tasks=tasks)
         for job_id, job in self.story.state.jobs.items():
-            facts = [(t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result) for t in job.tasks]
-            assert facts == [(t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result) for t in jobs[job_id].tasks]
+            facts = [
+                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result)
+                for t in job.tasks
+            ]
+            assert facts == [
+                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result)
+                for t in jobs[job_id].tasks
+            ]
             assert (job.state, job.ending, job.version, job.identity) == (
                 jobs[job_id].state,
                 jobs[job_id].ending,
@@ -138,9 +200,18 @@ class JobMachine(RuleBasedStateMachine):
             assert job.state in (JobState.FINISHED, JobState.FAILED)
 
     @rule(data=st.data())
-    @precondition(lambda self: any(job.state in (JobState.FAILED, JobState.STOPPED) for job in self.story.state.jobs.values()))
+    @precondition(
+        lambda self: any(
+            job.state in (JobState.FAILED, JobState.STOPPED)
+            for job in self.story.state.jobs.values()
+        )
+    )
     def recover(self, data: st.DataObject) -> None:
-        finished_jobs = [job for job in self.story.state.jobs.values() if job.state in (JobState.FAILED, JobState.STOPPED)]
+        finished_jobs = [
+            job
+            for job in self.story.state.jobs.values()
+            if job.state in (JobState.FAILED, JobState.STOPPED)
+        ]
         job = data.draw(st.sampled_from(finished_jobs))
         try:
             self.story.recover(job)
@@ -148,9 +219,20 @@ class JobMachine(RuleBasedStateMachine):
         except Conflict:
             pass
 
-    @rule(target=sent, host=HOSTS, words=st.lists(st.sampled_from([JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.STOPPED]), max_size=4))
+    @rule(
+        target=sent,
+        host=HOSTS,
+        words=st.lists(
+            st.sampled_from(
+                [JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.STOPPED]
+            ),
+            max_size=4,
+        ),
+    )
     def send(self, host: HostId, words: list[JobState]) -> model.TasksReported:
-        """A host says something of what it is ordered to do, as of now; the beat may travel for long."""
+        """A host says something of what it is ordered to do, as of now; the beat may travel for
+        long.
+        """
         return self._heartbeat(host, words)
 
     def _heartbeat(self, host: HostId, states: list[JobState]) -> model.TasksReported:
@@ -168,7 +250,9 @@ class JobMachine(RuleBasedStateMachine):
             )
             for (job, task), state in reported_tasks
         )
-        return model.TasksReported(now_ms=0, host=host, incarnation=self.incarnations[host], reports=reports)
+        return model.TasksReported(
+            now_ms=0, host=host, incarnation=self.incarnations[host], reports=reports
+        )
 
     @rule(host=HOSTS, word=st.sampled_from([JobState.FINISHED, JobState.FAILED, JobState.FAILED]))
     def report_at_once(self, host: HostId, word: JobState) -> None:
@@ -194,10 +278,17 @@ class JobMachine(RuleBasedStateMachine):
                 (task.task_id, task.attempt)
                 for job in self.story.state.jobs.values()
                 for task in job.tasks
-                if task.host == heartbeat.host and task.state is JobState.RUNNING and task.incarnation == heartbeat.incarnation
+                if task.host == heartbeat.host
+                and task.state is JobState.RUNNING
+                and task.incarnation == heartbeat.incarnation
             }
-            obsolete = tuple(report for report in heartbeat.reports if (report.task_id, report.attempt) not in current)
-            # A beat also says what does not run, which is a word on jobs that are ending: not what is looked at here.
+            obsolete = tuple(
+                report
+                for report in heartbeat.reports
+                if (report.task_id, report.attempt) not in current
+            )
+            # A beat also says what does not run, which is a word on jobs that are ending: not what
+            # is looked at here.
             if obsolete and all(job.ending is None for job in self.story.state.jobs.values()):
                 before = self.story.state.jobs
                 self.story.heartbeat(heartbeat.host, *obsolete, incarnation=heartbeat.incarnation)
@@ -226,15 +317,24 @@ class JobMachine(RuleBasedStateMachine):
         self.story.drop_space(space)
         self.published.pop(space, None)
         self.totals = {key: output for key, output in self.totals.items() if key[0] != space}
-        assert all(job.state in ENDS for job in self.story.state.jobs.values() if job.space_id == space)
+        assert all(
+            job.state in ENDS for job in self.story.state.jobs.values() if job.space_id == space
+        )
 
     def teardown(self) -> None:
-        """With hosts that are there and do their work, every job comes to an end: none runs for ever."""
+        """With hosts that are there and do their work, every job comes to an end: none runs for
+        ever.
+        """
         for _ in range(4 * len(self.story.state.jobs) + 8):
             for host in (A, B):
                 self.story.host_seen(host, self.incarnations[host])
                 reports = [
-                    model.TaskReport(task_id=task.task_id, attempt=task.attempt, state=JobState.FINISHED, result=task_output(job, task))
+                    model.TaskReport(
+                        task_id=task.task_id,
+                        attempt=task.attempt,
+                        state=JobState.FINISHED,
+                        result=task_output(job, task),
+                    )
                     for job, task in machine.assigned_tasks(self.story.state, host)
                 ]
                 self.story.heartbeat(host, *reports, incarnation=self.incarnations[host])
@@ -254,7 +354,10 @@ class JobMachine(RuleBasedStateMachine):
     def _assert_invariants(self) -> None:
         jobs = self.story.state.jobs
         for space in (1, 2):
-            assert sum(job.state is JobState.RUNNING for job in jobs.values() if job.space_id == space) <= 1, "two jobs of a space at once"
+            assert (
+                sum(job.state is JobState.RUNNING for job in jobs.values() if job.space_id == space)
+                <= 1
+            ), "two jobs of a space at once"
         for job in jobs.values():
             self._assert_job_invariants(job)
         for job_id, before in self.last_jobs.items():
@@ -276,30 +379,49 @@ class JobMachine(RuleBasedStateMachine):
             assert set(states) == {JobState.FINISHED}
             assert (job.version > 0) == (job.kind == "build")
             if job.kind == "compact":
-                assert [task.result and task.result.output.bytes_before for task in job.tasks] == [9, 9], "what a task made is forgotten"
+                assert [task.result and task.result.output.bytes_before for task in job.tasks] == [
+                    9,
+                    9,
+                ], "what a task made is forgotten"
         if job.state in ENDS:
             assert all(state in ENDS for state in states)
             assert job.ending is None
             assert job.finished_ms >= job.submitted_ms or self.clock_set_back
         if job.state is JobState.QUEUE:
             assert set(states) == {JobState.QUEUE}
-            assert any(other.state is JobState.RUNNING for other in self.story.state.jobs.values() if other.space_id == job.space_id)
+            assert any(
+                other.state is JobState.RUNNING
+                for other in self.story.state.jobs.values()
+                if other.space_id == job.space_id
+            )
         if job.state is JobState.RUNNING:
-            pending = [task for task in job.tasks if task.state in (JobState.QUEUE, JobState.RUNNING)]
+            pending = [
+                task for task in job.tasks if task.state in (JobState.QUEUE, JobState.RUNNING)
+            ]
             assert pending, "a running job with nothing to wait for"
             if job.ending is not None:
-                assert any(task.state is JobState.RUNNING and self.story.state.hosts[task.host].online for task in job.tasks)
+                assert any(
+                    task.state is JobState.RUNNING and self.story.state.hosts[task.host].online
+                    for task in job.tasks
+                )
         if job.state is JobState.FAILED:
             assert job.cause
         for task in job.tasks:
             if task.state is JobState.RUNNING:
                 assignment = (task.incarnation, task.started_ms)
-                assert self.assignments.setdefault((task.task_id, task.attempt), assignment) == assignment, "two orders under one attempt"
-                assert task.attempt == max(attempt for task_id, attempt in self.assignments if task_id == task.task_id), "an attempt's number went back"
+                assert (
+                    self.assignments.setdefault((task.task_id, task.attempt), assignment)
+                    == assignment
+                ), "two orders under one attempt"
+                assert task.attempt == max(
+                    attempt for task_id, attempt in self.assignments if task_id == task.task_id
+                ), "an attempt's number went back"
                 assert task.incarnation == self.story.state.hosts[task.host].incarnation
 
 
-JobMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck))
+JobMachine.TestCase.settings = settings(
+    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+)
 TestJobMachine = JobMachine.TestCase
 
 

@@ -39,7 +39,9 @@ def test_token_decodes_to_its_call(head: wire.SampleNeighborsRequest, ids: list[
 
 
 @given(heads, nodes, nodes)
-def test_other_nodes_are_detected(head: wire.SampleNeighborsRequest, ids: list[int], others: list[int]) -> None:
+def test_other_nodes_are_detected(
+    head: wire.SampleNeighborsRequest, ids: list[int], others: list[int]
+) -> None:
     assume(ids != others)
     replay, decoded = decode_token(token_for(head, ids))
     with contextlib.suppress(InvalidRequest):
@@ -49,7 +51,9 @@ def test_other_nodes_are_detected(head: wire.SampleNeighborsRequest, ids: list[i
 
 @settings(max_examples=300)
 @given(heads, nodes, st.integers(0, 1 << 16), st.characters())
-def test_a_token_with_a_letter_changed_or_cut_short_is_refused(head: wire.SampleNeighborsRequest, ids: list[int], position: int, letter: str) -> None:
+def test_a_token_with_a_letter_changed_or_cut_short_is_refused(
+    head: wire.SampleNeighborsRequest, ids: list[int], position: int, letter: str
+) -> None:
     token = token_for(head, ids)
     position %= len(token) - 1  # the last letter's low bits may be padding
     for damaged in (token[:position], token[:position] + letter + token[position + 1 :]):
@@ -60,7 +64,11 @@ def test_a_token_with_a_letter_changed_or_cut_short_is_refused(head: wire.Sample
             raise AssertionError(f"{damaged!r} passed for {token!r}")
 
 
-@given(st.text(max_size=80), st.binary(max_size=60), st.sampled_from([*DECODERS, "write", "scan_nodes", ""]))
+@given(
+    st.text(max_size=80),
+    st.binary(max_size=60),
+    st.sampled_from([*DECODERS, "write", "scan_nodes", ""]),
+)
 def test_any_text_decodes_to_a_call_or_is_refused(text: str, request: bytes, method: str) -> None:
     for token in (text, encode_token(wire.Replay(method=method, request=request))):
         with contextlib.suppress(InvalidRequest):

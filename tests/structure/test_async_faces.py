@@ -1,4 +1,6 @@
-"""The asynchronous client has every public name of the client, with its signature and docstring, and nothing is written twice."""
+"""The asynchronous client has every public name of the client, with its signature and docstring,
+and nothing is written twice.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,11 @@ from asterism.aio import wrappers, wrapping
 from asterism.client_state import Session
 
 WRAPPERS = sorted(wrapping._WRAPPERS.items(), key=lambda pair: pair[0].__name__)
-WRAPPED_MEMBERS = [pytest.param(inner, face, name, id=f"{face.__name__}.{name}") for inner, face in WRAPPERS for name in wrapping.public_members(inner)]
+WRAPPED_MEMBERS = [
+    pytest.param(inner, face, name, id=f"{face.__name__}.{name}")
+    for inner, face in WRAPPERS
+    for name in wrapping.public_members(inner)
+]
 LOCAL_MEMBERS = {
     "AsyncGraph": {"at", "metapaths", "pin"},
     "AsyncNodePasses": {"state_dict", "load_state_dict", "reshard"},
@@ -28,11 +34,15 @@ LOCAL_MEMBERS = {
 
 def test_stub_file_matches_the_client() -> None:
     stub_text = Path(wrappers.__file__).with_suffix(".pyi").read_text()
-    assert stub_text == async_stubs.stub_text(), "`make stubs` was not run after a public method changed"
+    assert stub_text == async_stubs.stub_text(), (
+        "`make stubs` was not run after a public method changed"
+    )
 
 
 @pytest.mark.parametrize(("inner", "face", "name"), WRAPPED_MEMBERS)
-def test_public_name_has_the_same_arguments_and_docstring(inner: type, face: type, name: str) -> None:
+def test_public_name_has_the_same_arguments_and_docstring(
+    inner: type, face: type, name: str
+) -> None:
     original: Any = inspect.getattr_static(inner, name)
     wrapped: Any = face.__dict__[name]
     assert inspect.getdoc(wrapped) == inspect.getdoc(original)
@@ -41,12 +51,18 @@ def test_public_name_has_the_same_arguments_and_docstring(inner: type, face: typ
         assert isinstance(wrapped, property)
         return
     assert inspect.signature(wrapped) == inspect.signature(original)
-    is_synchronous = name in LOCAL_MEMBERS.get(face.__name__, ()) or inspect.isgeneratorfunction(original)
+    is_synchronous = name in LOCAL_MEMBERS.get(face.__name__, ()) or inspect.isgeneratorfunction(
+        original
+    )
     assert inspect.iscoroutinefunction(wrapped) is not is_synchronous
 
 
 def test_comparison_covers_the_whole_client() -> None:
-    names = {f"{wrapper.__name__}.{name}" for inner, wrapper in WRAPPERS for name in wrapping.public_members(inner)}
+    names = {
+        f"{wrapper.__name__}.{name}"
+        for inner, wrapper in WRAPPERS
+        for name in wrapping.public_members(inner)
+    }
     public = {name for name in dir(asterism.Graph) if not name.startswith("_")} - {"client"}
     assert {f"AsyncGraph.{name}" for name in public} <= names
     assert len([name for name in names if name.startswith(("AsyncGraph.", "AsyncClient."))]) > 55
@@ -60,9 +76,20 @@ def test_returned_objects_that_make_calls_have_wrappers() -> None:
             tree = ast.parse(str(inspect.signature(function).return_annotation))
             returned_names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     modules = [inspect.getmodule(cls) for inner, _ in WRAPPERS for cls in inner.__mro__]
-    classes = {name: getattr(module, name) for name in returned_names for module in modules if inspect.isclass(getattr(module, name, None))}
-    own_classes = {cls for cls in classes.values() if cls.__module__.startswith("asterism.") and not dataclasses.is_dataclass(cls)}
-    assert {cls.__name__ for cls in own_classes if "Client" in cls.__name__ or "Graph" in cls.__name__}
+    classes = {
+        name: getattr(module, name)
+        for name in returned_names
+        for module in modules
+        if inspect.isclass(getattr(module, name, None))
+    }
+    own_classes = {
+        cls
+        for cls in classes.values()
+        if cls.__module__.startswith("asterism.") and not dataclasses.is_dataclass(cls)
+    }
+    assert {
+        cls.__name__ for cls in own_classes if "Client" in cls.__name__ or "Graph" in cls.__name__
+    }
     assert {cls.__name__ for cls in own_classes if cls not in wrapping._WRAPPERS} == set()
 
 

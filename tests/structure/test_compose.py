@@ -10,7 +10,9 @@ import yaml
 
 
 def services(root: Path) -> dict[str, dict[str, Any]]:
-    definitions: dict[str, dict[str, Any]] = yaml.safe_load((root / "docker-compose.yml").read_text())["services"]
+    definitions: dict[str, dict[str, Any]] = yaml.safe_load(
+        (root / "docker-compose.yml").read_text()
+    )["services"]
     return definitions
 
 
@@ -19,26 +21,47 @@ def mounts(service: dict[str, Any], volume: str) -> list[str]:
 
 
 def filling_services(definitions: dict[str, dict[str, Any]], volume: str) -> list[str]:
-    """Services whose container fills the volume with what the image has there, should it be empty."""
-    return [name for name, service in definitions.items() if any("nocopy" not in mount.split(":")[2:] for mount in mounts(service, volume))]
+    """Services whose container fills the volume with what the image has there, should it be
+    empty.
+    """
+    return [
+        name
+        for name, service in definitions.items()
+        if any("nocopy" not in mount.split(":")[2:] for mount in mounts(service, volume))
+    ]
 
 
 def volume_problems(definitions: dict[str, dict[str, Any]]) -> list[str]:
-    """Volumes that two containers, made at one time, would both copy the image's files into: the engine then refuses one of them."""
-    volumes = {mount.split(":")[0] for service in definitions.values() for mount in service.get("volumes", [])}
+    """Volumes that two containers, made at one time, would both copy the image's files into: the
+    engine then refuses one of them.
+    """
+    volumes = {
+        mount.split(":")[0]
+        for service in definitions.values()
+        for mount in service.get("volumes", [])
+    }
     problems = []
     for volume in sorted(volumes):
-        holders, fillers = {name for name, service in definitions.items() if mounts(service, volume)}, filling_services(definitions, volume)
+        holders, fillers = (
+            {name for name, service in definitions.items() if mounts(service, volume)},
+            filling_services(definitions, volume),
+        )
         if len(fillers) != 1:
             problems.append(f"{volume} is copied into by {fillers}")
-        elif early_services := sorted(name for name in holders - set(fillers) if fillers[0] not in definitions[name].get("depends_on", [])):
+        elif early_services := sorted(
+            name
+            for name in holders - set(fillers)
+            if fillers[0] not in definitions[name].get("depends_on", [])
+        ):
             problems.append(f"{early_services} may come before {fillers[0]}, which fills {volume}")
     return problems
 
 
 def test_one_container_fills_each_shared_volume(root: Path) -> None:
     definitions = services(root)
-    assert len([name for name in definitions if mounts(definitions[name], "kernels")]) == len(definitions)
+    assert len([name for name in definitions if mounts(definitions[name], "kernels")]) == len(
+        definitions
+    )
     assert volume_problems(definitions) == []
 
 

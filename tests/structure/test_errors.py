@@ -13,7 +13,13 @@ from asterism_proto.errors import ALL, AsterismError, Retry, from_status
 
 
 def defined_classes() -> set[type[AsterismError]]:
-    return {value for value in vars(errors).values() if isinstance(value, type) and issubclass(value, AsterismError) and value is not AsterismError}
+    return {
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type)
+        and issubclass(value, AsterismError)
+        and value is not AsterismError
+    }
 
 
 def documented_tree() -> dict[str, tuple[str, int, str]]:
@@ -56,7 +62,9 @@ def test_no_two_classes_share_a_code() -> None:
     assert len({cls.code for cls in ALL}) == len(ALL)
 
 
-@pytest.mark.parametrize("code", sorted(set(grpc.StatusCode.__members__) - {cls.code for cls in ALL} - {"OK"}))
+@pytest.mark.parametrize(
+    "code", sorted(set(grpc.StatusCode.__members__) - {cls.code for cls in ALL} - {"OK"})
+)
 def test_unused_grpc_codes_map_to_an_error_class(code: str) -> None:
     restored = from_status(code, "m")
     assert type(restored) is (errors.Unavailable if code == "CANCELLED" else errors.Internal)

@@ -1,4 +1,6 @@
-"""No test depends on the machine, as on a port that was free before or on work done in a fixed time."""
+"""No test depends on the machine, as on a port that was free before or on work done in a fixed
+time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def modules_of(root: Path) -> list[Path]:
 
 
 def test_no_test_chooses_a_port_beforehand(root: Path) -> None:
-    """A port is reserved (`tests.kit.ports`), or a daemon listens on port 0 and reports it (`--ports-file`)."""
+    """A port is reserved (`tests.kit.ports`), or a daemon listens on port 0 and reports it
+    (`--ports-file`).
+    """
     violations = [
         f"{path.relative_to(root)}:{number}"
         for path in modules_of(root)
@@ -32,7 +36,9 @@ def test_no_test_chooses_a_port_beforehand(root: Path) -> None:
 
 
 def fixed_sleeps(path: Path) -> list[int]:
-    """Return the lines of a module that sleep for a fixed time that is long enough to be meant as a way to wait for something."""
+    """Return the lines of a module that sleep for a fixed time that is long enough to be meant as a
+    way to wait for something.
+    """
     return [
         node.lineno
         for node in ast.walk(ast.parse(path.read_text()))
@@ -48,22 +54,31 @@ def fixed_sleeps(path: Path) -> list[int]:
 
 
 def test_no_test_sleeps_for_a_fixed_time(root: Path) -> None:
-    """Tests poll what they wait for (`tests.kit.waiting.wait_until`); `let_pass` is for time that must pass.
+    """Tests poll what they wait for (`tests.kit.waiting.wait_until`); `let_pass` is for time that
+    must pass.
 
-    Programs of other environments, which do not have the kit, state at their sleeps what the time is for.
-    """
+    Programs of other environments, which do not have the kit, state at their sleeps what the time
+    is for."""
     foreign = tuple(root / "tests/kit" / name for name in ("pyg", "tensorflow", "dgl"))
     sleeps = [
         f"{path.relative_to(root)}:{line}"
         for path in modules_of(root)
-        if str(path.relative_to(root)) != WAITING_MODULE and not path.is_relative_to(root / "tests/benchmarks") and path.parent not in foreign
+        if str(path.relative_to(root)) != WAITING_MODULE
+        and not path.is_relative_to(root / "tests/benchmarks")
+        and path.parent not in foreign
         for line in fixed_sleeps(path)
     ]
     assert sleeps == []
 
 
 def test_time_limits_are_only_guards(root: Path) -> None:
-    """A test may take many times as long as on an idle machine; the longest wait of the kit ends before it."""
-    limits = [int(seconds) for path in modules_of(root) for seconds in re.findall(r"mark\.timeout\((\d+)\)", path.read_text())]
+    """A test may take many times as long as on an idle machine; the longest wait of the kit ends
+    before it.
+    """
+    limits = [
+        int(seconds)
+        for path in modules_of(root)
+        for seconds in re.findall(r"mark\.timeout\((\d+)\)", path.read_text())
+    ]
     options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
     assert min([*limits, options["timeout"]]) >= 2 * HANG_S

@@ -10,10 +10,15 @@ from importlinter import configuration
 from importlinter.application import use_cases
 
 
-def test_every_import_contract_is_kept(root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_import_contract_is_kept(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(root)
-    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-    # Not by its command's function: that one configures logging for the whole process, and switches our loggers off.
+    contracts = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"][
+        "contracts"
+    ]
+    # Not by its command's function: that one configures logging for the whole process, and switches
+    # our loggers off.
     configuration.configure()
     passed = use_cases.lint_imports(config_filename="pyproject.toml", cache_dir=None, no_logo=True)
     report = capsys.readouterr().out
@@ -22,5 +27,10 @@ def test_every_import_contract_is_kept(root: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_name_of_every_import_contract_is_its_own(root: Path) -> None:
-    names = [c["name"] for c in tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]]
+    names = [
+        c["name"]
+        for c in tomllib.loads((root / "pyproject.toml").read_text())["tool"]["importlinter"][
+            "contracts"
+        ]
+    ]
     assert len(set(names)) == len(names) > 0

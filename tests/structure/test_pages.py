@@ -1,4 +1,6 @@
-"""Blocks of pages say how they run; the site builds with every link leading somewhere, has every public name, and asks no other host for anything."""
+"""Blocks of pages say how they run; the site builds with every link leading somewhere, has every
+public name, and asks no other host for anything.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +23,48 @@ from asterism_proto import errors
 
 PAGES = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.all_pages()]
 MODULES = [
-    f"asterism.{name}" for name in ("aio", "backup", "euler", "export", "ingest", "objects", "ops", "pglbox", "records", "saint", "verification")
+    f"asterism.{name}"
+    for name in (
+        "aio",
+        "backup",
+        "euler",
+        "export",
+        "ingest",
+        "objects",
+        "ops",
+        "pglbox",
+        "records",
+        "saint",
+        "verification",
+    )
 ]
-FRAMEWORKS = {"asterism.torch", "asterism.pyg", "asterism.dgl", "asterism.graphbolt", "asterism.tensorflow"}
+FRAMEWORKS = {
+    "asterism.torch",
+    "asterism.pyg",
+    "asterism.dgl",
+    "asterism.graphbolt",
+    "asterism.tensorflow",
+}
 """Not importable without theirs: read from their files."""
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_code_block_has_a_known_kind(page: Path) -> None:
-    assert [f"line {block.line}: {block.kind!r}" for block in pages.blocks(page) if block.kind not in pages.KINDS] == []
+    assert [
+        f"line {block.line}: {block.kind!r}"
+        for block in pages.blocks(page)
+        if block.kind not in pages.KINDS
+    ] == []
     assert page.read_text().count("\n```") % 2 == 0
 
 
 def test_only_listed_python_blocks_do_not_run() -> None:
-    shown = [f"{page.name}: {block.code.split('(')[0]}" for page in pages.all_pages() for block in pages.blocks(page) if block.kind == "python shown"]
+    shown = [
+        f"{page.name}: {block.code.split('(')[0]}"
+        for page in pages.all_pages()
+        for block in pages.blocks(page)
+        if block.kind == "python shown"
+    ]
     assert shown == ["export.md: dgl.distributed.initialize"]
 
 
@@ -57,8 +87,19 @@ class _Links(HTMLParser):
 @pytest.fixture(scope="module")
 def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    completed = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=HANG_S, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(folder),
+    ]
+    completed = subprocess.run(
+        command, cwd=root, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert completed.returncode == 0, completed.stdout + completed.stderr
     return folder
 
@@ -66,7 +107,12 @@ def site(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
     built = sorted(site.rglob("*.html"))
     assert len(built) > 25
-    foreign = {f"{page.name}: {url}" for page in built for url in _Links(page.read_text()).fetched if url.startswith(("http:", "https:", "//"))}
+    foreign = {
+        f"{page.name}: {url}"
+        for page in built
+        for url in _Links(page.read_text()).fetched
+        if url.startswith(("http:", "https:", "//"))
+    }
     assert foreign == set()
     sheets = "".join(path.read_text() for path in site.rglob("*.css"))
     assert re.findall(r"(?:@import|url\()\s*[\"']?(?:https?:)?//", sheets) == []
@@ -74,7 +120,12 @@ def test_no_page_fetches_anything_from_another_host(site: Path) -> None:
 
 def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
     pictures = sorted((root / "docs/pictures").glob("*.svg"))
-    assert [picture.name for picture in pictures] == ["architecture.svg", "draw.svg", "tables.svg", "versions.svg"]
+    assert [picture.name for picture in pictures] == [
+        "architecture.svg",
+        "draw.svg",
+        "tables.svg",
+        "versions.svg",
+    ]
     shown = "".join(page.read_text() for page in site.glob("*.html"))
     for picture in pictures:
         text = picture.read_text()
@@ -93,7 +144,9 @@ def reference_names(site: Path) -> set[str]:
 
 
 def public_names() -> set[str]:
-    names = {f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__}
+    names = {
+        f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__
+    }
     for module in FRAMEWORKS:
         path = pages.ROOT / "client" / module.replace(".", "/")
         text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
@@ -106,7 +159,9 @@ def public_names() -> set[str]:
             is_own = inspect.isfunction(value) or value.__module__.startswith("asterism.")
             names.add(f"asterism.{name}" if is_own else f"{value.__module__}.{name}")
     for cls in (asterism.Client, asterism.Graph, asterism.Load):
-        names |= {f"asterism.{cls.__name__}.{name}" for name in dir(cls) if not name.startswith("_")}
+        names |= {
+            f"asterism.{cls.__name__}.{name}" for name in dir(cls) if not name.startswith("_")
+        }
     return names
 
 
@@ -114,7 +169,9 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     listed = reference_names(site)
     assert sorted(public_names() - listed) == []
     assert {f"asterism_proto.errors.{cls.__name__}" for cls in errors.ALL} <= listed
-    async_names = {f"asterism.aio.AsyncGraph.{name}" for name in wrapping.public_members(asterism.Graph)}
+    async_names = {
+        f"asterism.aio.AsyncGraph.{name}" for name in wrapping.public_members(asterism.Graph)
+    }
     assert async_names - listed <= {"asterism.aio.AsyncGraph.degrees"}, (
         "which has several signatures and none of its own: the reader of stubs leaves it out"
     )

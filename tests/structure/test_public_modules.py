@@ -1,4 +1,6 @@
-"""Packages and modules are documented, functions are short, and the project speaks only of itself."""
+"""Packages and modules are documented, functions are short, and the project speaks only of
+itself.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,20 @@ ROOTS = ("proto", "client", "services")
 CODE_ROOTS = (*ROOTS, "tests", "examples")
 LONGEST_FUNCTION = 90
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
-FOREIGN = re.compile(r"(?<![\w./])/(root|work|home)/\w|\.pyenv|https?://[^\s)\"']*(pypi|artifactory|/simple)\b", re.IGNORECASE)
+FOREIGN = re.compile(
+    r"(?<![\w./])/(root|work|home)/\w|\.pyenv|https?://[^\s)\"']*(pypi|artifactory|/simple)\b",
+    re.IGNORECASE,
+)
 NOTE_TO_SELF = re.compile(r"\b(" + "|".join(("TODO", "FIXME", "XXX", "HACK")) + r")\b")
 
 
 def modules(root: Path, roots: tuple[str, ...] = ROOTS) -> list[Path]:
-    return sorted(path for name in roots for path in (root / name).rglob("*.py") if not path.stem.endswith("_pb2"))
+    return sorted(
+        path
+        for name in roots
+        for path in (root / name).rglob("*.py")
+        if not path.stem.endswith("_pb2")
+    )
 
 
 def relative(root: Path, paths: list[Path]) -> list[str]:
@@ -27,24 +37,40 @@ def relative(root: Path, paths: list[Path]) -> list[str]:
 
 
 def test_every_package_has_a_docstring(root: Path) -> None:
-    undocumented = [path for path in modules(root) if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))]
+    undocumented = [
+        path
+        for path in modules(root)
+        if path.name == "__init__.py" and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
     assert relative(root, undocumented) == []
 
 
 def test_every_folder_with_modules_is_a_package(root: Path) -> None:
-    folders = {path.parent for path in modules(root) if path.parent.name not in ROOTS and not (path.parent / "__init__.py").exists()}
+    folders = {
+        path.parent
+        for path in modules(root)
+        if path.parent.name not in ROOTS and not (path.parent / "__init__.py").exists()
+    }
     assert relative(root, sorted(folders)) == []
 
 
 def test_every_module_has_a_docstring(root: Path) -> None:
-    undocumented = [path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))]
+    undocumented = [
+        path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
     assert relative(root, undocumented) == []
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef, *, kernel: bool) -> int:
-    """Its lines; a kernel's without the docstring, which gives shape and dtype of every array. It is one loop: cut up, it is slower."""
+    """Its lines; a kernel's without the docstring, which gives shape and dtype of every array. It
+    is one loop: cut up, it is slower.
+    """
     first = function.body[0]
-    docstring_lines = (first.end_lineno or 0) - first.lineno + 1 if kernel and ast.get_docstring(function) is not None else 0
+    docstring_lines = (
+        (first.end_lineno or 0) - first.lineno + 1
+        if kernel and ast.get_docstring(function) is not None
+        else 0
+    )
     return (function.end_lineno or 0) - function.lineno - docstring_lines
 
 
@@ -53,13 +79,20 @@ def test_no_function_is_too_long(root: Path) -> None:
     for path in modules(root):
         kernel = path.parent.name == "kernel"
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (lines := length(node, kernel=kernel)) > LONGEST_FUNCTION:
+            if (
+                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+                and (lines := length(node, kernel=kernel)) > LONGEST_FUNCTION
+            ):
                 long[f"{path.relative_to(root)}:{node.name}"] = lines
     assert long == {}
 
 
 def test_no_module_has_a_vague_name(root: Path) -> None:
-    assert [name for name in relative(root, modules(root, CODE_ROOTS)) if VAGUE & set(Path(name).with_suffix("").parts)] == []
+    assert [
+        name
+        for name in relative(root, modules(root, CODE_ROOTS))
+        if VAGUE & set(Path(name).with_suffix("").parts)
+    ] == []
 
 
 def test_nothing_is_pickled(root: Path) -> None:
@@ -79,11 +112,23 @@ def test_nothing_is_pickled(root: Path) -> None:
 
 
 def tracked(root: Path) -> list[Path]:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, timeout=HANG_S).stdout.decode().split("\0")
-    return [root / name for name in listed if name and (root / name).is_file() and name != "tests/structure/test_public_modules.py"]
+    listed = (
+        subprocess.run(
+            ["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True, timeout=HANG_S
+        )
+        .stdout.decode()
+        .split("\0")
+    )
+    return [
+        root / name
+        for name in listed
+        if name and (root / name).is_file() and name != "tests/structure/test_public_modules.py"
+    ]
 
 
-@pytest.mark.parametrize("pattern", [FOREIGN, NOTE_TO_SELF], ids=["machine paths and registries", "notes to self"])
+@pytest.mark.parametrize(
+    "pattern", [FOREIGN, NOTE_TO_SELF], ids=["machine paths and registries", "notes to self"]
+)
 def test_files_mention_no_machine_paths_or_notes(root: Path, pattern: re.Pattern[str]) -> None:
     matches = []
     for path in tracked(root):
@@ -91,5 +136,9 @@ def test_files_mention_no_machine_paths_or_notes(root: Path, pattern: re.Pattern
             text = path.read_text()
         except UnicodeDecodeError:
             continue
-        matches += [f"{path.relative_to(root)}:{n}: {line.strip()[:100]}" for n, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+        matches += [
+            f"{path.relative_to(root)}:{n}: {line.strip()[:100]}"
+            for n, line in enumerate(text.splitlines(), 1)
+            if pattern.search(line)
+        ]
     assert matches == []

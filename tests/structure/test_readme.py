@@ -1,4 +1,6 @@
-"""What the first page promises is true: its example runs, its links lead somewhere, its commands exist."""
+"""What the first page promises is true: its example runs, its links lead somewhere, its commands
+exist.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted(str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+)
 
 
 def blocks(path: Path, language: str) -> list[str]:
@@ -20,20 +24,36 @@ def blocks(path: Path, language: str) -> list[str]:
 
 def test_the_example_of_the_readme_runs(root: Path, tmp_path: Path) -> None:
     (program,) = blocks(root / "README.md", "python")
-    program += "\nassert bought.nodes.shape == (32, 10)\nassert len(prices['price']) == 256\nassert items.version == 1\nclient.close()\n"
-    completed = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=HANG_S, check=False)
+    program += (
+        "\nassert bought.nodes.shape == (32, 10)\nassert len(prices['price']) == 256\nassert "
+        "items.version == 1\nclient.close()\n"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     assert completed.returncode == 0, completed.stderr
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_every_link_in_a_document_leads_to_a_file(root: Path, document: str) -> None:
     path = root / document
-    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", path.read_text()) if "://" not in target]
+    targets = [
+        target.partition("#")[0]
+        for target in re.findall(r"\]\(([^)]+)\)", path.read_text())
+        if "://" not in target
+    ]
     assert [target for target in targets if target and not (path.parent / target).exists()] == []
 
 
 def test_every_target_that_the_readme_names_is_in_the_makefile(root: Path) -> None:
-    mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", (root / "README.md").read_text(), re.MULTILINE))
+    mentioned = set(
+        re.findall(r"(?:^|`)make ([a-z-]+)", (root / "README.md").read_text(), re.MULTILINE)
+    )
     defined = set(re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(), re.MULTILINE))
     assert {"demo", "test"} <= mentioned <= defined
 
@@ -41,8 +61,14 @@ def test_every_target_that_the_readme_names_is_in_the_makefile(root: Path) -> No
 def test_the_error_table_of_the_protocol_is_the_tree(root: Path) -> None:
     from asterism_proto.errors import ALL
 
-    rows = re.findall(r"^\| `(\w+)`[^|]*\| ([A-Z_]+) \| (\d+) \| (\w+) \|", (root / "docs/protocol.md").read_text(), re.MULTILINE)
-    assert {name: (code, int(status), retry) for name, code, status, retry in rows} == {c.__name__: (c.code, c.http, c.retry.value) for c in ALL}
+    rows = re.findall(
+        r"^\| `(\w+)`[^|]*\| ([A-Z_]+) \| (\d+) \| (\w+) \|",
+        (root / "docs/protocol.md").read_text(),
+        re.MULTILINE,
+    )
+    assert {name: (code, int(status), retry) for name, code, status, retry in rows} == {
+        c.__name__: (c.code, c.http, c.retry.value) for c in ALL
+    }
 
 
 def test_the_exit_codes_of_the_operations_page_are_the_codes(root: Path) -> None:

@@ -12,7 +12,11 @@ from graphd.settings import GraphdSettings
 from metad.settings import MetadSettings
 from storaged.settings import StoragedSettings
 
-DAEMONS: dict[str, type[DaemonSettings]] = {"metad": MetadSettings, "storaged": StoragedSettings, "graphd": GraphdSettings}
+DAEMONS: dict[str, type[DaemonSettings]] = {
+    "metad": MetadSettings,
+    "storaged": StoragedSettings,
+    "graphd": GraphdSettings,
+}
 UNITS = {"_s": "econds", "_mib": "MiB"}
 
 
@@ -21,28 +25,50 @@ def page(root: Path) -> str:
 
 
 def format_default(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f"{value:g}"
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 def row(name: str, cls: type[DaemonSettings]) -> str:
     field = cls.model_fields[name]
     default = format_default(field.default)
-    return f"| `{name}` | {f'`{default}`' if default else 'none'} | {' '.join((field.description or '').split())} |"
+    return (
+        f"| `{name}` | {f'`{default}`' if default else 'none'} | "
+        f"{' '.join((field.description or '').split())} |"
+    )
 
 
 def own_settings(daemon: str) -> list[str]:
     """The settings that a daemon has for itself, or with another default than the others."""
     cls, base = DAEMONS[daemon], DaemonSettings.model_fields
-    return [name for name, field in cls.model_fields.items() if name not in base or field.default != base[name].default]
+    return [
+        name
+        for name, field in cls.model_fields.items()
+        if name not in base or field.default != base[name].default
+    ]
 
 
 def table(names: list[str], cls: type[DaemonSettings]) -> str:
-    return "\n".join(["| setting | default | what it says |", "| --- | --- | --- |", *(row(name, cls) for name in names)])
+    return "\n".join(
+        [
+            "| setting | default | what it says |",
+            "| --- | --- | --- |",
+            *(row(name, cls) for name in names),
+        ]
+    )
 
 
 def expected_tables() -> dict[str, str]:
     """The page's tables, as they must read."""
-    return {"every daemon": table(list(DaemonSettings.model_fields), DaemonSettings), **{d: table(own_settings(d), cls) for d, cls in DAEMONS.items()}}
+    return {
+        "every daemon": table(list(DaemonSettings.model_fields), DaemonSettings),
+        **{d: table(own_settings(d), cls) for d, cls in DAEMONS.items()},
+    }
 
 
 @pytest.mark.parametrize("whose", ["every daemon", *DAEMONS])
@@ -56,7 +82,9 @@ def test_settings_are_read_from_the_daemons_own_variables(
 ) -> None:
     monkeypatch.setenv(f"ASTERISM_{daemon.upper()}_HEARTBEAT_INTERVAL_S", "0.25")
     assert cls.read([]).heartbeat_interval_s == 0.25
-    assert cls.read(["--heartbeat-interval-s", "0.5"]).heartbeat_interval_s == 0.5, "a flag outranks the environment"
+    assert cls.read(["--heartbeat-interval-s", "0.5"]).heartbeat_interval_s == 0.5, (
+        "a flag outranks the environment"
+    )
 
 
 @pytest.mark.parametrize("cls", DAEMONS.values())
@@ -68,6 +96,11 @@ def test_settings_do_not_change_once_they_are_read(cls: type[DaemonSettings]) ->
 @pytest.mark.parametrize("cls", DAEMONS.values())
 def test_settings_of_time_and_memory_name_their_unit(cls: type[DaemonSettings]) -> None:
     suspects = [
-        n for n in cls.model_fields if re.search(r"interval|timeout|wait|grace|backoff|lease|tick|memory|cache|(?<!rows_)(?<!steps_)limit$", n)
+        n
+        for n in cls.model_fields
+        if re.search(
+            r"interval|timeout|wait|grace|backoff|lease|tick|memory|cache|(?<!rows_)(?<!steps_)limit$",
+            n,
+        )
     ]
     assert [name for name in suspects if not name.endswith(tuple(UNITS))] == []

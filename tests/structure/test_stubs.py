@@ -23,7 +23,9 @@ def test_stubs_match_the_proto_files(root: Path, tmp_path: Path) -> None:
         *map(str, protos),
     ]
     subprocess.run(command, check=True, timeout=HANG_S)
-    generated = {path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()}
+    generated = {
+        path.name: path.read_bytes() for path in (tmp_path / "asterism_proto/v1").iterdir()
+    }
     committed = {path.name: path.read_bytes() for path in folder.glob("*_pb2.py*")}
     assert set(generated) == set(committed)
     assert len(generated) == 2 * len(protos)
@@ -34,6 +36,10 @@ def test_stubs_match_the_proto_files(root: Path, tmp_path: Path) -> None:
 def test_every_enum_begins_with_an_unspecified_zero() -> None:
     from asterism_proto.v1 import common_pb2, graphd_pb2, metad_pb2, storaged_pb2
 
-    enums = [enum for module in (common_pb2, graphd_pb2, metad_pb2, storaged_pb2) for enum in module.DESCRIPTOR.enum_types_by_name.values()]
+    enums = [
+        enum
+        for module in (common_pb2, graphd_pb2, metad_pb2, storaged_pb2)
+        for enum in module.DESCRIPTOR.enum_types_by_name.values()
+    ]
     assert enums
     assert [e.name for e in enums if not e.values_by_number[0].name.endswith("_UNSPECIFIED")] == []

@@ -1,8 +1,9 @@
-"""The client on an event loop: every call of `Client` and `Graph`, awaited. Needs ``asterism[aio]``.
+"""The client on an event loop: every call of `Client` and `Graph`, awaited. Needs
+``asterism[aio]``.
 
-``connect`` and ``open`` give what ``asterism.connect`` and ``asterism.open`` give, for coroutines. No call is written here: `facing` makes them
-of the client's own, `strands` runs these. Nobody inside `asterism` imports it: greenlet is imported with it.
-"""
+``connect`` and ``open`` give what ``asterism.connect`` and ``asterism.open`` give, for coroutines.
+No call is written here: `facing` makes them of the client's own, `strands` runs these. Nobody
+inside `asterism` imports it: greenlet is imported with it."""
 
 from asterism.aio.opening import Opening, connect, open
 from asterism.aio.wrappers import (

@@ -1,9 +1,9 @@
 """Strands: plain calls that an event loop runs, and that let go of it where they wait.
 
-The client is written once, as functions that call and return. On an event loop such a function runs in a *strand*, a greenlet of its own:
-where it would block, it hands what it waits for to the coroutine that began it, and goes on with the answer. So nothing of the client is
-there twice. It is the way of SQLAlchemy's asyncio extension. This is greenlet's one door.
-"""
+The client is written once, as functions that call and return. On an event loop such a function runs
+in a *strand*, a greenlet of its own: where it would block, it hands what it waits for to the
+coroutine that began it, and goes on with the answer. So nothing of the client is there twice. It is
+the way of SQLAlchemy's asyncio extension. This is greenlet's one door."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class _CallGreenlet(greenlet):
         self.gr_context = driver.gr_context
 
 
-async def run_in_greenlet(function: Callable[Params, Value], *args: Params.args, **kwargs: Params.kwargs) -> Value:
+async def run_in_greenlet(
+    function: Callable[Params, Value], *args: Params.args, **kwargs: Params.kwargs
+) -> Value:
     """What ``function`` gives, without blocking the event loop where it waits.
 
     Cancelled, it raises CancelledError inside ``function``, at the place where it waits.
@@ -114,14 +116,18 @@ class GreenletWaiter:
         else:
             THREAD_WAITER.sleep(seconds)
 
-    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
+    def map_concurrently(
+        self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
+    ) -> list[Value]:
         """In strands of their own; where one fails, the others are cancelled."""
         if not self.in_greenlet():
             return THREAD_WAITER.map_concurrently(function, items, max_concurrent)
         return await_from_greenlet(_map_concurrently(function, list(items), max_concurrent))
 
 
-async def _map_concurrently(function: Callable[[Item], Value], items: list[Item], max_concurrent: int) -> list[Value]:
+async def _map_concurrently(
+    function: Callable[[Item], Value], items: list[Item], max_concurrent: int
+) -> list[Value]:
     results: dict[int, Value] = {}
     remaining: Iterator[tuple[int, Item]] = iter(enumerate(items))
 

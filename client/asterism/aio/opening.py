@@ -28,7 +28,9 @@ _MAX_THREADS = max(os.cpu_count() or 1, 4)
 
 
 class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
-    """A client that is about to be opened: await it, or enter it as an ``async with`` block, whose end closes it."""
+    """A client that is about to be opened: await it, or enter it as an ``async with`` block, whose
+    end closes it.
+    """
 
     def __init__(self, open_it: Callable[[], Awaitable[ClosingClient]]) -> None:
         self._open = open_it
@@ -41,13 +43,19 @@ class Opening(Awaitable[ClosingClient], Generic[ClosingClient]):
         self._opened = await self._open()
         return self._opened
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._opened is not None:
             await self._opened.close()
 
 
 class ThreadPoolTransport:
-    """Calls of an event loop that this process answers, or asks storageds for: each in a thread, of which there are a few.
+    """Calls of an event loop that this process answers, or asks storageds for: each in a thread, of
+    which there are a few.
 
     Parameters
     ----------
@@ -86,28 +94,48 @@ class ThreadPoolTransport:
         if not GREENLET_WAITER.in_greenlet():
             return function()
         if self._pool is None or self._pid != os.getpid():
-            self._pool, self._pid = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="asterism"), os.getpid()
+            self._pool, self._pid = (
+                ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix="asterism"),
+                os.getpid(),
+            )
         return await_from_greenlet(asyncio.get_running_loop().run_in_executor(self._pool, function))
 
 
 @overload
 def connect(
-    addresses: str, *, space: None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+    addresses: str,
+    *,
+    space: None = None,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
 ) -> Opening[AsyncClient]: ...
 
 
 @overload
 def connect(
-    addresses: str, *, space: str, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+    addresses: str,
+    *,
+    space: str,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
 ) -> Opening[AsyncGraph]: ...
 
 
 def connect(
-    addresses: str, *, space: str | None = None, timeout_s: float = 30.0, hedge: float | str | None = None, direct: bool = False
+    addresses: str,
+    *,
+    space: str | None = None,
+    timeout_s: float = 30.0,
+    hedge: float | str | None = None,
+    direct: bool = False,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
-    """Give a client of a running service, or the graph in one of its spaces, whose calls are awaited.
+    """Give a client of a running service, or the graph in one of its spaces, whose calls are
+    awaited.
 
-    Arguments as of ``asterism.connect``. At most 64 requests of a client are under way at a time; further ones wait for their turn.
+    Arguments as of ``asterism.connect``. At most 64 requests of a client are under way at a time;
+    further ones wait for their turn.
 
     Returns
     -------
@@ -121,24 +149,43 @@ def connect(
     """
 
     async def client() -> AsyncClient:
-        transport = ThreadPoolTransport(DirectTransport(addresses, hedge=hedge)) if direct else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER)
+        transport = (
+            ThreadPoolTransport(DirectTransport(addresses, hedge=hedge))
+            if direct
+            else GrpcTransport(addresses, hedge=hedge, waits=GREENLET_WAITER)
+        )
         return AsyncClient(Client(transport, timeout_s=timeout_s, waits=GREENLET_WAITER))
 
     return Opening(client) if space is None else _opening_graph(client, space)
 
 
 @overload
-def open(path: str | Path, *, space: None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Opening[AsyncClient]: ...
+def open(
+    path: str | Path,
+    *,
+    space: None = None,
+    mode: str = "w",
+    timeout_s: float = 30.0,
+    **settings: Any,
+) -> Opening[AsyncClient]: ...
 
 
 @overload
-def open(path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any) -> Opening[AsyncGraph]: ...
+def open(
+    path: str | Path, *, space: str, mode: str = "w", timeout_s: float = 30.0, **settings: Any
+) -> Opening[AsyncGraph]: ...
 
 
 def open(
-    path: str | Path, *, space: str | None = None, mode: str = "w", timeout_s: float = 30.0, **settings: Any
+    path: str | Path,
+    *,
+    space: str | None = None,
+    mode: str = "w",
+    timeout_s: float = 30.0,
+    **settings: Any,
 ) -> Opening[AsyncClient] | Opening[AsyncGraph]:
-    """Give a client of a service inside this process, whose calls are awaited; they run in threads. Arguments as of ``asterism.open``.
+    """Give a client of a service inside this process, whose calls are awaited; they run in threads.
+    Arguments as of ``asterism.open``.
 
     Examples
     --------
@@ -150,12 +197,16 @@ def open(
         service = await asyncio.to_thread(start_embedded, path, mode, settings)
         transport = ThreadPoolTransport(service.transport)
         stop = functools.partial(transport.run_in_thread, service.stop)
-        return AsyncClient(Client(transport, timeout_s=timeout_s, on_close=stop, waits=GREENLET_WAITER))
+        return AsyncClient(
+            Client(transport, timeout_s=timeout_s, on_close=stop, waits=GREENLET_WAITER)
+        )
 
     return Opening(client) if space is None else _opening_graph(client, space)
 
 
-def _opening_graph(open_client: Callable[[], Awaitable[AsyncClient]], space: str) -> Opening[AsyncGraph]:
+def _opening_graph(
+    open_client: Callable[[], Awaitable[AsyncClient]], space: str
+) -> Opening[AsyncGraph]:
     async def graph() -> AsyncGraph:
         client = await open_client()
         try:

@@ -1,4 +1,6 @@
-"""The client's classes on an event loop. What they look like to readers and type checkers is in ``wrappers.pyi``, which `make stubs` writes."""
+"""The client's classes on an event loop. What they look like to readers and type checkers is in
+``wrappers.pyi``, which `make stubs` writes.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,22 @@ class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.close()
 
 
 @wrapper_of(Client)
 class AsyncClient(ClosingWrapper[Client]):
-    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and ``asterism.aio.open`` give.
+    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and
+    ``asterism.aio.open`` give.
 
-    Every method is that of `Client`. It may be used from several event loops, and by any number of tasks at a time. A task that is
-    cancelled cancels its request.
+    Every method is that of `Client`. It may be used from several event loops, and by any number of
+    tasks at a time. A task that is cancelled cancels its request.
 
     Examples
     --------
@@ -51,7 +59,9 @@ class AsyncClient(ClosingWrapper[Client]):
 
 @wrapper_of(Graph, synchronous=("at", "metapaths", "pin"))
 class AsyncGraph(ClosingWrapper[Graph]):
-    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every method is that of `Graph`."""
+    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every
+    method is that of `Graph`.
+    """
 
     space: str
     version: int | None
@@ -60,7 +70,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
 
 @wrapper_of(Load)
 class AsyncLoad(AsyncWrapper[Load]):
-    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every method is that of `Load`."""
+    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every
+    method is that of `Load`.
+    """
 
     load_id: int
     space: str
@@ -69,7 +81,9 @@ class AsyncLoad(AsyncWrapper[Load]):
 
 @wrapper_of(NodePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncNodePasses(AsyncWrapper[NodePasses]):
-    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through it with ``async for``."""
+    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through
+    it with ``async for``.
+    """
 
     version: int
     ntype: str
@@ -82,7 +96,9 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
 
 @wrapper_of(EdgePasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
-    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through it with ``async for``."""
+    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through
+    it with ``async for``.
+    """
 
     version: int
     etype: str
@@ -95,7 +111,9 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
 
 @wrapper_of(ClusterPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
-    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it with ``async for``."""
+    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it
+    with ``async for``.
+    """
 
     version: int
     batch_size: int
@@ -107,7 +125,9 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
 
 @wrapper_of(PairPasses, synchronous=("state_dict", "load_state_dict", "reshard"))
 class AsyncPairPasses(AsyncWrapper[PairPasses]):
-    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with ``async for``."""
+    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with
+    ``async for``.
+    """
 
     seed: int
     version: int | None
@@ -123,13 +143,20 @@ class AsyncPinned(AsyncWrapper[PinnedVersion]):
     async def __aenter__(self) -> AsyncGraph:
         return AsyncGraph(await run_in_greenlet(self._inner.__enter__))
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await run_in_greenlet(self._inner.__exit__, kind, error, trace)
 
 
 @wrapper_of(Explainer)
 class AsyncExplainer(AsyncWrapper[Explainer]):
-    """The sampling calls of a graph, each of which tells what it takes: ``await graph.explain.sample_nodes(...)``."""
+    """The sampling calls of a graph, each of which tells what it takes: ``await
+    graph.explain.sample_nodes(...)``.
+    """
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]:
         if name.startswith("_"):

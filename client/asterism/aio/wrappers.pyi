@@ -69,14 +69,20 @@ class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
     """Closed at the end of an ``async with`` block."""
 
     async def __aenter__(self) -> Self: ...
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
     async def close(self) -> None: ...
 
 class AsyncClient(ClosingWrapper[Client]):
-    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and ``asterism.aio.open`` give.
+    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and
+    ``asterism.aio.open`` give.
 
-    Every method is that of `Client`. It may be used from several event loops, and by any number of tasks at a time. A task that is
-    cancelled cancels its request.
+    Every method is that of `Client`. It may be used from several event loops, and by any number of
+    tasks at a time. A task that is cancelled cancels its request.
 
     Examples
     --------
@@ -94,15 +100,21 @@ class AsyncClient(ClosingWrapper[Client]):
         timeout_s: float = 24 * 3600.0,
         on_progress: Callable[[Job], None] | None = None,
     ) -> BackupInfo: ...
-    async def begin_load(self, space: str, *, source: str = "", resume_key: str = "") -> AsyncLoad: ...
+    async def begin_load(
+        self, space: str, *, source: str = "", resume_key: str = ""
+    ) -> AsyncLoad: ...
     async def close(self) -> None: ...
-    async def create_space(self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False) -> SpaceInfo: ...
+    async def create_space(
+        self, name: str, schema: Schema | Mapping[str, Any], *, if_not_exists: bool = False
+    ) -> SpaceInfo: ...
     async def describe(self, name: str) -> SpaceInfo: ...
     async def drop_space(self, name: str, *, if_exists: bool = False) -> None: ...
     async def graph(self, name: str) -> AsyncGraph: ...
     async def hosts(self) -> list[Host]: ...
     async def job(self, job_id: int) -> Job: ...
-    async def jobs(self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0) -> list[Job]: ...
+    async def jobs(
+        self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0
+    ) -> list[Job]: ...
     async def load_graph(
         self,
         space: str,
@@ -125,15 +137,32 @@ class AsyncClient(ClosingWrapper[Client]):
     async def manifest(self, space: str, version: int = 0) -> VersionInfo: ...
     async def pins(self, space: str | None = None) -> list[PinInfo]: ...
     async def query(
-        self, statement: str, parameters: Mapping[str, Any] | None = None, *, space: str | None = None, language: str = "ngql"
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        space: str | None = None,
+        language: str = "ngql",
     ) -> QueryResult: ...
     async def recover_job(self, job_id: int) -> Job: ...
     async def restore(
-        self, address: str | Path, name: str | None = None, *, timeout_s: float = 24 * 3600.0, on_progress: Callable[[Job], None] | None = None
+        self,
+        address: str | Path,
+        name: str | None = None,
+        *,
+        timeout_s: float = 24 * 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
     ) -> SpaceInfo: ...
     async def spaces(self) -> list[SpaceInfo]: ...
     async def stop_job(self, job_id: int) -> Job: ...
-    async def submit_job(self, space: str, kind: str = "build", *, options: Mapping[str, str] | None = None, version: int = 0) -> Job: ...
+    async def submit_job(
+        self,
+        space: str,
+        kind: str = "build",
+        *,
+        options: Mapping[str, str] | None = None,
+        version: int = 0,
+    ) -> Job: ...
     @property
     def traffic(self) -> Traffic: ...
     async def verify(
@@ -151,10 +180,18 @@ class AsyncClient(ClosingWrapper[Client]):
         on_progress: Callable[[str, int, int | None], None] | None = None,
     ) -> VerificationReport: ...
     async def versions(self, space: str) -> list[VersionInfo]: ...
-    async def wait(self, job_id: int, *, timeout_s: float = 3600.0, on_progress: Callable[[Job], None] | None = None) -> Job: ...
+    async def wait(
+        self,
+        job_id: int,
+        *,
+        timeout_s: float = 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> Job: ...
 
 class AsyncGraph(ClosingWrapper[Graph]):
-    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every method is that of `Graph`."""
+    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every
+    method is that of `Graph`.
+    """
 
     @property
     def space(self) -> str: ...
@@ -197,7 +234,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
         world: int = 1,
         version: int | None = None,
     ) -> AsyncClusterPasses: ...
-    async def count_edges(self, etype: str, *, where: str = "", version: int | None = None) -> int: ...
+    async def count_edges(
+        self, etype: str, *, where: str = "", version: int | None = None
+    ) -> int: ...
     async def count_nodes(self, ntype: str, *, version: int | None = None) -> int: ...
     @overload
     async def degrees(
@@ -223,7 +262,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
         where: str = ...,
         version: int | None = ...,
     ) -> NDArray[np.float64]: ...
-    async def delete_edges(self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None) -> int: ...
+    async def delete_edges(
+        self, src: ArrayLike, dst: ArrayLike, etype: str, edge_ids: ArrayLike | None = None
+    ) -> int: ...
     async def delete_nodes(self, ids: ArrayLike, ntype: str) -> int: ...
     async def edge_batches(
         self,
@@ -238,13 +279,28 @@ class AsyncGraph(ClosingWrapper[Graph]):
         version: int | None = None,
     ) -> AsyncEdgePasses: ...
     async def edge_features(
-        self, edge_ids: ArrayLike, names: str | Iterable[str], etype: str, *, version: int | None = None
+        self,
+        edge_ids: ArrayLike,
+        names: str | Iterable[str],
+        etype: str,
+        *,
+        version: int | None = None,
     ) -> dict[str, FeatureValue]: ...
-    async def edges_at(self, etype: str, places: ArrayLike, *, weight: str = "", where: str = "", version: int | None = None) -> EdgeRows: ...
+    async def edges_at(
+        self,
+        etype: str,
+        places: ArrayLike,
+        *,
+        weight: str = "",
+        where: str = "",
+        version: int | None = None,
+    ) -> EdgeRows: ...
     @property
     def explain(self) -> AsyncExplainer: ...
     async def find_nodes(self, ids: ArrayLike, ntype: str) -> NDArray[np.bool_]: ...
-    async def graph_nodes(self, labels: Iterable[bytes | str], *, version: int | None = None) -> GraphNodes: ...
+    async def graph_nodes(
+        self, labels: Iterable[bytes | str], *, version: int | None = None
+    ) -> GraphNodes: ...
     async def induced_subgraph(
         self,
         nodes: ArrayLike,
@@ -313,12 +369,30 @@ class AsyncGraph(ClosingWrapper[Graph]):
         version: int | None = None,
     ) -> AsyncNodePasses: ...
     async def node_features(
-        self, nodes: ArrayLike, names: str | Iterable[str], ntype: str | None = None, *, version: int | None = None
+        self,
+        nodes: ArrayLike,
+        names: str | Iterable[str],
+        ntype: str | None = None,
+        *,
+        version: int | None = None,
     ) -> dict[str, FeatureValue]: ...
-    async def node_ids(self, names: ArrayLike, ntype: NodeTypes = None, *, missing: str = "fail", version: int | None = None) -> Ids: ...
-    async def node_names(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> NDArray[np.str_]: ...
-    async def node_types(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> Types: ...
-    async def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids: ...
+    async def node_ids(
+        self,
+        names: ArrayLike,
+        ntype: NodeTypes = None,
+        *,
+        missing: str = "fail",
+        version: int | None = None,
+    ) -> Ids: ...
+    async def node_names(
+        self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
+    ) -> NDArray[np.str_]: ...
+    async def node_types(
+        self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
+    ) -> Types: ...
+    async def nodes_at(
+        self, ntype: str, places: ArrayLike, *, version: int | None = None
+    ) -> Ids: ...
     async def personalized_pagerank(
         self,
         nodes: ArrayLike,
@@ -334,8 +408,16 @@ class AsyncGraph(ClosingWrapper[Graph]):
         direction: str = "out",
         version: int | None = None,
     ) -> PageRanks: ...
-    def pin(self, version: int | None = None, *, term_s: float = DEFAULT_TERM_S, owner: str | None = None) -> AsyncPinned: ...
-    async def query(self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql") -> QueryResult: ...
+    def pin(
+        self,
+        version: int | None = None,
+        *,
+        term_s: float = DEFAULT_TERM_S,
+        owner: str | None = None,
+    ) -> AsyncPinned: ...
+    async def query(
+        self, statement: str, parameters: Mapping[str, Any] | None = None, *, language: str = "ngql"
+    ) -> QueryResult: ...
     async def random_walk(
         self,
         nodes: ArrayLike,
@@ -439,7 +521,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
         seed: int | None = None,
         version: int | None = None,
     ) -> LayerStack: ...
-    async def sample_graph_labels(self, n: int, *, seed: int | None = None, version: int | None = None) -> GraphLabels: ...
+    async def sample_graph_labels(
+        self, n: int, *, seed: int | None = None, version: int | None = None
+    ) -> GraphLabels: ...
     async def sample_hgt(
         self,
         seeds: ArrayLike,
@@ -639,9 +723,20 @@ class AsyncGraph(ClosingWrapper[Graph]):
         version: int | None = None,
     ) -> TopNeighbors: ...
     async def upsert_edges(
-        self, src: ArrayLike, dst: ArrayLike, etype: str, weights: ArrayLike | None = None, features: Features | None = None
+        self,
+        src: ArrayLike,
+        dst: ArrayLike,
+        etype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
     ) -> int: ...
-    async def upsert_nodes(self, ids: ArrayLike, ntype: str, weights: ArrayLike | None = None, features: Features | None = None) -> int: ...
+    async def upsert_nodes(
+        self,
+        ids: ArrayLike,
+        ntype: str,
+        weights: ArrayLike | None = None,
+        features: Features | None = None,
+    ) -> int: ...
     async def walk_pairs(
         self,
         metapaths: str | Sequence[Metapath],
@@ -664,7 +759,9 @@ class AsyncGraph(ClosingWrapper[Graph]):
     ) -> AsyncPairPasses: ...
 
 class AsyncLoad(AsyncWrapper[Load]):
-    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every method is that of `Load`."""
+    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every
+    method is that of `Load`.
+    """
 
     @property
     def load_id(self) -> int: ...
@@ -676,7 +773,9 @@ class AsyncLoad(AsyncWrapper[Load]):
     async def commit(self, rejected: int = 0) -> int: ...
     @property
     def commit_number(self) -> int: ...
-    async def delete_edges(self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None) -> int: ...
+    async def delete_edges(
+        self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None
+    ) -> int: ...
     async def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int: ...
     async def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]: ...
     @property
@@ -693,12 +792,21 @@ class AsyncLoad(AsyncWrapper[Load]):
         ends_known: bool = False,
     ) -> int: ...
     async def write_nodes(
-        self, index: int, ntype: str, ids: ArrayLike, weights: ArrayLike | None = None, features: Mapping[str, Any] = NO_FEATURES
+        self,
+        index: int,
+        ntype: str,
+        ids: ArrayLike,
+        weights: ArrayLike | None = None,
+        features: Mapping[str, Any] = NO_FEATURES,
     ) -> int: ...
-    async def write_rows(self, index: int, rows: WriteRows, *, ends_known: bool = False) -> meta.Chunk: ...
+    async def write_rows(
+        self, index: int, rows: WriteRows, *, ends_known: bool = False
+    ) -> meta.Chunk: ...
 
 class AsyncNodePasses(AsyncWrapper[NodePasses]):
-    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through it with ``async for``."""
+    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through
+    it with ``async for``.
+    """
 
     @property
     def version(self) -> int: ...
@@ -717,7 +825,9 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
-    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through it with ``async for``."""
+    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through
+    it with ``async for``.
+    """
 
     @property
     def version(self) -> int: ...
@@ -736,7 +846,9 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
-    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it with ``async for``."""
+    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it
+    with ``async for``.
+    """
 
     @property
     def version(self) -> int: ...
@@ -753,7 +865,9 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncPairPasses(AsyncWrapper[PairPasses]):
-    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with ``async for``."""
+    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with
+    ``async for``.
+    """
 
     @property
     def seed(self) -> int: ...
@@ -770,9 +884,16 @@ class AsyncPinned(AsyncWrapper[PinnedVersion]):
     """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
 
     async def __aenter__(self) -> AsyncGraph: ...
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
 class AsyncExplainer(AsyncWrapper[Explainer]):
-    """The sampling calls of a graph, each of which tells what it takes: ``await graph.explain.sample_nodes(...)``."""
+    """The sampling calls of a graph, each of which tells what it takes: ``await
+    graph.explain.sample_nodes(...)``.
+    """
 
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...

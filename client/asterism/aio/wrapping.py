@@ -1,4 +1,6 @@
-"""How a client's class becomes one whose calls are awaited: its methods run as strands, what they give is faced too."""
+"""How a client's class becomes one whose calls are awaited: its methods run as strands, what they
+give is faced too.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,11 @@ def wrap_value(value: Any) -> Any:
     return value if wrapper is None else wrapper(value)
 
 
-def wrapper_of(inner: type, *, synchronous: tuple[str, ...] = ()) -> Callable[[WrapperClass], WrapperClass]:
-    """Give a class the public methods and properties of ``inner``, and what it names as its attributes.
+def wrapper_of(
+    inner: type, *, synchronous: tuple[str, ...] = ()
+) -> Callable[[WrapperClass], WrapperClass]:
+    """Give a class the public methods and properties of ``inner``, and what it names as its
+    attributes.
 
     Parameters
     ----------
@@ -74,9 +79,17 @@ def wrapper_of(inner: type, *, synchronous: tuple[str, ...] = ()) -> Callable[[W
         for name in inspect.get_annotations(wrapper):
             setattr(wrapper, name, property(functools.partial(_wrapped_attribute, name)))
         for name, member in public_members(inner).items():
-            attribute: Any = property(functools.partial(_wrapped_attribute, name), doc=member.__doc__) if isinstance(member, property) else None
+            attribute: Any = (
+                property(functools.partial(_wrapped_attribute, name), doc=member.__doc__)
+                if isinstance(member, property)
+                else None
+            )
             if attribute is None:
-                attribute = _synchronous_method(member) if name in synchronous or inspect.isgeneratorfunction(member) else _awaited_method(member)
+                attribute = (
+                    _synchronous_method(member)
+                    if name in synchronous or inspect.isgeneratorfunction(member)
+                    else _awaited_method(member)
+                )
                 attribute.__qualname__ = f"{wrapper.__name__}.{name}"
                 attribute.__module__ = wrapper.__module__
             setattr(wrapper, name, attribute)
@@ -87,8 +100,14 @@ def wrapper_of(inner: type, *, synchronous: tuple[str, ...] = ()) -> Callable[[W
 
 def public_members(inner: type) -> dict[str, Any]:
     """Public methods and properties of a class and of those that it is made of, by name."""
-    static_members = {name: inspect.getattr_static(inner, name) for name in dir(inner) if not name.startswith("_")}
-    return {name: member for name, member in static_members.items() if inspect.isfunction(member) or isinstance(member, property)}
+    static_members = {
+        name: inspect.getattr_static(inner, name) for name in dir(inner) if not name.startswith("_")
+    }
+    return {
+        name: member
+        for name, member in static_members.items()
+        if inspect.isfunction(member) or isinstance(member, property)
+    }
 
 
 def _wrapped_attribute(name: str, wrapper: AsyncWrapper[Any]) -> Any:

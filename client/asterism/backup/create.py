@@ -1,4 +1,6 @@
-"""Taking a backup: a job writes the parts, then the client writes the record that makes them one."""
+"""Taking a backup: a job writes the parts, then the client writes the record that makes them
+one.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,13 @@ from asterism.backup.address import absolute_address
 from asterism.client_state import seconds_left
 from asterism.records.catalog import Job
 from asterism_io.remote_storage import RemoteFolder, StoredFile
-from asterism_model.backup_manifest import CATALOG_FILE, MANIFEST_FILE, BackupManifest, PartManifest, part_folder
+from asterism_model.backup_manifest import (
+    CATALOG_FILE,
+    MANIFEST_FILE,
+    BackupManifest,
+    PartManifest,
+    part_folder,
+)
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
 from asterism_proto.v1 import metad_pb2 as meta
 
@@ -48,8 +56,9 @@ def backup(
 ) -> BackupInfo:
     """Keep a version of a space, with all that is needed to build on from it, at an address.
 
-    Every storaged writes its own parts there. A backup that was cut off goes on when it is asked for again: parts that are
-    complete are not written twice. Without its record, ``backup.json``, which is written last, it is none.
+    Every storaged writes its own parts there. A backup that was cut off goes on when it is asked
+    for again: parts that are complete are not written twice. Without its record, ``backup.json``,
+    which is written last, it is none.
 
     Parameters
     ----------
@@ -58,8 +67,9 @@ def backup(
     space : str
         The space.
     address : str or Path
-        A folder that this process and every storaged can write to, as ``"s3://bucket/folder"``, and that the setting
-        ``allowed_addresses`` of the service lists; a path is a folder of this machine's.
+        A folder that this process and every storaged can write to, as ``"s3://bucket/folder"``, and
+        that the setting ``allowed_addresses`` of the service lists; a path is a folder of this
+        machine's.
     version : int, optional
         None: the current one.
     timeout_s : float
@@ -78,19 +88,29 @@ def backup(
     """
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)
-    entry = client.session.catalog("export_space", meta.ExportSpaceRequest(space=space, version=version or 0))
+    entry = client.session.catalog(
+        "export_space", meta.ExportSpaceRequest(space=space, version=version or 0)
+    )
     manifest = entry.manifest
     existing = _existing_record(folder)
     if existing is not None:
         if existing[0].digest == manifest.digest:
             return _backup_info(folder, *existing)
-        raise Conflict(f"{folder.display_address} holds a backup of version {existing[0].version} of {existing[0].space!r}; give another address")
+        raise Conflict(
+            f"{folder.display_address} holds a backup of version {existing[0].version} of "
+            f"{existing[0].space!r}; give another address"
+        )
     with client.graph(space).pin(manifest.version, owner="backup"):
-        job = client.submit_job(space, "backup", options={"to": absolute_address(address)}, version=manifest.version)
+        job = client.submit_job(
+            space, "backup", options={"to": absolute_address(address)}, version=manifest.version
+        )
         job = client.wait(job.job_id, timeout_s=seconds_left(deadline), on_progress=on_progress)
     if job.state != "FINISHED":
         cause = job.cause or "no cause given"
-        raise NotReady(f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; the same call goes on with it")
+        raise NotReady(
+            f"backup of space {space!r}: job {job.job_id} ended as {job.state}: {cause}; the "
+            "same call goes on with it"
+        )
     files = [folder.put(CATALOG_FILE, entry.SerializeToString(deterministic=True))]
     images = {image.part: image.digest for image in manifest.images}
     for part in sorted(images):
@@ -124,11 +144,20 @@ def _part_files(folder: RemoteFolder, part: int, image: str) -> list[StoredFile]
     try:
         content = folder.read(path)
     except NotFound as error:
-        raise NotReady(f"{folder.display_address}/{path}: not there, though its storaged has written it; can this process see what storageds write?") from error
+        raise NotReady(
+            f"{folder.display_address}/{path}: not there, though its storaged has written "
+            "it; can this process see what storageds write?"
+        ) from error
     record = PartManifest.from_bytes(content)
     if (record.part, record.image) != (part, image):
-        raise Corrupt(f"{folder.display_address}/{path}: of part {record.part}, image {record.image}; the version has image {image} of part {part}")
-    return [*record.files, StoredFile(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest())]
+        raise Corrupt(
+            f"{folder.display_address}/{path}: of part {record.part}, image {record.image}; "
+            f"the version has image {image} of part {part}"
+        )
+    return [
+        *record.files,
+        StoredFile(path=path, bytes=len(content), sha256=hashlib.sha256(content).hexdigest()),
+    ]
 
 
 def _backup_info(folder: RemoteFolder, record: BackupManifest, sha256: str) -> BackupInfo:

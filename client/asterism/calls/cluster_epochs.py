@@ -29,13 +29,15 @@ class ClusterBatchCalls(EpochCalls):
         world: int = 1,
         version: int | None = None,
     ) -> ClusterPasses:
-        """Every cluster once an epoch, q of them at a time, each batch with all edges among its nodes (Cluster-GCN).
+        """Every cluster once an epoch, q of them at a time, each batch with all edges among its
+        nodes (Cluster-GCN).
 
         Parameters
         ----------
         clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
-            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by METIS or streaming; arrays, where nodes that are
-            not named are in no batch; or `asterism.calls.clusters.Clusters`, which a feature may number too.
+            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by
+            METIS or streaming; arrays, where nodes that are not named are in no batch; or
+            `asterism.calls.clusters.Clusters`, which a feature may number too.
         q : int
             Clusters of a batch; the last one of an epoch may have fewer.
         etypes, weight, where, direction, weights, edge_ids, node_features
@@ -46,17 +48,21 @@ class ClusterBatchCalls(EpochCalls):
         Returns
         -------
         ClusterPasses
-            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of `node_batches`.
+            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` as of `node_batches`.
 
         Raises
         ------
         InvalidRequest
-            Where the clusters are of another version than is read; of a batch: where its edges do not fit into one reply.
+            Where the clusters are of another version than is read; of a batch: where its edges do
+            not fit into one reply.
 
         Notes
         -----
-        Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph convolutional networks*, KDD, section 3.2: with
-        stochastic multiple partitions, so that edges between the clusters of a batch are there, and the clusters that meet are others each epoch.
+        Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph
+        convolutional networks*, KDD, section 3.2: with stochastic multiple partitions, so that
+        edges between the clusters of a batch are there, and the clusters that meet are others each
+        epoch.
 
         Examples
         --------
@@ -75,4 +81,12 @@ class ClusterBatchCalls(EpochCalls):
         }
         grouping = ClusterGrouping.from_input(self, clusters, subgraph_options, info)
         read_version = self._version(version) or info.version
-        return ClusterPasses(self, grouping, read_version, batch_size=q, seed=require_shared_seed(seed, world), rank=rank, world=world)
+        return ClusterPasses(
+            self,
+            grouping,
+            read_version,
+            batch_size=q,
+            seed=require_shared_seed(seed, world),
+            rank=rank,
+            world=world,
+        )

@@ -1,4 +1,6 @@
-"""Clusters: which nodes belong together, for batches of whole clusters (Cluster-GCN). Kept in a folder, given as arrays, or a feature of nodes."""
+"""Clusters: which nodes belong together, for batches of whole clusters (Cluster-GCN). Kept in a
+folder, given as arrays, or a feature of nodes.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.v1 import metad_pb2 as meta
 
 _MANIFEST, _ONE_TYPE = "manifest.json", "_N"
-"""Of `asterism.export.assignment`: its record of what it wrote, and what it calls the node type of a homogeneous graph."""
+"""Of `asterism.export.assignment`: its record of what it wrote, and what it calls the node type of
+a homogeneous graph.
+"""
 _MAX_CLUSTERS = 1 << 31
 
 
@@ -34,15 +38,18 @@ class ClusterBatch(ArrayRecord):
     clusters: Ids
     """int64 [q]: their numbers, in the order of the epoch."""
     subgraph: Subgraph
-    """As of `Graph.induced_subgraph`: nodes by cluster, and in it by id; all edges among them, between the clusters too."""
+    """As of `Graph.induced_subgraph`: nodes by cluster, and in it by id; all edges among them,
+    between the clusters too.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Clusters(ArrayRecord):
-    """A cluster for each of a version's nodes, or of some of them: what `Graph.cluster_batches` goes through.
+    """A cluster for each of a version's nodes, or of some of them: what `Graph.cluster_batches`
+    goes through.
 
-    Made by `in_folder`, `of_feature` or `of_arrays`. It may cross a fork or be pickled; of a folder only its name is.
-    """
+    Made by `in_folder`, `of_feature` or `of_arrays`. It may cross a fork or be pickled; of a folder
+    only its name is."""
 
     space: str
     version: int
@@ -53,14 +60,17 @@ class Clusters(ArrayRecord):
     identity: str
     """What tells this clustering from others: a digest of it."""
     members: Mapping[str, Ids]
-    """int64 [n] by node type: ids, cluster after cluster, in one by id. Mapped where they are in a folder."""
+    """int64 [n] by node type: ids, cluster after cluster, in one by id. Mapped where they are in a
+    folder.
+    """
     offsets: Mapping[str, Ids]
     """int64 [count + 1] by node type: cluster c is ``members[offsets[c]:offsets[c + 1]]``."""
     folder: Path | None = None
 
     @classmethod
     def in_folder(cls, folder: str | Path) -> Clusters:
-        """The clusters that `asterism.export.assignment` (``asterism export assignment``) wrote into a folder; they are mapped, not read.
+        """The clusters that `asterism.export.assignment` (``asterism export assignment``) wrote
+        into a folder; they are mapped, not read.
 
         Raises
         ------
@@ -75,21 +85,34 @@ class Clusters(ArrayRecord):
         for label in manifest["nodes"]:
             members[label] = _map_array(root, f"{label}.members.npy", manifest["files"])
             offsets[label] = _map_array(root, f"{label}.offsets.npy", manifest["files"])
-            if len(offsets[label]) != manifest["parts"] + 1 or offsets[label][-1] != len(members[label]):
-                raise Corrupt(f"{root}: {label}.offsets.npy does not fit {len(members[label])} nodes in {manifest['parts']} clusters; write it again")
+            if len(offsets[label]) != manifest["parts"] + 1 or offsets[label][-1] != len(
+                members[label]
+            ):
+                raise Corrupt(
+                    f"{root}: {label}.offsets.npy does not fit {len(members[label])} nodes "
+                    f"in {manifest['parts']} clusters; write it again"
+                )
         return cls(
             space=manifest["space"],
             version=manifest["version"],
             digest=manifest["digest"],
             count=manifest["parts"],
-            identity=hashlib.sha256(json.dumps(manifest["files"], sort_keys=True).encode()).hexdigest()[:16],
+            identity=hashlib.sha256(
+                json.dumps(manifest["files"], sort_keys=True).encode()
+            ).hexdigest()[:16],
             members=members,
             offsets=offsets,
             folder=root,
         )
 
     @classmethod
-    def of_arrays(cls, graph: NeighborCalls, by_type: Mapping[str, tuple[ArrayLike, ArrayLike]], *, version: int | None = None) -> Clusters:
+    def of_arrays(
+        cls,
+        graph: NeighborCalls,
+        by_type: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        *,
+        version: int | None = None,
+    ) -> Clusters:
         """Clusters from the nodes of each type and their numbers.
 
         Parameters
@@ -108,7 +131,12 @@ class Clusters(ArrayRecord):
         return cls._of(graph, by_type, describe_version(graph, version))
 
     @classmethod
-    def _of(cls, graph: NeighborCalls, by_type: Mapping[str, tuple[ArrayLike, ArrayLike]], info: VersionInfo) -> Clusters:
+    def _of(
+        cls,
+        graph: NeighborCalls,
+        by_type: Mapping[str, tuple[ArrayLike, ArrayLike]],
+        info: VersionInfo,
+    ) -> Clusters:
         """Clusters of a version that is known."""
         grouped: dict[str, tuple[Ids, Ids]] = {}
         for name, (nodes, numbers) in by_type.items():
@@ -120,13 +148,24 @@ class Clusters(ArrayRecord):
             ids, cluster_ids = ids[order], cluster_ids[order]
             unique_ids, times = np.unique(ids, return_counts=True)
             if (times > 1).any():
-                raise InvalidRequest(f"node {unique_ids[np.argmax(times > 1)]} of {name!r} is there twice; a node is of one cluster")
+                raise InvalidRequest(
+                    f"node {unique_ids[np.argmax(times > 1)]} of {name!r} is there twice; a "
+                    "node is of one cluster"
+                )
             grouped[name] = ids, cluster_ids
-        count = max((int(cluster_ids[-1]) + 1 for _, cluster_ids in grouped.values() if len(cluster_ids)), default=0)
+        count = max(
+            (int(cluster_ids[-1]) + 1 for _, cluster_ids in grouped.values() if len(cluster_ids)),
+            default=0,
+        )
         if count >= _MAX_CLUSTERS:
-            raise InvalidRequest(f"cluster {count - 1}: expected numbers below {_MAX_CLUSTERS}, from 0 on")
+            raise InvalidRequest(
+                f"cluster {count - 1}: expected numbers below {_MAX_CLUSTERS}, from 0 on"
+            )
         members = {name: ids for name, (ids, _) in grouped.items()}
-        offsets = {name: np.searchsorted(cluster_ids, np.arange(count + 1)).astype(np.int64) for name, (_, cluster_ids) in grouped.items()}
+        offsets = {
+            name: np.searchsorted(cluster_ids, np.arange(count + 1)).astype(np.int64)
+            for name, (_, cluster_ids) in grouped.items()
+        }
         state = hashlib.sha256()
         for name in sorted(members):
             for array in (members[name], offsets[name]):
@@ -143,7 +182,8 @@ class Clusters(ArrayRecord):
 
     @classmethod
     def of_feature(cls, graph: Any, name: str, *, version: int | None = None) -> Clusters:
-        """Clusters that a feature numbers: one whole number of each node, of every node type that has a feature of this name.
+        """Clusters that a feature numbers: one whole number of each node, of every node type that
+        has a feature of this name.
 
         All nodes of these types are scanned, and kept here: 8 bytes a node.
 
@@ -154,7 +194,12 @@ class Clusters(ArrayRecord):
         InvalidRequest
             Where it is not one whole number of each node, or below 0.
         """
-        owners = [(node_type.name, feature) for node_type in graph.schema.node_types for feature in node_type.features if feature.name == name]
+        owners = [
+            (node_type.name, feature)
+            for node_type in graph.schema.node_types
+            for feature in node_type.features
+            if feature.name == name
+        ]
         if not owners:
             raise NotFound(f"feature {name!r}: no node type of space {graph.space!r} has it")
         for ntype, feature in owners:
@@ -162,35 +207,49 @@ class Clusters(ArrayRecord):
         info = describe_version(graph, version)
         by_type = {}
         for ntype, _ in owners:
-            batches = [(batch.ids, batch.features[name]) for batch in graph.scan_nodes(ntype, name, version=info.version)]
+            batches = [
+                (batch.ids, batch.features[name])
+                for batch in graph.scan_nodes(ntype, name, version=info.version)
+            ]
             ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in batches)])
-            by_type[ntype] = ids, np.concatenate([np.zeros(0, np.int64), *(numbers.astype(np.int64) for _, numbers in batches)])
+            by_type[ntype] = (
+                ids,
+                np.concatenate(
+                    [np.zeros(0, np.int64), *(numbers.astype(np.int64) for _, numbers in batches)]
+                ),
+            )
         return cls._of(graph, by_type, info)
 
     def keep(self, graph: Any, feature: str) -> int:
-        """Write the clusters into a feature of their nodes, which keeps them in the space; give back the commit number.
+        """Write the clusters into a feature of their nodes, which keeps them in the space; give
+        back the commit number.
 
-        They go through versions, backups and exports with the nodes, and `of_feature` takes them from there; visible with the next
-        build. Nodes that come later have the feature that they are written with, 0 where it is left out.
+        They go through versions, backups and exports with the nodes, and `of_feature` takes them
+        from there; visible with the next build. Nodes that come later have the feature that they
+        are written with, 0 where it is left out.
 
         Parameters
         ----------
         graph : Graph
-            Of the version that the clusters are of, after which nothing was written: every node is written once more, as that version
-            has it.
+            Of the version that the clusters are of, after which nothing was written: every node is
+            written once more, as that version has it.
         feature : str
             One whole number of each node, of every node type that has clusters.
 
         Raises
         ------
         InvalidRequest
-            Where the feature is none of a type, is of another kind or too narrow, a node is of no cluster, or the version another one.
+            Where the feature is none of a type, is of another kind or too narrow, a node is of no
+            cluster, or the version another one.
         Conflict
             Where the space was written to after that version: build it, and cluster that one.
         """
         info = describe_version(graph, self.version)
         if info.digest != self.digest:
-            raise InvalidRequest(f"the clusters are of another content of version {self.version} of space {self.space!r}; cluster this one")
+            raise InvalidRequest(
+                f"the clusters are of another content of version {self.version} of space "
+                f"{self.space!r}; cluster this one"
+            )
         with graph.pin(info.version) as pinned:
             load = graph.client.begin_load(graph.space, source=f"clusters {self.identity}")
             try:
@@ -198,12 +257,21 @@ class Clusters(ArrayRecord):
                 for label in self.members:
                     for batch, features in self._feature_batches(pinned, label, feature):
                         node_type = pinned.schema.node_types[self._type_id(pinned, label)]
-                        load.write_nodes(index, node_type.name, batch.ids, batch.weights if node_type.weighted else None, features)
+                        load.write_nodes(
+                            index,
+                            node_type.name,
+                            batch.ids,
+                            batch.weights if node_type.weighted else None,
+                            features,
+                        )
                         index += 1
-                newer_commits = graph._session.catalog("list_commits", meta.ListCommitsRequest(space=graph.space, after=info.cut)).commits
+                newer_commits = graph._session.catalog(
+                    "list_commits", meta.ListCommitsRequest(space=graph.space, after=info.cut)
+                ).commits
                 if newer_commits:
                     raise Conflict(
-                        f"space {graph.space!r} has {len(newer_commits)} commits after version {info.version}: build them, and cluster what comes of it"
+                        f"space {graph.space!r} has {len(newer_commits)} commits after "
+                        f"version {info.version}: build them, and cluster what comes of it"
                     )
                 commit: int = load.commit()
             except BaseException:
@@ -211,26 +279,35 @@ class Clusters(ArrayRecord):
                 raise
         return commit
 
-    def _feature_batches(self, graph: Any, label: str, feature: str) -> Iterator[tuple[NodeBatch, dict[str, Any]]]:
+    def _feature_batches(
+        self, graph: Any, label: str, feature: str
+    ) -> Iterator[tuple[NodeBatch, dict[str, Any]]]:
         """All nodes of a type, with their features, one of which says their clusters."""
         node_type = graph.schema.node_types[self._type_id(graph, label)]
         columns = {column.name: column for column in node_type.features}
         if feature not in columns:
             raise InvalidRequest(
-                f"node type {node_type.name!r} has no feature {feature!r} to keep clusters in; it has {', '.join(columns) or 'none'}"
+                f"node type {node_type.name!r} has no feature {feature!r} to keep clusters "
+                f"in; it has {', '.join(columns) or 'none'}"
             )
         dtype = _integer_dtype(node_type.name, columns[feature])
         if self.count - 1 > np.iinfo(dtype).max:
-            raise InvalidRequest(f"feature {feature!r} of {node_type.name!r} is {dtype}; clusters go to {self.count - 1}")
+            raise InvalidRequest(
+                f"feature {feature!r} of {node_type.name!r} is {dtype}; clusters go to "
+                f"{self.count - 1}"
+            )
         numbers = np.repeat(np.arange(self.count, dtype=dtype), np.diff(self.offsets[label]))
         order = np.argsort(self.members[label])
         ids, numbers = self.members[label][order], numbers[order]
-        for batch in graph.scan_nodes(node_type.name, [name for name in columns if name != feature]):
+        for batch in graph.scan_nodes(
+            node_type.name, [name for name in columns if name != feature]
+        ):
             positions = np.minimum(np.searchsorted(ids, batch.ids), max(len(ids) - 1, 0))
             unassigned = ids[positions] != batch.ids if len(ids) else np.ones(len(batch.ids), bool)
             if unassigned.any():
                 raise InvalidRequest(
-                    f"node {batch.ids[np.argmax(unassigned)]} of {node_type.name!r} is of no cluster; only clusters of all nodes can be kept"
+                    f"node {batch.ids[np.argmax(unassigned)]} of {node_type.name!r} is of no "
+                    "cluster; only clusters of all nodes can be kept"
                 )
             yield batch, {**batch.features, feature: numbers[positions]}
 
@@ -238,7 +315,9 @@ class Clusters(ArrayRecord):
     def _type_id(graph: Any, label: str) -> int:
         """Of a node type as a folder calls it."""
         types = graph.schema.node_types
-        return 0 if label == _ONE_TYPE and len(types) == 1 else int(graph.schema.node_type_id(label))
+        return (
+            0 if label == _ONE_TYPE and len(types) == 1 else int(graph.schema.node_type_id(label))
+        )
 
     def nodes(self, clusters: ArrayLike) -> dict[str, Ids]:
         """The nodes of some clusters, one cluster after another; int64[m] by node type."""
@@ -247,7 +326,15 @@ class Clusters(ArrayRecord):
             raise InvalidRequest(f"cluster {int(numbers.max())}: there are {self.count}, from 0 on")
         empty = np.zeros(0, np.int64)
         return {
-            name: np.concatenate([empty, *(ids[self.offsets[name][c] : self.offsets[name][c + 1]] for c in numbers.tolist())])
+            name: np.concatenate(
+                [
+                    empty,
+                    *(
+                        ids[self.offsets[name][c] : self.offsets[name][c + 1]]
+                        for c in numbers.tolist()
+                    ),
+                ]
+            )
             for name, ids in self.members.items()
         }
 
@@ -258,9 +345,14 @@ class Clusters(ArrayRecord):
 
 
 def _integer_dtype(ntype: str, feature: Feature) -> np.dtype[Any]:
-    """The dtype of a feature that is one whole number of each node; InvalidRequest where it is not."""
+    """The dtype of a feature that is one whole number of each node; InvalidRequest where it is
+    not.
+    """
     if feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "iu":
-        raise InvalidRequest(f"feature {feature.name!r} of {ntype!r} is not one whole number of each node; clusters are numbered from 0")
+        raise InvalidRequest(
+            f"feature {feature.name!r} of {ntype!r} is not one whole number of each node; "
+            "clusters are numbered from 0"
+        )
     return np.dtype(feature.dtype)
 
 
@@ -269,7 +361,9 @@ def _from_fields(fields: dict[str, Any]) -> Clusters:
 
 
 ClusterInput = Clusters | str | Path | Mapping[str, tuple[ArrayLike, ArrayLike]]
-"""Clusters as a caller has them: a folder of theirs, or for each node type nodes and their numbers."""
+"""Clusters as a caller has them: a folder of theirs, or for each node type nodes and their
+numbers.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,7 +375,13 @@ class ClusterGrouping:
     """Arguments of `Graph.induced_subgraph`."""
 
     @classmethod
-    def from_input(cls, graph: NeighborCalls, clusters: ClusterInput, subgraph_options: Mapping[str, Any], version: VersionInfo) -> ClusterGrouping:
+    def from_input(
+        cls,
+        graph: NeighborCalls,
+        clusters: ClusterInput,
+        subgraph_options: Mapping[str, Any],
+        version: VersionInfo,
+    ) -> ClusterGrouping:
         """Clusters of a graph, those in a folder, or given as arrays.
 
         Raises
@@ -290,29 +390,43 @@ class ClusterGrouping:
             Where they are of another version.
         """
         if isinstance(clusters, Mapping):
-            return cls(clusters=Clusters._of(graph, clusters, version), subgraph_options=subgraph_options)
+            return cls(
+                clusters=Clusters._of(graph, clusters, version), subgraph_options=subgraph_options
+            )
         resolved = clusters if isinstance(clusters, Clusters) else Clusters.in_folder(clusters)
         if resolved.digest != version.digest:
             raise InvalidRequest(
-                f"the clusters are of version {resolved.version} of space {resolved.space!r}, and this reads version {version.version} of {graph.space!r}: "
-                "nodes may have come and gone; cluster it anew, or read the version that they are of (`Graph.at`, `Graph.pin`)"
+                f"the clusters are of version {resolved.version} of space "
+                f"{resolved.space!r}, and this reads version {version.version} of "
+                f"{graph.space!r}: "
+                "nodes may have come and gone; cluster it anew, or read the version that "
+                "they are of (`Graph.at`, `Graph.pin`)"
             )
         return cls(clusters=resolved, subgraph_options=subgraph_options)
 
     def batch(self, graph: Any, numbers: Ids, version: int) -> ClusterBatch:
         """The batch of some clusters."""
         nodes_by_type = self.clusters.nodes(numbers)
-        type_ids = {node_type.name: type_id for type_id, node_type in enumerate(graph.schema.node_types)}
+        type_ids = {
+            node_type.name: type_id for type_id, node_type in enumerate(graph.schema.node_types)
+        }
         if len(type_ids) == 1:
             type_ids.setdefault(_ONE_TYPE, 0)
         if len(nodes_by_type) == 1:
             ((label, nodes),) = nodes_by_type.items()
             ntype: NodeTypes = graph.schema.node_types[type_ids[label]].name
         else:
-            kinds: list[NDArray[np.int32]] = [np.full(len(ids), type_ids[name], np.int32) for name, ids in nodes_by_type.items()]
+            kinds: list[NDArray[np.int32]] = [
+                np.full(len(ids), type_ids[name], np.int32) for name, ids in nodes_by_type.items()
+            ]
             ntype = np.concatenate([np.zeros(0, np.int32), *kinds])
             nodes = np.concatenate([np.zeros(0, np.int64), *nodes_by_type.values()])
-        return ClusterBatch(clusters=numbers, subgraph=graph.induced_subgraph(nodes, ntype=ntype, version=version, **self.subgraph_options))
+        return ClusterBatch(
+            clusters=numbers,
+            subgraph=graph.induced_subgraph(
+                nodes, ntype=ntype, version=version, **self.subgraph_options
+            ),
+        )
 
 
 def describe_version(graph: NeighborCalls, version: int | None) -> VersionInfo:
@@ -324,16 +438,32 @@ def describe_version(graph: NeighborCalls, version: int | None) -> VersionInfo:
 def _manifest(root: Path) -> dict[str, Any]:
     path = root / _MANIFEST
     if not path.is_file():
-        raise NotFound(f"{path}: no such file; `asterism export assignment` writes a folder of clusters with it")
+        raise NotFound(
+            f"{path}: no such file; `asterism export assignment` writes a folder of clusters "
+            "with it"
+        )
     try:
         manifest: dict[str, Any] = json.loads(path.read_text())
         kind = manifest["kind"]
-        required = {"space": str, "version": int, "digest": str, "parts": int, "nodes": dict, "files": dict}
-        is_valid = all(isinstance(manifest[name], expected_type) for name, expected_type in required.items())
+        required = {
+            "space": str,
+            "version": int,
+            "digest": str,
+            "parts": int,
+            "nodes": dict,
+            "files": dict,
+        }
+        is_valid = all(
+            isinstance(manifest[name], expected_type) for name, expected_type in required.items()
+        )
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"{path}: it is not as it was written ({error!r}); write the assignment again") from error
+        raise Corrupt(
+            f"{path}: it is not as it was written ({error!r}); write the assignment again"
+        ) from error
     if kind != "assignment" or not is_valid:
-        raise InvalidRequest(f"{path}: it is of {kind!r}; expected a folder that `asterism export assignment` wrote")
+        raise InvalidRequest(
+            f"{path}: it is of {kind!r}; expected a folder that `asterism export assignment` wrote"
+        )
     return manifest
 
 
@@ -341,13 +471,22 @@ def _map_array(root: Path, name: str, files: Mapping[str, Any]) -> Ids:
     """An array of a folder, mapped; its size is held against what was written."""
     path = root / name
     if name not in files or not path.is_file():
-        raise NotFound(f"{path}: no such file; write the assignment again, of a space whose version is still there")
+        raise NotFound(
+            f"{path}: no such file; write the assignment again, of a space whose version is "
+            "still there"
+        )
     if path.stat().st_size != files[name]["bytes"]:
-        raise Corrupt(f"{path}: {path.stat().st_size} bytes, {files[name]['bytes']} were written; bring the folder here again")
+        raise Corrupt(
+            f"{path}: {path.stat().st_size} bytes, {files[name]['bytes']} were written; "
+            "bring the folder here again"
+        )
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
         raise Corrupt(f"{path}: not an array ({error}); bring the folder here again") from error
     if array.dtype != np.int64 or array.ndim != 1:
-        raise Corrupt(f"{path}: {array.dtype} {list(array.shape)}, expected int64 in one dimension; bring the folder here again")
+        raise Corrupt(
+            f"{path}: {array.dtype} {list(array.shape)}, expected int64 in one dimension; "
+            "bring the folder here again"
+        )
     return np.asarray(array)

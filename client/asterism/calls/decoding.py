@@ -1,4 +1,6 @@
-"""Records out of replies to sampling calls, for a call as it is made and for one that is made again."""
+"""Records out of replies to sampling calls, for a call as it is made and for one that is made
+again.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def node_sample(call: SamplingCall) -> NodeSample:
         nodes=reply.array("ids", "int64"),
         types=_single_type(request.types or [0]) if types is None else types,
         infer_types=types is None,
-        probabilities=reply.array("probabilities", "float64") if request.want_probabilities else None,
+        probabilities=reply.array("probabilities", "float64")
+        if request.want_probabilities
+        else None,
         seed=request.seed,
         version=call.version,
         token=call.token,
@@ -86,12 +90,27 @@ def nodes_like(call: SamplingCall) -> NodeRows:
 
 def negatives(call: SamplingCall) -> NodeRows:
     """Nodes that are not some others."""
-    return _rows(call, call.reply.array("ids", "int64", 2), call.reply.array("types", "int32", 2), infer_types=False)
+    return _rows(
+        call,
+        call.reply.array("ids", "int64", 2),
+        call.reply.array("types", "int32", 2),
+        infer_types=False,
+    )
 
 
 def _rows(call: SamplingCall, nodes: Ids, types: Types, *, infer_types: bool) -> NodeRows:
-    probabilities = call.reply.array("probabilities", "float64", 2) if call.request.want_probabilities else None
-    return NodeRows(nodes=nodes, types=types, infer_types=infer_types, probabilities=probabilities, seed=call.request.seed, version=call.version, token=call.token)
+    probabilities = (
+        call.reply.array("probabilities", "float64", 2) if call.request.want_probabilities else None
+    )
+    return NodeRows(
+        nodes=nodes,
+        types=types,
+        infer_types=infer_types,
+        probabilities=probabilities,
+        seed=call.request.seed,
+        version=call.version,
+        token=call.token,
+    )
 
 
 def graph_labels(call: SamplingCall) -> GraphLabels:
@@ -99,7 +118,9 @@ def graph_labels(call: SamplingCall) -> GraphLabels:
     indptr = call.reply.array("labels.indptr", "int64").tolist()
     text = call.reply.array("labels.values", "uint8").tobytes()
     labels = tuple(text[start:stop] for start, stop in pairwise(indptr))
-    return GraphLabels(labels=labels, seed=call.request.seed, version=call.version, token=call.token)
+    return GraphLabels(
+        labels=labels, seed=call.request.seed, version=call.version, token=call.token
+    )
 
 
 def edge_sample(call: SamplingCall) -> EdgeSample:
@@ -111,7 +132,9 @@ def edge_sample(call: SamplingCall) -> EdgeSample:
         types=reply.array("types", "int32"),
         weights=reply.array("weights", "float32"),
         edge_ids=reply.array("eids", "int64"),
-        probabilities=reply.array("probabilities", "float64") if request.want_probabilities else None,
+        probabilities=reply.array("probabilities", "float64")
+        if request.want_probabilities
+        else None,
         seed=request.seed,
         version=call.version,
         token=call.token,
@@ -128,7 +151,9 @@ def neighbor_sample(call: SamplingCall) -> NeighborSample:
         infer_types=types is None,
         weights=reply.array("weights", "float32", 2) if request.want_weights else None,
         edge_ids=reply.array("eids", "int64", 2) if request.want_edge_ids else None,
-        probabilities=reply.array("probabilities", "float64", 2) if request.want_probabilities else None,
+        probabilities=reply.array("probabilities", "float64", 2)
+        if request.want_probabilities
+        else None,
         times=reply.arrays["times"] if request.until.want_times else None,
         seed=request.seed,
         version=call.version,
@@ -149,14 +174,21 @@ def fanout_sample(call: SamplingCall) -> FanoutSample:
                 infer_types=types is None,
                 weights=reply.array(f"weights.{h}", "float32") if request.want_weights else None,
                 edge_ids=reply.array(f"eids.{h}", "int64") if request.want_edge_ids else None,
-                probabilities=reply.array(f"probabilities.{h}", "float64") if request.want_probabilities else None,
+                probabilities=reply.array(f"probabilities.{h}", "float64")
+                if request.want_probabilities
+                else None,
                 times=reply.arrays.get(f"times.{h}"),
                 fanout=hop.count,
                 features=_features(call, str(h)),
             )
         )
     return FanoutSample(
-        seeds=call.arrays["nodes"], hops=tuple(hops), features=_features(call, "seeds"), seed=request.seed, version=call.version, token=call.token
+        seeds=call.arrays["nodes"],
+        hops=tuple(hops),
+        features=_features(call, "seeds"),
+        seed=request.seed,
+        version=call.version,
+        token=call.token,
     )
 
 
@@ -167,7 +199,12 @@ def walk_sample(call: SamplingCall) -> WalkSample:
     types = reply.optional_array("types", "int32", 2)
     return WalkSample(
         nodes=nodes,
-        types=np.resize(np.array([_single_type(step.edge_types) for step in request.steps], np.int32), request.length) if types is None else types,
+        types=np.resize(
+            np.array([_single_type(step.edge_types) for step in request.steps], np.int32),
+            request.length,
+        )
+        if types is None
+        else types,
         infer_types=types is None,
         edge_ids=reply.array("eids", "int64", 2) if request.want_edge_ids else None,
         starts=reply.array("starts", "int64") if request.walks else None,
@@ -180,8 +217,13 @@ def walk_sample(call: SamplingCall) -> WalkSample:
 def visit_sample(call: SamplingCall) -> VisitSample:
     """Nodes by visits."""
     request, reply = call.request, call.reply
-    node_types, last_edge_type = reply.optional_array("kinds", "int32", 2), call.schema.edge_types[request.steps[-1].edge_types[0]]
-    node_type = call.schema.node_type_id(last_edge_type.src_type if request.direction == pb.IN else last_edge_type.dst_type)
+    node_types, last_edge_type = (
+        reply.optional_array("kinds", "int32", 2),
+        call.schema.edge_types[request.steps[-1].edge_types[0]],
+    )
+    node_type = call.schema.node_type_id(
+        last_edge_type.src_type if request.direction == pb.IN else last_edge_type.dst_type
+    )
     return VisitSample(
         nodes=reply.array("ids", "int64", 2),
         types=_single_type([node_type]) if node_types is None else node_types,
@@ -195,18 +237,30 @@ def visit_sample(call: SamplingCall) -> VisitSample:
 
 def subgraph(call: SamplingCall) -> Subgraph:
     """A sampled subgraph."""
-    result = _subgraph(call, [hop_fanout.edge_type for hop_fanout in call.request.reach], disjoint=call.request.disjoint, seed=call.request.seed)
+    result = _subgraph(
+        call,
+        [hop_fanout.edge_type for hop_fanout in call.request.reach],
+        disjoint=call.request.disjoint,
+        seed=call.request.seed,
+    )
     return replace(result, times=_times(call)) if call.request.until.want_times else result
 
 
 def ego_subgraphs(call: SamplingCall) -> Subgraph:
     """Subgraphs around seeds."""
-    return _subgraph(call, list(call.request.edge_types), disjoint=call.request.disjoint, seed=call.request.seed)
+    return _subgraph(
+        call, list(call.request.edge_types), disjoint=call.request.disjoint, seed=call.request.seed
+    )
 
 
 def labor_subgraph(call: SamplingCall) -> Subgraph:
     """A subgraph whose edges were kept by shared variates."""
-    return _subgraph(call, [hop_fanout.edge_type for hop_fanout in call.request.reach], disjoint=False, seed=call.request.seed)
+    return _subgraph(
+        call,
+        [hop_fanout.edge_type for hop_fanout in call.request.reach],
+        disjoint=False,
+        seed=call.request.seed,
+    )
 
 
 def hgt_subgraph(call: SamplingCall) -> Subgraph:
@@ -215,28 +269,63 @@ def hgt_subgraph(call: SamplingCall) -> Subgraph:
 
 
 def induced_subgraph(call: SamplingCall) -> Subgraph:
-    """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by their places there."""
+    """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by
+    their places there.
+    """
     request_nodes = None if "seeds" in call.reply.arrays else call.arrays["nodes"].copy()
-    return _subgraph(call, list(call.request.edge_types), disjoint="indptr" in call.arrays, seed=0, request_nodes=request_nodes)
+    return _subgraph(
+        call,
+        list(call.request.edge_types),
+        disjoint="indptr" in call.arrays,
+        seed=0,
+        request_nodes=request_nodes,
+    )
 
 
-def _subgraph(call: SamplingCall, edge_types: Sequence[int], *, disjoint: bool, seed: int, request_nodes: Ids | None = None) -> Subgraph:
+def _subgraph(
+    call: SamplingCall,
+    edge_types: Sequence[int],
+    *,
+    disjoint: bool,
+    seed: int,
+    request_nodes: Ids | None = None,
+) -> Subgraph:
     request, reply, arrays = call.request, call.reply, call.reply.arrays
     empty_ids, empty_weights = np.zeros(0, np.int64), np.zeros(0, np.float32)
     edges = {call.schema.edge_types[edge_type].name: edge_type for edge_type in edge_types}
     ends = {edge_type: _ends(call, edge_type) for edge_type in edge_types}
     types = [(i, t.name) for i, t in enumerate(call.schema.node_types)]
-    node_counts, edge_counts = reply.array("node_counts", "int64", 2).tolist(), reply.array("edge_counts", "int64", 2).tolist()
+    node_counts, edge_counts = (
+        reply.array("node_counts", "int64", 2).tolist(),
+        reply.array("edge_counts", "int64", 2).tolist(),
+    )
     return Subgraph(
-        nodes={name: arrays.get(f"nodes.{i}", empty_ids) if request_nodes is None else request_nodes if node_counts[i][0] else empty_ids for i, name in types},
+        nodes={
+            name: arrays.get(f"nodes.{i}", empty_ids)
+            if request_nodes is None
+            else request_nodes
+            if node_counts[i][0]
+            else empty_ids
+            for i, name in types
+        },
         row={name: ends[e][0] for name, e in edges.items()},
         col={name: ends[e][1] for name, e in edges.items()},
-        edge_ids={name: arrays.get(f"eids.{e}", empty_ids) for name, e in edges.items()} if request.want_edge_ids else None,
-        weights={name: arrays.get(f"weights.{e}", empty_weights) for name, e in edges.items()} if request.want_weights else None,
-        batch={name: arrays.get(f"trees.{i}", empty_ids).astype(np.int64) for i, name in types} if disjoint else None,
-        seeds=reply.array("seeds", "int32").astype(np.int64) if request_nodes is None else np.arange(len(request_nodes)),
+        edge_ids={name: arrays.get(f"eids.{e}", empty_ids) for name, e in edges.items()}
+        if request.want_edge_ids
+        else None,
+        weights={name: arrays.get(f"weights.{e}", empty_weights) for name, e in edges.items()}
+        if request.want_weights
+        else None,
+        batch={name: arrays.get(f"trees.{i}", empty_ids).astype(np.int64) for i, name in types}
+        if disjoint
+        else None,
+        seeds=reply.array("seeds", "int32").astype(np.int64)
+        if request_nodes is None
+        else np.arange(len(request_nodes)),
         num_sampled_nodes={name: tuple(node_counts[i]) for i, name in types},
-        num_sampled_edges={name: tuple(edge_counts[position]) for position, name in enumerate(edges)},
+        num_sampled_edges={
+            name: tuple(edge_counts[position]) for position, name in enumerate(edges)
+        },
         features=_features(call, "nodes"),
         seed=seed,
         version=call.version,
@@ -245,15 +334,24 @@ def _subgraph(call: SamplingCall, edge_types: Sequence[int], *, disjoint: bool, 
 
 
 def _ends(call: SamplingCall, edge_type: int) -> tuple[Ids, Ids]:
-    """The numbers of the sources and destinations of edges: told as such, or how many edges each node has, and where these lead."""
+    """The numbers of the sources and destinations of edges: told as such, or how many edges each
+    node has, and where these lead.
+    """
     arrays = call.reply.arrays
     if f"counts.{edge_type}" not in arrays:
         empty = np.zeros(0, np.int32)
-        src, dst = (arrays.get(f"{end}.{edge_type}", empty).astype(np.int64) for end in ("rows", "cols"))
+        src, dst = (
+            arrays.get(f"{end}.{edge_type}", empty).astype(np.int64) for end in ("rows", "cols")
+        )
         return src, dst
     counts = call.reply.array(f"counts.{edge_type}", "int32")
-    local_ends, remote_ends = np.repeat(np.arange(len(counts)), counts), call.reply.array(f"ends.{edge_type}", "int32").astype(np.int64)
-    return (remote_ends, local_ends) if call.request.direction == pb.IN else (local_ends, remote_ends)
+    local_ends, remote_ends = (
+        np.repeat(np.arange(len(counts)), counts),
+        call.reply.array(f"ends.{edge_type}", "int32").astype(np.int64),
+    )
+    return (
+        (remote_ends, local_ends) if call.request.direction == pb.IN else (local_ends, remote_ends)
+    )
 
 
 def _times(call: SamplingCall) -> dict[str, Values]:
@@ -261,7 +359,9 @@ def _times(call: SamplingCall) -> dict[str, Values]:
     out = {}
     for e in (hop_fanout.edge_type for hop_fanout in call.request.reach):
         if dtype := edge_time_dtype(call.schema, e, incoming=call.request.direction == pb.IN):
-            out[call.schema.edge_types[e].name] = call.reply.arrays.get(f"times.{e}", np.zeros(0, dtype))
+            out[call.schema.edge_types[e].name] = call.reply.arrays.get(
+                f"times.{e}", np.zeros(0, dtype)
+            )
     return out
 
 
@@ -284,18 +384,32 @@ def layer_stack(call: SamplingCall) -> LayerStack:
     seeds: Ids = call.arrays["nodes"]
     layers: list[Layer] = []
     for h, hop in enumerate(call.request.hops):
-        layers.append(_layer(call, f".{h}", layers[-1].nodes.size if layers else len(seeds), hop.count))
-    return LayerStack(seeds=_reshape_to_layers(call, seeds), layers=tuple(layers), seed=call.request.seed, version=call.version, token=call.token)
+        layers.append(
+            _layer(call, f".{h}", layers[-1].nodes.size if layers else len(seeds), hop.count)
+        )
+    return LayerStack(
+        seeds=_reshape_to_layers(call, seeds),
+        layers=tuple(layers),
+        seed=call.request.seed,
+        version=call.version,
+        token=call.token,
+    )
 
 
 def _layer(call: SamplingCall, hop: str, rows: int, count: int) -> Layer:
     nodes: Ids = call.reply.array(f"ids{hop}", "int64")
-    shape = (len(call.arrays["nodes"]) // call.request.width, count) if call.request.width else nodes.shape
+    shape = (
+        (len(call.arrays["nodes"]) // call.request.width, count)
+        if call.request.width
+        else nodes.shape
+    )
     return Layer(
         nodes=nodes.reshape(shape),
         types=call.reply.array(f"kinds{hop}", "int32").reshape(shape),
         probabilities=call.reply.array(f"probabilities{hop}", "float64").reshape(shape),
-        adjacency=adjacency(call.reply, hop, (rows, len(nodes)), weights=True, edge_ids=call.request.want_edge_ids),
+        adjacency=adjacency(
+            call.reply, hop, (rows, len(nodes)), weights=True, edge_ids=call.request.want_edge_ids
+        ),
     )
 
 
@@ -303,7 +417,9 @@ def _reshape_to_layers(call: SamplingCall, nodes: Ids) -> Ids:
     return nodes.reshape(-1, call.request.width) if call.request.width else nodes
 
 
-def adjacency(reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool) -> Adjacency:
+def adjacency(
+    reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool
+) -> Adjacency:
     """Edges between two lists; sections' names end with ``hop``."""
     head: Any = reply.head
     return Adjacency(
@@ -318,13 +434,21 @@ def adjacency(reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, 
 
 
 def _features(call: SamplingCall, prefix: str) -> NodeFeatures | None:
-    """Features that came along for some of the nodes, by node type; types that can not be among them are left out."""
+    """Features that came along for some of the nodes, by node type; types that can not be among
+    them are left out.
+    """
     request, features = call.request, {}
     if not request.node_features:
         return None
     for columns in request.node_features:
         stem = f"{prefix}.{columns.type_id}."
-        sections = {name[len(stem) :]: array for name, array in call.reply.arrays.items() if name.startswith(f"{stem}f:")}
+        sections = {
+            name[len(stem) :]: array
+            for name, array in call.reply.arrays.items()
+            if name.startswith(f"{stem}f:")
+        }
         if sections:
-            features[call.schema.node_types[columns.type_id].name] = validation.decode_columns(sections, columns.names)
+            features[call.schema.node_types[columns.type_id].name] = validation.decode_columns(
+                sections, columns.names
+            )
     return features

@@ -1,8 +1,8 @@
-"""Epochs: every number below some size once, in an order of each epoch's own, split over trainers and resumable.
+"""Epochs: every number below some size once, in an order of each epoch's own, split over trainers
+and resumable.
 
-A cursor is a few numbers, whatever the size. Its state is kept by the trainer, with its own checkpoint: what was visited is
-then what that checkpoint has seen.
-"""
+A cursor is a few numbers, whatever the size. Its state is kept by the trainer, with its own
+checkpoint: what was visited is then what that checkpoint has seen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ __all__ = ["EpochCursor"]
 StridedRange = tuple[int, int, int]
 """Places start, start + stride, ...: (start, stride, count)."""
 _MAX_STORED_ORDER = 1 << 16
-"""Up to so many numbers every order is as likely as any other: it is kept, 8 bytes each. Of more it is a permutation that takes no memory."""
+"""Up to so many numbers every order is as likely as any other: it is kept, 8 bytes each. Of more it
+is a permutation that takes no memory.
+"""
 
 
 class EpochCursor:
@@ -46,9 +48,14 @@ class EpochCursor:
     0
     """
 
-    def __init__(self, size: int, *, seed: int, rank: int = 0, world: int = 1, epoch: int = 0) -> None:
+    def __init__(
+        self, size: int, *, seed: int, rank: int = 0, world: int = 1, epoch: int = 0
+    ) -> None:
         if size < 0 or epoch < 0 or not 0 <= rank < world:
-            raise InvalidRequest(f"size {size}, epoch {epoch}, rank {rank} of {world}: expected 0 or more, and a rank below world")
+            raise InvalidRequest(
+                f"size {size}, epoch {epoch}, rank {rank} of {world}: expected 0 or more, "
+                "and a rank below world"
+            )
         self.size, self.seed, self.rank, self.world = size, seed, rank, world
         self._order: tuple[int, NDArray[np.int64]] = (-1, np.zeros(0, np.int64))
         """Of an epoch of few numbers, by its key."""
@@ -67,7 +74,9 @@ class EpochCursor:
         return int(self._offsets[-1]) - self.position
 
     def next_place(self) -> int:
-        """The next number's place in the order of the whole epoch, which no other rank has; -1 where none is left."""
+        """The next number's place in the order of the whole epoch, which no other rank has; -1
+        where none is left.
+        """
         return int(self._places(self.position, self.position + 1)[0]) if self.left else -1
 
     def take(self, count: int) -> NDArray[np.int64]:
@@ -95,9 +104,14 @@ class EpochCursor:
         self._begin(self.epoch + 1, _rank_share([(0, 1, self.size)], self.rank, self.world), 0)
 
     def split(self, parts: int) -> list[EpochCursor]:
-        """Cursors that visit, together, what is left of this share: `resharded` of their states is one again."""
+        """Cursors that visit, together, what is left of this share: `resharded` of their states is
+        one again.
+        """
         remaining = _skip(self._runs, self.position)
-        cursors = [EpochCursor(self.size, seed=self.seed, rank=part, world=parts, epoch=self.epoch) for part in range(parts)]
+        cursors = [
+            EpochCursor(self.size, seed=self.seed, rank=part, world=parts, epoch=self.epoch)
+            for part in range(parts)
+        ]
         for part, cursor in enumerate(cursors):
             cursor._begin(self.epoch, _rank_share(remaining, part, parts), 0)
         return cursors
@@ -123,13 +137,23 @@ class EpochCursor:
             Where the state is of another size: of another version, that is.
         """
         if state["size"] != self.size:
-            raise InvalidRequest(f"the state is of {state['size']} places, there are {self.size}; read the version that it was made with")
+            raise InvalidRequest(
+                f"the state is of {state['size']} places, there are {self.size}; read the "
+                "version that it was made with"
+            )
         self.seed, self.rank, self.world = state["seed"], state["rank"], state["world"]
-        self._begin(state["epoch"], [(start, stride, count) for start, stride, count in state["runs"]], state["position"])
+        self._begin(
+            state["epoch"],
+            [(start, stride, count) for start, stride, count in state["runs"]],
+            state["position"],
+        )
 
     @classmethod
-    def resharded(cls, states: Iterable[Mapping[str, Any]], *, rank: int, world: int) -> EpochCursor:
-        """A cursor of another number of ranks that visit, together, what those before left of their epoch.
+    def resharded(
+        cls, states: Iterable[Mapping[str, Any]], *, rank: int, world: int
+    ) -> EpochCursor:
+        """A cursor of another number of ranks that visit, together, what those before left of their
+        epoch.
 
         Parameters
         ----------
@@ -146,12 +170,31 @@ class EpochCursor:
         ordered = sorted(states, key=lambda state: int(state["rank"]))
         if not ordered or [state["rank"] for state in ordered] != list(range(ordered[0]["world"])):
             ranks = [state["rank"] for state in ordered]
-            raise InvalidRequest(f"states of ranks {ranks}: expected one of every rank" + (f" below {ordered[0]['world']}" if ordered else ""))
+            raise InvalidRequest(
+                f"states of ranks {ranks}: expected one of every rank"
+                + (f" below {ordered[0]['world']}" if ordered else "")
+            )
         for name in ("size", "seed", "epoch", "world"):
             if len({state[name] for state in ordered}) > 1:
-                raise InvalidRequest(f"states of different {name}: {[state[name] for state in ordered]}; they must be of one epoch of one cursor")
-        cursor = cls(ordered[0]["size"], seed=ordered[0]["seed"], rank=rank, world=world, epoch=ordered[0]["epoch"])
-        remaining = [run for state in ordered for run in _skip([(start, stride, count) for start, stride, count in state["runs"]], state["position"])]
+                raise InvalidRequest(
+                    f"states of different {name}: {[state[name] for state in ordered]}; they "
+                    "must be of one epoch of one cursor"
+                )
+        cursor = cls(
+            ordered[0]["size"],
+            seed=ordered[0]["seed"],
+            rank=rank,
+            world=world,
+            epoch=ordered[0]["epoch"],
+        )
+        remaining = [
+            run
+            for state in ordered
+            for run in _skip(
+                [(start, stride, count) for start, stride, count in state["runs"]],
+                state["position"],
+            )
+        ]
         cursor._begin(cursor.epoch, _rank_share(remaining, rank, world), 0)
         return cursor
 

@@ -1,4 +1,6 @@
-"""Passes over a graph, epoch after epoch: every node of a type once, and the pairs of walks from every node."""
+"""Passes over a graph, epoch after epoch: every node of a type once, and the pairs of walks from
+every node.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,9 @@ UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
 class PairPasses:
     """Skip-gram pairs of walks from every node: what `Passes.walk_pairs` gives.
 
-    Metapaths take turns; those that start at the same node type share its nodes, each of which starts walks once an epoch. Going
-    through it gives what is left of the epoch, and begins the next one.
-    """
+    Metapaths take turns; those that start at the same node type share its nodes, each of which
+    starts walks once an epoch. Going through it gives what is left of the epoch, and begins the
+    next one."""
 
     def __init__(
         self,
@@ -55,18 +57,41 @@ class PairPasses:
             raise InvalidRequest("no metapath to walk; name at least one")
         schema = reader.schema
         self._reader, self._metapaths = reader, tuple(metapaths)
-        self._length, self._walks = validation.count("walk_length", walk_length, minimum=1), validation.count("walks", walks, minimum=1)
-        self._window, self._negatives = validation.count("window", window, minimum=1), validation.count("negatives", negatives)
-        self._first_step, self._weighted, self._weight, self._where = first_step, weighted, weight, where
-        self._excluded = [(schema.node_type_id(a), schema.node_type_id(b)) for a, b in parse_type_pairs(schema, excluded)]
-        self._within = sorted({schema.node_type_id(name) for path in metapaths for name in path.node_types})
+        self._length, self._walks = (
+            validation.count("walk_length", walk_length, minimum=1),
+            validation.count("walks", walks, minimum=1),
+        )
+        self._window, self._negatives = (
+            validation.count("window", window, minimum=1),
+            validation.count("negatives", negatives),
+        )
+        self._first_step, self._weighted, self._weight, self._where = (
+            first_step,
+            weighted,
+            weight,
+            where,
+        )
+        self._excluded = [
+            (schema.node_type_id(a), schema.node_type_id(b))
+            for a, b in parse_type_pairs(schema, excluded)
+        ]
+        self._within = sorted(
+            {schema.node_type_id(name) for path in metapaths for name in path.node_types}
+        )
         self.seed = seed
         self._starts: dict[str, NodePasses] = {}
         self.version = version
         for name in dict.fromkeys(path.start for path in metapaths):
             key = hashing.key_of(seed, hashing.EPOCH, schema.node_type_id(name))
             self._starts[name] = NodePasses(
-                reader, name, batch_size=batch_size, seed=key, rank=rank, world=world, version=self.version, among=starts.get(name)
+                reader,
+                name,
+                batch_size=batch_size,
+                seed=key,
+                rank=rank,
+                world=world,
+                version=self.version,
+                among=starts.get(name),
             )
             self.version = self._starts[name].version
         self._turn = 0
@@ -117,7 +142,9 @@ class PairPasses:
         return PairBatch(
             pairs=walks.nodes.reshape(-1)[positions],
             types=pair_types,
-            negatives=self._sample_negatives(pair_types[:, 1], tags, walks) if self._negatives else None,
+            negatives=self._sample_negatives(pair_types[:, 1], tags, walks)
+            if self._negatives
+            else None,
             walks=walks,
             metapath=path.text,
             epoch=tags[0],
@@ -134,7 +161,9 @@ class PairPasses:
             for chunk_index, first in enumerate(range(0, len(matching), rows)):
                 chunk = matching[first : first + rows]
                 key = hashing.key_of(self.seed, hashing.NEGATIVE, *tags, type_id, chunk_index)
-                sample = self._reader.sample_nodes(len(chunk) * self._negatives, name, seed=key, version=walks.version)
+                sample = self._reader.sample_nodes(
+                    len(chunk) * self._negatives, name, seed=key, version=walks.version
+                )
                 out[chunk] = sample.nodes.reshape(len(chunk), self._negatives)
         return out
 
@@ -148,14 +177,18 @@ class PairPasses:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version, are others."""
+        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version,
+        are others.
+        """
         self._check(state)
         for name, starts in self._starts.items():
             starts.load_state_dict(state["starts"][name])
         self.seed, self._turn = state["seed"], state["turn"]
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what passes of another number of ranks left of their epoch: of every one's state."""
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of
+        every one's state.
+        """
         rank_states = list(states)
         for state in rank_states:
             self._check(state)
@@ -166,7 +199,10 @@ class PairPasses:
     def _check(self, state: Mapping[str, Any]) -> None:
         metapaths = [path.text for path in self._metapaths]
         if state["metapaths"] != metapaths:
-            raise InvalidRequest(f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go on with the same ones")
+            raise InvalidRequest(
+                f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go "
+                "on with the same ones"
+            )
 
 
 class EpochCalls(GraphLabelCalls):
@@ -183,7 +219,8 @@ class EpochCalls(GraphLabelCalls):
         world: int = 1,
         version: int | None = None,
     ) -> NodePasses:
-        """Every node of a type once an epoch, in shuffled batches: for training, or for inference over all nodes.
+        """Every node of a type once an epoch, in shuffled batches: for training, or for inference
+        over all nodes.
 
         Parameters
         ----------
@@ -203,14 +240,24 @@ class EpochCalls(GraphLabelCalls):
         Returns
         -------
         NodePasses
-            Go through it once an epoch; ``state_dict`` and ``load_state_dict`` resume it, and ``reshard`` with another ``world``.
+            Go through it once an epoch; ``state_dict`` and ``load_state_dict`` resume it, and
+            ``reshard`` with another ``world``.
 
         Examples
         --------
         >>> for nodes in graph.node_batches("paper", 1024, seed=1):  # doctest: +SKIP
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
-        return NodePasses(self, ntype, batch_size=batch_size, seed=require_shared_seed(seed, world), rank=rank, world=world, version=version, among=among)
+        return NodePasses(
+            self,
+            ntype,
+            batch_size=batch_size,
+            seed=require_shared_seed(seed, world),
+            rank=rank,
+            world=world,
+            version=version,
+            among=among,
+        )
 
     def edge_batches(
         self,
@@ -242,8 +289,8 @@ class EpochCalls(GraphLabelCalls):
         Returns
         -------
         EdgePasses
-            Go through it once an epoch; each batch is an `EdgeRows`. ``state_dict``, ``load_state_dict`` and ``reshard`` as of
-            `node_batches`.
+            Go through it once an epoch; each batch is an `EdgeRows`. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` as of `node_batches`.
 
         Examples
         --------
@@ -282,7 +329,8 @@ class EpochCalls(GraphLabelCalls):
         world: int = 1,
         version: int | None = None,
     ) -> PairPasses:
-        """Skip-gram pairs of walks along metapaths, from every node of their start types once an epoch.
+        """Skip-gram pairs of walks along metapaths, from every node of their start types once an
+        epoch.
 
         Parameters
         ----------
@@ -297,19 +345,22 @@ class EpochCalls(GraphLabelCalls):
         negatives : int
             Nodes drawn by weight beside each pair, of the type of its second node (``neg_num``).
         excluded : str
-            Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``). Pairs of types that are not on
-            a metapath are left out too.
+            Pairs of types to leave out, the centre's first: ``w2q;q2t`` (``excluded_train_pair``).
+            Pairs of types that are not on a metapath are left out too.
         starts : dict of node type to int64[m]
-            Walks start at these instead of at every node of the type (``train_start_nodes``); as `node_batches` has ``among``.
+            Walks start at these instead of at every node of the type (``train_start_nodes``); as
+            `node_batches` has ``among``.
         seed : int, optional
-            Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the same.
+            Of the order of starts, of walks, of pairs and of negatives. Several ranks must give the
+            same.
         rank, world, version
             As of `node_batches`.
 
         Returns
         -------
         PairPasses
-            Go through it once an epoch; each `PairBatch` is shuffled. ``state_dict`` as of `node_batches`.
+            Go through it once an epoch; each `PairBatch` is shuffled. ``state_dict`` as of
+            `node_batches`.
 
         Examples
         --------
@@ -341,5 +392,8 @@ class EpochCalls(GraphLabelCalls):
 def require_shared_seed(seed: int | None, world: int) -> int:
     """The seed of an order, which ranks must have in common."""
     if seed is None and world > 1:
-        raise InvalidRequest(f"a share of {world} without a seed: each would visit nodes in an order of its own; give all ranks the same seed")
+        raise InvalidRequest(
+            f"a share of {world} without a seed: each would visit nodes in an order of its "
+            "own; give all ranks the same seed"
+        )
     return validation.seed(seed)

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from asterism.calls import decoding, replay
 from asterism.calls.sampling import SamplingCalls
 from asterism.calls.scans import ScanCalls
-from asterism.records.explanation import DrawShare, Explanation, RequestLimit, RequestPrice, StorageRequest
+from asterism.records.explanation import (
+    DrawShare,
+    Explanation,
+    RequestLimit,
+    RequestPrice,
+    StorageRequest,
+)
 from asterism_model import unicode_text
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
@@ -27,11 +33,18 @@ class Explainer:
     """
 
     def __init__(self, sampler: SamplingCalls) -> None:
-        self._calls = _ExplainCalls(sampler._session, sampler.space, version=sampler.version, lease=sampler._lease)
+        self._calls = _ExplainCalls(
+            sampler._session, sampler.space, version=sampler.version, lease=sampler._lease
+        )
 
     def __getattr__(self, name: str) -> Callable[..., Explanation]:
-        if name != "random_walk" and not (name.startswith("sample_") and hasattr(_ExplainCalls, name)):
-            raise AttributeError(f"{name!r} is no sampling call; the names of those begin with sample_, or it is random_walk")
+        if name != "random_walk" and not (
+            name.startswith("sample_") and hasattr(_ExplainCalls, name)
+        ):
+            raise AttributeError(
+                f"{name!r} is no sampling call; the names of those begin with sample_, or it "
+                "is random_walk"
+            )
         call: Callable[..., Explanation] = getattr(self._calls, name)
         return call
 
@@ -48,7 +61,9 @@ class _ExplainCalls(ScanCalls):
         arrays: dict[str, NDArray[Any]],
         check: Callable[[Any], None] = lambda _: None,
     ) -> Any:
-        request = wire.ExplainRequest(space=self.space, version=head.version, method=method, request=head.SerializeToString())
+        request = wire.ExplainRequest(
+            space=self.space, version=head.version, method=method, request=head.SerializeToString()
+        )
         price = price_request(head, section_sizes(arrays))
         if price is not None:
             check_reply(price)
@@ -57,7 +72,15 @@ class _ExplainCalls(ScanCalls):
         return Explanation(
             method=method,
             asked=tuple(
-                StorageRequest(round=a.round, method=a.method, host=a.host, address=a.address, rows=a.rows, sent=a.sent, received=a.received)
+                StorageRequest(
+                    round=a.round,
+                    method=a.method,
+                    host=a.host,
+                    address=a.address,
+                    rows=a.rows,
+                    sent=a.sent,
+                    received=a.received,
+                )
                 for a in reply.asked
             ),
             shares=tuple(
@@ -88,5 +111,8 @@ def _price(price: wire.Price) -> RequestPrice:
         scratch=price.scratch,
         steps=price.steps,
         exact=price.exact,
-        limits=tuple(RequestLimit(setting=entry.setting, value=entry.value, limit=entry.limit) for entry in price.limits),
+        limits=tuple(
+            RequestLimit(setting=entry.setting, value=entry.value, limit=entry.limit)
+            for entry in price.limits
+        ),
     )

@@ -44,7 +44,8 @@ class FanoutCalls(SamplingCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> FanoutSample:
-        """Draw neighbors of neighbors: hop h draws ``fanouts[h]`` neighbors of every entry of the hop before.
+        """Draw neighbors of neighbors: hop h draws ``fanouts[h]`` neighbors of every entry of the
+        hop before.
 
         Parameters
         ----------
@@ -57,17 +58,19 @@ class FanoutCalls(SamplingCalls):
         ntype, weighted, weight, where, replace, direction, weights, edge_ids, probabilities
             As of `sample_neighbors`.
         times, strict, strategy, edge_times
-            As of `sample_neighbors`: the time of each node holds for all that is drawn from it, hop after hop. Hops along edge types
-            that have no times are drawn as without; of one hop all have some, or none.
+            As of `sample_neighbors`: the time of each node holds for all that is drawn from it, hop
+            after hop. Hops along edge types that have no times are drawn as without; of one hop all
+            have some, or none.
         node_features : list of str, or dict of node type to list of str
-            Features of the starts and of every drawn node to bring along, in the same request: of each node type what is named
-            for it, or what it has of a list.
+            Features of the starts and of every drawn node to bring along, in the same request: of
+            each node type what is named for it, or what it has of a list.
 
         Returns
         -------
         FanoutSample
-            ``hops[h].nodes`` is int64[m * fanouts[0] * .. * fanouts[h]], padded with -1; what has no node has no neighbors.
-            ``features`` and ``hops[h].features`` are as `Graph.node_features` gives them for these nodes, by node type.
+            ``hops[h].nodes`` is int64[m * fanouts[0] * .. * fanouts[h]], padded with -1; what has
+            no node has no neighbors. ``features`` and ``hops[h].features`` are as
+            `Graph.node_features` gives them for these nodes, by node type.
 
         Examples
         --------
@@ -75,18 +78,31 @@ class FanoutCalls(SamplingCalls):
         >>> sample.hops[1].nodes.reshape(len(seeds), 15, 10)  # doctest: +SKIP
         """
         if isinstance(metapath, str) or len(metapath) != len(fanouts) or not fanouts:
-            raise InvalidRequest(f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the same length, one entry per hop")
-        steps = [self._session.edge_type_ids(self.space, validation.type_names("metapath", step)) for step in metapath]
+            raise InvalidRequest(
+                f"metapath {metapath!r} and fanouts {fanouts!r}: expected two lists of the "
+                "same length, one entry per hop"
+            )
+        steps = [
+            self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
+            for step in metapath
+        ]
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
-        temporal_filter, time_arrays = validation.temporal_filter(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, steps[0], wire_direction, version=version
+        )
+        temporal_filter, time_arrays = validation.temporal_filter(
+            times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
+        )
         resolved_seed = validation.seed(seed)
         counts = [validation.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
         head = wire.SampleFanoutRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,
-            hops=[wire.Hop(edge_types=step, count=fanout) for step, fanout in zip(steps, counts, strict=True)],
+            hops=[
+                wire.Hop(edge_types=step, count=fanout)
+                for step, fanout in zip(steps, counts, strict=True)
+            ],
             node_type=node_type,
             replace=replace,
             uniform=not weighted,
@@ -113,11 +129,26 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[wire.N
     if columns is None:
         return []
     if isinstance(columns, str):
-        raise InvalidRequest(f"node_features {columns!r}: expected a list of names, or lists by node type")
+        raise InvalidRequest(
+            f"node_features {columns!r}: expected a list of names, or lists by node type"
+        )
     if isinstance(columns, Mapping):
-        return [wire.NodeColumns(type_id=schema.node_type_id(name), names=list(names)) for name, names in columns.items()]
-    available = [[name for name in columns if name == "weight" or any(f.name == name for f in t.features)] for t in schema.node_types]
+        return [
+            wire.NodeColumns(type_id=schema.node_type_id(name), names=list(names))
+            for name, names in columns.items()
+        ]
+    available = [
+        [name for name in columns if name == "weight" or any(f.name == name for f in t.features)]
+        for t in schema.node_types
+    ]
     for name in columns:
         if not any(name in names for names in available):
-            raise NotFound(f"no node type has a feature {name!r}; they are {', '.join(t.name for t in schema.node_types)}")
-    return [wire.NodeColumns(type_id=type_id, names=names) for type_id, names in enumerate(available) if names]
+            raise NotFound(
+                f"no node type has a feature {name!r}; they are "
+                f"{', '.join(t.name for t in schema.node_types)}"
+            )
+    return [
+        wire.NodeColumns(type_id=type_id, names=names)
+        for type_id, names in enumerate(available)
+        if names
+    ]

@@ -1,4 +1,6 @@
-"""Feature columns of many rows: asked for in pieces, several at a time, and put together as one answer of one version."""
+"""Feature columns of many rows: asked for in pieces, several at a time, and put together as one
+answer of one version.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def read_columns(session: Session, request: ColumnRequest, ids: Ids) -> dict[str
     """
     rows = max(session.transport.piece_bytes // _row_bytes(request), 1)
     if len(ids) <= rows + rows // 2:  # what is left of a second piece would not be worth a request
-        return validation.decode_columns(session.read(request.method, request.head, {request.section: ids}).arrays, request.names)
+        return validation.decode_columns(
+            session.read(request.method, request.head, {request.section: ids}).arrays, request.names
+        )
     bounds = [*range(0, len(ids), rows), len(ids)]
     return _ChunkedRead(session, request, ids, bounds, time.monotonic() + session.timeout_s).read()
 
@@ -77,27 +81,43 @@ class _ChunkedRead:
                 self.dense[name] = np.empty((len(self.ids), *shape), dtype)
         map_concurrently = self.session.waiter.map_concurrently
         versions = map_concurrently(self._read_piece, pieces, MAX_IN_FLIGHT)
-        # A version that was published meanwhile: what is of an older one is asked for again, of that.
+        # A version that was published meanwhile: what is of an older one is asked for again, of
+        # that.
         newest = max(versions)
         self.request.head.version = newest
-        map_concurrently(self._read_piece, [piece for piece, version in zip(pieces, versions, strict=True) if version < newest], MAX_IN_FLIGHT)
-        return {name: self.dense[name] if name in self.dense else self._concatenate(name) for name in self.request.names}
+        map_concurrently(
+            self._read_piece,
+            [piece for piece, version in zip(pieces, versions, strict=True) if version < newest],
+            MAX_IN_FLIGHT,
+        )
+        return {
+            name: self.dense[name] if name in self.dense else self._concatenate(name)
+            for name in self.request.names
+        }
 
     def _read_piece(self, piece: tuple[int, int]) -> int:
         """Ask for rows start .. stop - 1; the version that they are of."""
         start, stop = piece
         seconds_left(self.deadline)
-        reply: Frame = self.session.read(self.request.method, self.request.head, {self.request.section: self.ids[start:stop]})
+        reply: Frame = self.session.read(
+            self.request.method, self.request.head, {self.request.section: self.ids[start:stop]}
+        )
         for name, column in self.dense.items():
             column[start:stop] = reply.arrays[f"f:{name}"]
-        self.ragged[start] = {section: array for section, array in reply.arrays.items() if section.endswith((".indptr", ".values"))}
+        self.ragged[start] = {
+            section: array
+            for section, array in reply.arrays.items()
+            if section.endswith((".indptr", ".values"))
+        }
         head: Any = reply.head
         return int(head.version)
 
     def _concatenate(self, name: str) -> FeatureValue:
         pieces = [self.ragged[start] for start in self.bounds[:-1]]
         lengths = np.concatenate([np.diff(piece[f"f:{name}.indptr"]) for piece in pieces])
-        return np.concatenate([[0], np.cumsum(lengths)]), np.concatenate([piece[f"f:{name}.values"] for piece in pieces])
+        return np.concatenate([[0], np.cumsum(lengths)]), np.concatenate(
+            [piece[f"f:{name}.values"] for piece in pieces]
+        )
 
 
 def _row_layout(owner: NodeType | EdgeType, name: str) -> tuple[tuple[int, ...], str]:

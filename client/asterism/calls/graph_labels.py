@@ -19,11 +19,12 @@ from asterism_proto.v1 import graphd_pb2 as wire
 class GraphLabelCalls(LayerCalls):
     """The part of a graph that tells the graphs within it apart.
 
-    A node type declares a feature of kind bytes as its ``graph_label``. Nodes of the same label, of whatever type, are one graph; one
-    whose label is empty is in none.
-    """
+    A node type declares a feature of kind bytes as its ``graph_label``. Nodes of the same label, of
+    whatever type, are one graph; one whose label is empty is in none."""
 
-    def sample_graph_labels(self, n: int, *, seed: int | None = None, version: int | None = None) -> GraphLabels:
+    def sample_graph_labels(
+        self, n: int, *, seed: int | None = None, version: int | None = None
+    ) -> GraphLabels:
         """Draw labels of graphs, each alike, with replacement.
 
         Parameters
@@ -48,11 +49,16 @@ class GraphLabelCalls(LayerCalls):
         >>> batch = graph.graph_nodes(graph.sample_graph_labels(32).labels)  # doctest: +SKIP
         """
         head = wire.SampleGraphLabelsRequest(
-            space=self.space, version=self._version(version), seed=validation.seed(seed), count=validation.count("n", n)
+            space=self.space,
+            version=self._version(version),
+            seed=validation.seed(seed),
+            count=validation.count("n", n),
         )
         return self._call("sample_graph_labels", decoding.graph_labels, head, {})
 
-    def graph_nodes(self, labels: Iterable[bytes | str], *, version: int | None = None) -> GraphNodes:
+    def graph_nodes(
+        self, labels: Iterable[bytes | str], *, version: int | None = None
+    ) -> GraphNodes:
         """The nodes of graphs.
 
         Parameters
@@ -79,7 +85,10 @@ class GraphLabelCalls(LayerCalls):
         texts = [label.encode() if isinstance(label, str) else label for label in labels]
         indptr = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
         head = wire.GraphNodesRequest(space=self.space, version=self._version(version))
-        sections: dict[str, NDArray[Any]] = {"labels.indptr": indptr, "labels.values": np.frombuffer(b"".join(texts), np.uint8)}
+        sections: dict[str, NDArray[Any]] = {
+            "labels.indptr": indptr,
+            "labels.values": np.frombuffer(b"".join(texts), np.uint8),
+        }
         reply = self._session.read("graph_nodes", head, sections)
         return GraphNodes(
             indptr=reply.array("indptr", "int64"),

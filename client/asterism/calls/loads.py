@@ -1,9 +1,9 @@
-"""Loads: chunks of rows that become visible together, once they are committed and a build has published them.
+"""Loads: chunks of rows that become visible together, once they are committed and a build has
+published them.
 
-A chunk is registered (its number, its content's digest) before it is sent, and edges get their ids then. What is sent
-again overwrites itself, so that an interrupted load goes on where it stopped: a chunk that was acknowledged under the
-same digest is skipped.
-"""
+A chunk is registered (its number, its content's digest) before it is sent, and edges get their ids
+then. What is sent again overwrites itself, so that an interrupted load goes on where it stopped: a
+chunk that was acknowledged under the same digest is skipped."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
 
 PIECE_BYTES = 24 << 20
-"""Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a load that was begun
-with another value does not go on with this one."""
+"""Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a
+load that was begun with another value does not go on with this one."""
 PIECES = PIECES_PER_CHUNK
-"""A chunk's pieces at most: piece k of chunk i bears the number i * PIECES + k in its blocks' keys."""
+"""A chunk's pieces at most: piece k of chunk i bears the number i * PIECES + k in its blocks'
+keys.
+"""
 MAX_CHUNK_ROWS = (1 << 32) // PIECES - 1
 
 
@@ -37,8 +39,8 @@ MAX_CHUNK_ROWS = (1 << 32) // PIECES - 1
 class Load:
     """A load under way: what ``client.begin_load`` gives.
 
-    Chunks are numbered from 0 in manifest order; a resumed load must bring the same content under the same numbers.
-    Nodes come before the edges that name them.
+    Chunks are numbered from 0 in manifest order; a resumed load must bring the same content under
+    the same numbers. Nodes come before the edges that name them.
 
     Examples
     --------
@@ -76,7 +78,14 @@ class Load:
         """Its place in the order of writes; 0 while it is open."""
         return self._commit
 
-    def write_nodes(self, index: int, ntype: str, ids: ArrayLike, weights: ArrayLike | None = None, features: Mapping[str, Any] = NO_FEATURES) -> int:
+    def write_nodes(
+        self,
+        index: int,
+        ntype: str,
+        ids: ArrayLike,
+        weights: ArrayLike | None = None,
+        features: Mapping[str, Any] = NO_FEATURES,
+    ) -> int:
         """Write nodes of one type; give back how many.
 
         Parameters
@@ -90,8 +99,8 @@ class Load:
         weights : float32[n], optional
             Finite, not negative; 1 where left out.
         features : mapping
-            ``[n, *shape]`` for a dense feature, ``(indptr int64[n + 1], values)`` for a ragged one or bytes; a list of rows
-            will do for both. A feature that is left out is zero, or empty.
+            ``[n, *shape]`` for a dense feature, ``(indptr int64[n + 1], values)`` for a ragged one
+            or bytes; a list of rows will do for both. A feature that is left out is zero, or empty.
 
         Raises
         ------
@@ -128,24 +137,32 @@ class Load:
         weights, features
             As of `write_nodes`.
         ends_known : bool
-            That every end was found to exist (`find_nodes`, or counted), so that the service need not look again.
+            That every end was found to exist (`find_nodes`, or counted), so that the service need
+            not look again.
 
         Raises
         ------
         InvalidRequest
-            Naming the first edge whose end is no node, where the edge type says ``missing: reject``.
+            Naming the first edge whose end is no node, where the edge type says ``missing:
+            reject``.
         """
         rows = writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features)
         return self.write_rows(index, rows, ends_known=ends_known).base
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
-        """Delete nodes, and with them every edge that has one of them as an end; give back how many ids were sent."""
+        """Delete nodes, and with them every edge that has one of them as an end; give back how many
+        ids were sent.
+        """
         rows = writes.node_deletes(self._session, self.space, ntype, ids)
         self.write_rows(index, rows)
         return rows.count
 
-    def delete_edges(self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None) -> int:
-        """Delete edges: those with the given ids, or (``eids`` left out, or -1) every one between two nodes."""
+    def delete_edges(
+        self, index: int, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None = None
+    ) -> int:
+        """Delete edges: those with the given ids, or (``eids`` left out, or -1) every one between
+        two nodes.
+        """
         rows = writes.edge_deletes(self._session, self.space, etype, src, dst, eids)
         self.write_rows(index, rows)
         return rows.count
@@ -153,7 +170,13 @@ class Load:
     def find_nodes(self, ntype: str, ids: ArrayLike) -> NDArray[np.bool_]:
         """bool[n]: which ids exist, committed or written by this load."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        return find_nodes(self._session, self.space, type_id, string_ids.ids_and_names("ids", ids, self._session.schema(self.space))[0], self.load_id)
+        return find_nodes(
+            self._session,
+            self.space,
+            type_id,
+            string_ids.ids_and_names("ids", ids, self._session.schema(self.space))[0],
+            self.load_id,
+        )
 
     def commit(self, rejected: int = 0) -> int:
         """Make the load part of what the next build reads; give back its commit number.
@@ -164,7 +187,12 @@ class Load:
             Bad rows that were left out, for the record.
         """
         with self._lock:
-            request = meta.CommitLoadRequest(load_id=self.load_id, rejected=rejected, written=self._unreported_chunks, space=self.space)
+            request = meta.CommitLoadRequest(
+                load_id=self.load_id,
+                rejected=rejected,
+                written=self._unreported_chunks,
+                space=self.space,
+            )
             reply = self._session.catalog("commit_load", request)
             self._unreported_chunks.clear()
             self._commit = int(reply.commit)
@@ -179,7 +207,13 @@ class Load:
         if not 0 <= index <= MAX_CHUNK_ROWS:
             raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
-            meta.Chunk(index=index, element=rows.element, type_id=rows.type_id, rows=rows.count, digest=chunk_digest(rows.kind, rows.type_id, rows.columns))
+            meta.Chunk(
+                index=index,
+                element=rows.element,
+                type_id=rows.type_id,
+                rows=rows.count,
+                digest=chunk_digest(rows.kind, rows.type_id, rows.columns),
+            )
         )
         if chunk.written:
             return chunk
@@ -194,7 +228,9 @@ class Load:
                 ends_known=ends_known,
             )
             try:
-                self._session.graph("write", head, column_sections(_slice_columns(rows.columns, start, stop)))
+                self._session.graph(
+                    "write", head, column_sections(_slice_columns(rows.columns, start, stop))
+                )
             except InvalidRequest as error:
                 raise writes.with_string_id(error, rows, start) from error
         with self._lock:
@@ -208,7 +244,12 @@ class Load:
             existing = self._chunks.get(chunk.index)
             if existing is not None and existing.digest == chunk.digest:
                 return existing
-            reply = self._session.catalog("register_chunks", meta.RegisterChunksRequest(load_id=self.load_id, chunks=[chunk], written=self._unreported_chunks))
+            reply = self._session.catalog(
+                "register_chunks",
+                meta.RegisterChunksRequest(
+                    load_id=self.load_id, chunks=[chunk], written=self._unreported_chunks
+                ),
+            )
             self._unreported_chunks.clear()
             registered: meta.Chunk = reply.chunks[0]
             self._chunks[chunk.index] = registered
@@ -217,14 +258,22 @@ class Load:
             return registered
 
 
-def find_nodes(session: Session, space: str, type_id: int, ids: NDArray[np.int64], load_id: int = 0) -> NDArray[np.bool_]:
+def find_nodes(
+    session: Session, space: str, type_id: int, ids: NDArray[np.int64], load_id: int = 0
+) -> NDArray[np.bool_]:
     """bool[n]: which ids of a type exist, committed or written by ``load_id``."""
-    reply = session.graph("find_nodes", wire.FindNodesRequest(space=space, type_id=type_id, load_id=load_id), {"ids": ids})
+    reply = session.graph(
+        "find_nodes",
+        wire.FindNodesRequest(space=space, type_id=type_id, load_id=load_id),
+        {"ids": ids},
+    )
     return reply.array("exists", "uint8").astype(np.bool_)
 
 
 def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) -> str:
-    """A chunk's content as 32 hexadecimal digits: what it writes, of which type, every array with name, dtype and shape."""
+    """A chunk's content as 32 hexadecimal digits: what it writes, of which type, every array with
+    name, dtype and shape.
+    """
     state = blake2b(f"{kind}|{type_id}".encode(), digest_size=16)
     for name, array in sorted(column_sections(arrays).items()):
         state.update(f"|{name}|{array.dtype.str}|{array.shape}|".encode())
@@ -232,7 +281,9 @@ def chunk_digest(kind: int, type_id: int, arrays: Mapping[str, FeatureValue]) ->
     return state.hexdigest()
 
 
-def row_ranges(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES) -> Iterator[tuple[int, int]]:
+def row_ranges(
+    rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE_BYTES
+) -> Iterator[tuple[int, int]]:
     """Ranges of rows, each of at most ``limit`` bytes; InvalidRequest for a row that is larger."""
     fixed, ends = 0, np.zeros(rows + 1, np.int64)
     for array in arrays.values():
@@ -246,9 +297,15 @@ def row_ranges(rows: int, arrays: Mapping[str, FeatureValue], limit: int = PIECE
     while start < rows or number == 0:
         stop = int(np.searchsorted(ends, ends[start] + limit, side="right")) - 1
         if stop <= start < rows:
-            raise InvalidRequest(f"row {start} of the chunk has {ends[start + 1] - ends[start]} bytes; a row has at most {limit}")
+            raise InvalidRequest(
+                f"row {start} of the chunk has {ends[start + 1] - ends[start]} bytes; a row "
+                f"has at most {limit}"
+            )
         if number == PIECES:
-            raise InvalidRequest(f"the chunk has {ends[-1]} bytes; write fewer rows at a time, {PIECES * limit} bytes at most")
+            raise InvalidRequest(
+                f"the chunk has {ends[-1]} bytes; write fewer rows at a time, "
+                f"{PIECES * limit} bytes at most"
+            )
         yield start, stop
         start, number = stop, number + 1
 
@@ -258,7 +315,10 @@ def _slice_columns(arrays: Mapping[str, FeatureValue], start: int, stop: int) ->
     for name, array in arrays.items():
         if isinstance(array, tuple):
             indptr, values = array
-            sliced[name] = (indptr[start : stop + 1] - indptr[start], values[indptr[start] : indptr[stop]])
+            sliced[name] = (
+                indptr[start : stop + 1] - indptr[start],
+                values[indptr[start] : indptr[stop]],
+            )
         else:
             sliced[name] = array[start:stop]
     return sliced

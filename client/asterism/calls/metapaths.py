@@ -1,9 +1,10 @@
-"""Metapaths as PGLBox writes them: ``u2click2i-i2click2u;i2click2u-u2click2i``, read and held against a schema.
+"""Metapaths as PGLBox writes them: ``u2click2i-i2click2u;i2click2u-u2click2i``, read and held
+against a schema.
 
-Several are separated by ``;``, steps by ``-``. A step is ``a2b``, or ``a2relation2b`` where there are several relations between
-the two: the node type that it starts at is what stands before its first ``2``. The reverse of an edge type is a step of its own
-where the space has it (loads make it with `symmetry` or `reverse`).
-"""
+Several are separated by ``;``, steps by ``-``. A step is ``a2b``, or ``a2relation2b`` where there
+are several relations between the two: the node type that it starts at is what stands before its
+first ``2``. The reverse of an edge type is a step of its own where the space has it (loads make it
+with `symmetry` or `reverse`)."""
 
 from __future__ import annotations
 
@@ -62,8 +63,9 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     schema : Schema
         Of the space that is walked.
     text : str
-        One or several: ``u2click2i-i2click2u;i2click2u-u2click2i``. Blanks around words do not count. A name that has a ``-``
-        can not be written so; one that has a ``2`` can, except in front.
+        One or several: ``u2click2i-i2click2u;i2click2u-u2click2i``. Blanks around words do not
+        count. A name that has a ``-`` can not be written so; one that has a ``2`` can, except in
+        front.
 
     Returns
     -------
@@ -72,8 +74,9 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     Raises
     ------
     InvalidRequest
-        Where a step is none, its types are not in the schema or more than one edge type is meant, or it does not start
-        where the step before ends; the message says which step, and where it stands.
+        Where a step is none, its types are not in the schema or more than one edge type is meant,
+        or it does not start where the step before ends; the message says which step, and where it
+        stands.
 
     Examples
     --------
@@ -87,7 +90,10 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     offset = 0
     for path in text.split(";"):
         if not path.strip():
-            raise InvalidRequest(f"metapath {len(metapaths) + 1} of {text!r} is empty; write steps such as u2click2i, or leave out a ';'")
+            raise InvalidRequest(
+                f"metapath {len(metapaths) + 1} of {text!r} is empty; write steps such as "
+                "u2click2i, or leave out a ';'"
+            )
         metapaths.append(_parse_metapath(schema, path, text, offset, len(metapaths) + 1))
         offset += len(path) + 1
     return tuple(metapaths)
@@ -97,13 +103,23 @@ def _parse_metapath(schema: Schema, path: str, text: str, offset: int, number: i
     steps: list[EdgeType] = []
     for token in path.split("-"):
         step = token.strip()
-        location = f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter {offset + len(token) - len(token.lstrip()) + 1})"
+        location = (
+            f"metapath {number} of {text!r}, step {len(steps) + 1} ({step!r}, letter "
+            f"{offset + len(token) - len(token.lstrip()) + 1})"
+        )
         edge = _find_edge_type(schema, step, location)
         if steps and steps[-1].dst_type != edge.src_type:
-            raise InvalidRequest(f"{location} starts at {edge.src_type!r}; the step before ends at {steps[-1].dst_type!r}")
+            raise InvalidRequest(
+                f"{location} starts at {edge.src_type!r}; the step before ends at "
+                f"{steps[-1].dst_type!r}"
+            )
         steps.append(edge)
         offset += len(token) + 1
-    return Metapath(text=path.strip(), steps=tuple(edge.name for edge in steps), node_types=(*(edge.src_type for edge in steps), steps[-1].dst_type))
+    return Metapath(
+        text=path.strip(),
+        steps=tuple(edge.name for edge in steps),
+        node_types=(*(edge.src_type for edge in steps), steps[-1].dst_type),
+    )
 
 
 def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
@@ -115,22 +131,39 @@ def _find_edge_type(schema: Schema, step: str, location: str) -> EdgeType:
     if src not in types:
         raise InvalidRequest(f"{location}: no node type {src!r}; there are {', '.join(types)}")
     # A name may have a 2 itself, so every one may be where the relation ends.
-    ends = [(rest[:position], rest[position + 1 :]) for position in range(1, len(rest)) if rest[position] == "2"]
+    ends = [
+        (rest[:position], rest[position + 1 :])
+        for position in range(1, len(rest))
+        if rest[position] == "2"
+    ]
     outgoing = [edge for edge in schema.edge_types if edge.src_type == src]
     with_relation = [edge for edge in outgoing if (edge.relation, edge.dst_type) in ends]
     candidates = with_relation or [edge for edge in outgoing if edge.dst_type == rest]
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        raise InvalidRequest(f"{location} may be {' or '.join(edge.name for edge in candidates)}; write it with its relation, such as {_format_edge_type(candidates[0])}")
+        raise InvalidRequest(
+            f"{location} may be {' or '.join(edge.name for edge in candidates)}; write it "
+            f"with its relation, such as {_format_edge_type(candidates[0])}"
+        )
     raise InvalidRequest(f"{location}: no such edge type; {_hint(schema, src, ends, rest)}")
 
 
 def _hint(schema: Schema, src: str, ends: Sequence[tuple[str, str]], rest: str) -> str:
-    reversed_edges = [edge for edge in schema.edge_types if edge.dst_type == src and ((edge.relation, edge.src_type) in ends or edge.src_type == rest)]
+    reversed_edges = [
+        edge
+        for edge in schema.edge_types
+        if edge.dst_type == src
+        and ((edge.relation, edge.src_type) in ends or edge.src_type == rest)
+    ]
     if reversed_edges:
-        return f"there is {reversed_edges[0].name} the other way: load it with its reverse (symmetry, or reverse) to walk it back"
-    choices = ", ".join(_format_edge_type(edge) for edge in schema.edge_types if edge.src_type == src)
+        return (
+            f"there is {reversed_edges[0].name} the other way: load it with its reverse "
+            "(symmetry, or reverse) to walk it back"
+        )
+    choices = ", ".join(
+        _format_edge_type(edge) for edge in schema.edge_types if edge.src_type == src
+    )
     return f"from {src!r} there is {choices}" if choices else f"no edge type starts at {src!r}"
 
 
@@ -139,7 +172,8 @@ def _format_edge_type(edge: EdgeType) -> str:
 
 
 def parse_type_pairs(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
-    """Pairs of node types as ``excluded_train_pair`` has them: ``w2q;q2t``; none where there is nothing.
+    """Pairs of node types as ``excluded_train_pair`` has them: ``w2q;q2t``; none where there is
+    nothing.
 
     Raises
     ------
@@ -150,9 +184,16 @@ def parse_type_pairs(schema: Schema, text: str) -> tuple[tuple[str, str], ...]:
     pairs: list[tuple[str, str]] = []
     for number, part in enumerate(text.split(";") if text.strip() else (), 1):
         pair = part.strip()
-        halves = [(pair[:position], pair[position + 1 :]) for position in range(1, len(pair)) if pair[position] == "2"]
+        halves = [
+            (pair[:position], pair[position + 1 :])
+            for position in range(1, len(pair))
+            if pair[position] == "2"
+        ]
         matching = [(a, b) for a, b in halves if a in types and b in types]
         if not matching:
-            raise InvalidRequest(f"pair {number} ({pair!r}) of {text!r}: expected two node types as a2b; there are {', '.join(types)}")
+            raise InvalidRequest(
+                f"pair {number} ({pair!r}) of {text!r}: expected two node types as a2b; "
+                f"there are {', '.join(types)}"
+            )
         pairs.append(matching[0])
     return tuple(pairs)

@@ -42,8 +42,8 @@ class NegativeCalls(HgtCalls):
         n : int
             How many of each one's type.
         ntype : str or int[m], optional
-            The type of the nodes, or of each: then nothing is looked up, and -1 alone is no node. In a space of global ids it may
-            be left out.
+            The type of the nodes, or of each: then nothing is looked up, and -1 alone is no node.
+            In a space of global ids it may be left out.
         weighted, weight
             As of `sample_nodes`; a table by that name is needed of every type that may be drawn.
         where : str
@@ -51,7 +51,8 @@ class NegativeCalls(HgtCalls):
         unknown : {"error", "none"}
             Whether a node that is not there is refused, or has a row of -1.
         probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of its type.
+            Whether to give back the probability of each draw too: its share of the weight of its
+            type.
 
         Returns
         -------
@@ -105,19 +106,21 @@ class NegativeCalls(HgtCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> NodeRows:
-        """Draw n negatives for each pair, or n for all of them: nodes that are not among their positives.
+        """Draw n negatives for each pair, or n for all of them: nodes that are not among their
+        positives.
 
         Parameters
         ----------
         pairs : int64[m] or int64[m, 2]
-            One row of negatives for each. Of pairs (source, destination) the destination is a positive; of sources alone nothing is
-            known.
+            One row of negatives for each. Of pairs (source, destination) the destination is a
+            positive; of sources alone nothing is known.
         n : int
             Negatives per row.
         ntype : str or list of str, optional
             What negatives are: of these types together; None: of all.
         weighted, weight
-            As of `sample_nodes`: by node weight, uniformly, or by a named table, such as ``pow(degree, 0.75)`` of a column.
+            As of `sample_nodes`: by node weight, uniformly, or by a named table, such as
+            ``pow(degree, 0.75)`` of a column.
         where : str
             As of `sample_nodes`, of the negatives.
         shared : bool
@@ -125,29 +128,34 @@ class NegativeCalls(HgtCalls):
         exclude : (indptr, ids), Ragged or int64[m, k], optional
             Further positives of each row; -1 is none.
         exclude_edges : str or list of str, optional
-            Edge types: whatever an edge of these leads to from a row's source is left out too, so that no negative is a true edge. Sources are not
-            read, but asked whether they are joined to what was drawn, whatever degree they have.
+            Edge types: whatever an edge of these leads to from a row's source is left out too, so
+            that no negative is a true edge. Sources are not read, but asked whether they are joined
+            to what was drawn, whatever degree they have.
         probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of all that its row does not leave out.
+            Whether to give back the probability of each draw too: its share of the weight of all
+            that its row does not leave out.
 
         Returns
         -------
         NodeRows
-            ``nodes`` int64[m, n] (or int64[1, n] where shared), ``types`` int32 likewise; -1 where a row leaves nothing to draw.
+            ``nodes`` int64[m, n] (or int64[1, n] where shared), ``types`` int32 likewise; -1 where
+            a row leaves nothing to draw.
 
         Raises
         ------
         NotFound
             Where there is nothing to draw at all.
         InvalidRequest
-            Where positives are left out among several types of a space whose ids are per type: ask type by type; where no edge of
-            ``exclude_edges`` leads to what is drawn; where ``shared`` or ``probabilities`` is asked for too and the neighbors of all
-            sources, which are read then, do not fit into one reply.
+            Where positives are left out among several types of a space whose ids are per type: ask
+            type by type; where no edge of ``exclude_edges`` leads to what is drawn; where
+            ``shared`` or ``probabilities`` is asked for too and the neighbors of all sources, which
+            are read then, do not fit into one reply.
 
         Notes
         -----
-        Every draw is by itself: node v with probability w_v / (the weight of all that its row does not leave out). Draw k of row i is
-        draw ``i * n + k`` of `sample_nodes` with the same seed unless the row leaves that out; then it is drawn again until it is not.
+        Every draw is by itself: node v with probability w_v / (the weight of all that its row does
+        not leave out). Draw k of row i is draw ``i * n + k`` of `sample_nodes` with the same seed
+        unless the row leaves that out; then it is drawn again until it is not.
 
         Examples
         --------
@@ -155,10 +163,18 @@ class NegativeCalls(HgtCalls):
         >>> pairs = np.stack([edges.src, edges.dst], axis=1)  # doctest: +SKIP
         >>> graph.sample_negatives(pairs, 5, "paper", exclude_edges="cites").nodes  # doctest: +SKIP
         """
-        types = [self._session.node_type(self.space, name)[0] for name in validation.type_names("ntype", ntype)]
-        edge_types = [self._session.edge_type(self.space, name)[0] for name in validation.type_names("exclude_edges", exclude_edges)]
+        types = [
+            self._session.node_type(self.space, name)[0]
+            for name in validation.type_names("ntype", ntype)
+        ]
+        edge_types = [
+            self._session.edge_type(self.space, name)[0]
+            for name in validation.type_names("exclude_edges", exclude_edges)
+        ]
         pair_ids = self._resolve_pairs(pairs, types or None, edge_types, version)
-        arrays = validation.exclusion_sections(pair_ids, self._resolve_exclusions(exclude, types or None, version), shared=shared)
+        arrays = validation.exclusion_sections(
+            pair_ids, self._resolve_exclusions(exclude, types or None, version), shared=shared
+        )
         if edge_types:
             arrays["sources"] = validation.pair_sources(pair_ids)
         head = wire.SampleNegativesRequest(
@@ -176,7 +192,9 @@ class NegativeCalls(HgtCalls):
         )
         return self._call("sample_negatives", decoding.negatives, head, arrays)
 
-    def _type_sections(self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> tuple[int, dict[str, NDArray[Any]]]:
+    def _type_sections(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
+    ) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: of whom the types count."""
         ids = self._ids(argument, nodes, ntype, version)
         if isinstance(ntype, str):
@@ -184,5 +202,8 @@ class NegativeCalls(HgtCalls):
         if ntype is not None:
             return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
         if self.schema.ids != "global":
-            raise InvalidRequest("ids of this space are per type, so that an id alone has no type; say ntype, one or per node")
+            raise InvalidRequest(
+                "ids of this space are per type, so that an id alone has no type; say ntype, "
+                "one or per node"
+            )
         return TYPE_PER_NODE, {"nodes": ids}

@@ -47,18 +47,24 @@ class NeighborCalls(PageRankCalls):
         ntype, direction, weight, where, weights, edge_ids
             As of `sample_neighbors`.
         sort : {None, "id", "weight"}
-            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight, largest first, ties by id.
+            Of each row: by (edge type as asked for, id, edge id); by id over all types; by weight,
+            largest first, ties by id.
 
         Returns
         -------
         Ragged
-            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and ``edge_ids``.
+            Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and
+            ``edge_ids``.
         """
         if sort not in SORT_KEYS:
             raise InvalidRequest(f"sort {sort!r}: expected None, 'id' or 'weight'")
-        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(
+            self.space, validation.type_names("etypes", etypes)
+        )
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, edge_types, wire_direction, version=version
+        )
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -76,7 +82,9 @@ class NeighborCalls(PageRankCalls):
         return RaggedNeighbors(
             indptr=reply.array("indptr", "int64"),
             nodes=neighbor_ids,
-            types=expand_edge_types(neighbor_ids, reply.optional_array("types", "int32"), edge_types),
+            types=expand_edge_types(
+                neighbor_ids, reply.optional_array("types", "int32"), edge_types
+            ),
             weights=reply.array("weights", "float32") if weights else None,
             edge_ids=reply.array("eids", "int64") if edge_ids else None,
             version=version_of(reply.head),
@@ -111,8 +119,8 @@ class NeighborCalls(PageRankCalls):
         Returns
         -------
         TopNeighbors
-            ``nodes`` int64[m, k], heaviest first by the weights of that name, which ``weights`` has; ties by (id, edge type as asked
-            for, edge id); padded with -1.
+            ``nodes`` int64[m, k], heaviest first by the weights of that name, which ``weights``
+            has; ties by (id, edge type as asked for, edge id); padded with -1.
 
         Examples
         --------
@@ -122,9 +130,13 @@ class NeighborCalls(PageRankCalls):
         count = validation.count("k", k)
         if not count:
             raise InvalidRequest("k 0: expected 1 or more neighbors per node")
-        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(
+            self.space, validation.type_names("etypes", etypes)
+        )
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, edge_types, wire_direction, version=version
+        )
         head = wire.NeighborsRequest(
             space=self.space,
             version=self._version(version),
@@ -142,14 +154,22 @@ class NeighborCalls(PageRankCalls):
         neighbor_ids = np.full(present.shape, -1, np.int64)
         neighbor_ids[present] = reply.array("ids", "int64")
         types = np.full(present.shape, -1, np.int32)
-        types[present] = expand_edge_types(reply.array("ids", "int64"), reply.optional_array("types", "int32"), edge_types)
+        types[present] = expand_edge_types(
+            reply.array("ids", "int64"), reply.optional_array("types", "int32"), edge_types
+        )
         weights = np.zeros(present.shape, np.float32)
         weights[present] = reply.array("weights", "float32")
         eids = None
         if edge_ids:
             eids = np.full(present.shape, -1, np.int64)
             eids[present] = reply.array("eids", "int64")
-        return TopNeighbors(nodes=neighbor_ids, types=types, weights=weights, edge_ids=eids, version=version_of(reply.head))
+        return TopNeighbors(
+            nodes=neighbor_ids,
+            types=types,
+            weights=weights,
+            edge_ids=eids,
+            version=version_of(reply.head),
+        )
 
     @overload
     def degrees(
@@ -199,8 +219,8 @@ class NeighborCalls(PageRankCalls):
         ntype, direction
             As of `sample_neighbors`.
         weight : str, optional
-            The weights to sum: the name of a table of every one of the edge types; "" or ``"weight"`` are the edges' own. None:
-            edges are counted, whatever their weight.
+            The weights to sum: the name of a table of every one of the edge types; "" or
+            ``"weight"`` are the edges' own. None: edges are counted, whatever their weight.
         where : str
             As of `sample_neighbors`.
 
@@ -219,9 +239,13 @@ class NeighborCalls(PageRankCalls):
         >>> graph.degrees([7], "cites", weight="recent")  # doctest: +SKIP
         array([[2.625]])
         """
-        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(
+            self.space, validation.type_names("etypes", etypes)
+        )
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, edge_types, wire_direction, version=version
+        )
         head = wire.DegreesRequest(
             space=self.space,
             version=self._version(version),
@@ -232,14 +256,17 @@ class NeighborCalls(PageRankCalls):
             where=where,
         )
         reply = self._session.read("degrees", head, arrays)
-        return reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)
+        return (
+            reply.array("sums", "float64", 2) if head.weight else reply.array("degrees", "int64", 2)
+        )
 
     def count_nodes(self, ntype: str, *, version: int | None = None) -> int:
         """How many nodes of a type there are."""
         return self._nodes_at(ntype, np.zeros(0, np.int64), version)[1]
 
     def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
-        """Nodes by their place in a scan of their type: what a shuffled pass over all nodes is made of.
+        """Nodes by their place in a scan of their type: what a shuffled pass over all nodes is made
+        of.
 
         Parameters
         ----------
@@ -268,15 +295,25 @@ class NeighborCalls(PageRankCalls):
         """How many edges of a type there are, or satisfy a condition."""
         return self._edges_at(etype, np.zeros(0, np.int64), "", where, version)[1]
 
-    def edges_at(self, etype: str, places: ArrayLike, *, weight: str = "", where: str = "", version: int | None = None) -> EdgeRows:
-        """Edges by their place in a scan of their type: what a shuffled pass over all edges is made of.
+    def edges_at(
+        self,
+        etype: str,
+        places: ArrayLike,
+        *,
+        weight: str = "",
+        where: str = "",
+        version: int | None = None,
+    ) -> EdgeRows:
+        """Edges by their place in a scan of their type: what a shuffled pass over all edges is made
+        of.
 
         Parameters
         ----------
         etype : str
             The edge type.
         places : int64[m]
-            0 to `count_edges` - 1, in the order of `Graph.scan_edges`; under a condition, among the edges that satisfy it.
+            0 to `count_edges` - 1, in the order of `Graph.scan_edges`; under a condition, among the
+            edges that satisfy it.
         weight : str
             The name of the weights to give back; "" are the edges' own.
         where : str
@@ -298,10 +335,18 @@ class NeighborCalls(PageRankCalls):
         """
         return self._edges_at(etype, validation.ids("places", places), weight, where, version)[0]
 
-    def _edges_at(self, etype: str, positions: Ids, weight: str, where: str, version: int | None) -> tuple[EdgeRows, int]:
+    def _edges_at(
+        self, etype: str, positions: Ids, weight: str, where: str, version: int | None
+    ) -> tuple[EdgeRows, int]:
         """Edges by place, and how many there are."""
         type_id, _ = self._session.edge_type(self.space, etype)
-        head = wire.EdgesAtRequest(space=self.space, version=self._version(version), type_id=type_id, weight=weight, where=where)
+        head = wire.EdgesAtRequest(
+            space=self.space,
+            version=self._version(version),
+            type_id=type_id,
+            weight=weight,
+            where=where,
+        )
         reply = self._session.read("edges_at", head, {"places": positions})
         total: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
         rows = EdgeRows(
@@ -316,7 +361,9 @@ class NeighborCalls(PageRankCalls):
     def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
         """Nodes by place, how many there are, and of which version."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        head = wire.NodesAtRequest(space=self.space, version=self._version(version), type_id=type_id)
+        head = wire.NodesAtRequest(
+            space=self.space, version=self._version(version), type_id=type_id
+        )
         reply = self._session.read("nodes_at", head, {"places": positions})
         total: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
         return reply.array("ids", "int64"), total, version_of(reply.head)

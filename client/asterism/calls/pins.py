@@ -28,7 +28,8 @@ _RELEASE_S = 5.0
 class Lease:
     """A pin that a thread renews, at a third of its term.
 
-    A forked child has no such thread, and no lease of its own: it may go on reading while its parent holds the pin.
+    A forked child has no such thread, and no lease of its own: it may go on reading while its
+    parent holds the pin.
 
     Parameters
     ----------
@@ -37,7 +38,8 @@ class Lease:
     pin : PinInfo
         As metad granted it.
     granted_at : float
-        When it was asked for, on the monotonic clock: metad counts from later, so that this side's end comes first.
+        When it was asked for, on the monotonic clock: metad counts from later, so that this side's
+        end comes first.
     """
 
     def __init__(self, session: Session, pin: PinInfo, granted_at: float) -> None:
@@ -66,13 +68,16 @@ class Lease:
             return
         if self._lost is not None:
             raise NotFound(
-                f"version {self.pin.version} of space {self.pin.space!r} is not pinned any more: {self._lost.message}; leave the block and pin anew"
+                f"version {self.pin.version} of space {self.pin.space!r} is not pinned any "
+                f"more: {self._lost.message}; leave the block and pin anew"
             )
         late = time.monotonic() - self._expires_at
         if late > 0:
             raise Stale(
-                f"version {self.pin.version} of space {self.pin.space!r} may be gone: pin {self.pin.pin_id}, of {self.pin.term_s:g} s, was over "
-                f"{late:.1f} s ago, without renewal ({self._cause}); try again once metad answers, or pin anew, with a longer term_s"
+                f"version {self.pin.version} of space {self.pin.space!r} may be gone: pin "
+                f"{self.pin.pin_id}, of {self.pin.term_s:g} s, was over "
+                f"{late:.1f} s ago, without renewal ({self._cause}); try again once metad "
+                "answers, or pin anew, with a longer term_s"
             )
 
     def stop(self) -> None:
@@ -85,7 +90,11 @@ class Lease:
             return
         self.stop()
         with contextlib.suppress(AsterismError):
-            self._session.transport.call(CATALOG["release_pin"], meta.PinRequest(pin_id=self.pin.pin_id), min(_RELEASE_S, self._session.timeout_s))
+            self._session.transport.call(
+                CATALOG["release_pin"],
+                meta.PinRequest(pin_id=self.pin.pin_id),
+                min(_RELEASE_S, self._session.timeout_s),
+            )
 
     def _run(self) -> None:
         pause = self.pin.term_s / 3
@@ -93,7 +102,9 @@ class Lease:
             requested_at = time.monotonic()
             try:
                 self._session.transport.call(
-                    CATALOG["renew_pin"], meta.PinRequest(pin_id=self.pin.pin_id), min(self.pin.term_s / 3, self._session.timeout_s)
+                    CATALOG["renew_pin"],
+                    meta.PinRequest(pin_id=self.pin.pin_id),
+                    min(self.pin.term_s / 3, self._session.timeout_s),
                 )
             except NotFound as error:
                 self._lost = error
@@ -107,7 +118,16 @@ class Lease:
 class PinnedVersion:
     """A version that is held while a block runs: what ``graph.pin()`` gives. Good for one block."""
 
-    def __init__(self, session: Session, space: str, make_graph: Callable[[Lease], Graph], *, version: int, term_s: float, owner: str | None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        space: str,
+        make_graph: Callable[[Lease], Graph],
+        *,
+        version: int,
+        term_s: float,
+        owner: str | None,
+    ) -> None:
         if not 0 < term_s < float("inf"):
             raise InvalidRequest(f"term_s {term_s!r}: expected a number of seconds above 0")
         unicode_text.check("owner", owner)
@@ -120,11 +140,18 @@ class PinnedVersion:
         if self._lease is not None:
             raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
         requested_at = time.monotonic()
-        request = meta.PinVersionRequest(space=self._space, version=self._version, term_s=self._term_s, owner=self._owner)
+        request = meta.PinVersionRequest(
+            space=self._space, version=self._version, term_s=self._term_s, owner=self._owner
+        )
         pin = PinInfo.from_proto(self._session.catalog("pin_version", request))
         self._lease = Lease(self._session, pin, requested_at)
         return self._make_graph(self._lease)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._lease is not None:
             self._lease.release()

@@ -35,45 +35,52 @@ class VisitCountCalls(WalkCalls):
         seed: int | None = None,
         version: int | None = None,
     ) -> VisitSample:
-        """The n nodes that short random walks from each node visit most: PinSAGE's neighbors, with their visits as importance.
+        """The n nodes that short random walks from each node visit most: PinSAGE's neighbors, with
+        their visits as importance.
 
         Parameters
         ----------
         nodes : int64[m]
-            Where walks start; -1 and unknown ones have no neighbors. A node that is there twice walks by itself each time.
+            Where walks start; -1 and unknown ones have no neighbors. A node that is there twice
+            walks by itself each time.
         metapath : list of (str or list of str), or None
-            The edge types of each step of a traversal, such as ``["bought", "bought_by"]``; one of `metapaths`; None: one step
-            along any edge. It ends where it begins, unless ``traversals`` is 1.
+            The edge types of each step of a traversal, such as ``["bought", "bought_by"]``; one of
+            `metapaths`; None: one step along any edge. It ends where it begins, unless
+            ``traversals`` is 1.
         n : int
             Nodes to give for each.
         walks : int
             Walks from each node.
         traversals : int
-            How often a walk goes over the metapath at most. Where each traversal ends is a visit, at the start itself too.
+            How often a walk goes over the metapath at most. Where each traversal ends is a visit,
+            at the start itself too.
         termination : float
             The probability that a walk ends before a traversal, any but its first; in 0 .. 1.
         ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
+            The type of the nodes, or of each. It may be left out where the first step's edge types
+            start at the same one.
         weighted, weight, where, direction
             As of `random_walk`; PinSAGE's own walks are uniform (``weighted=False``).
 
         Returns
         -------
         VisitSample
-            ``nodes`` and ``counts`` int64[m, n]: by visits, most first, ties by id, then by node type; padded with -1 and 0.
-            ``types`` int32[m, n], node types.
+            ``nodes`` and ``counts`` int64[m, n]: by visits, most first, ties by id, then by node
+            type; padded with -1 and 0. ``types`` int32[m, n], node types.
 
         Raises
         ------
         InvalidRequest
-            Where the metapath does not end where it begins, or the answer, or one node's walks, do not fit into one reply.
+            Where the metapath does not end where it begins, or the answer, or one node's walks, do
+            not fit into one reply.
 
         Notes
         -----
-        Walks are those of `random_walk` with the same seed, walks and ``traversals`` times the steps, up to where they end:
-        which of them do does not depend on their steps. Ying et al. 2018, *Graph convolutional neural networks for web-scale
-        recommender systems*, KDD, section 3.1; over any metapath as DGL's ``RandomWalkNeighborSampler`` has it (where ties go
-        to the larger id).
+        Walks are those of `random_walk` with the same seed, walks and ``traversals`` times the
+        steps, up to where they end: which of them do does not depend on their steps. Ying et al.
+        2018, *Graph convolutional neural networks for web-scale recommender systems*, KDD, section
+        3.1; over any metapath as DGL's ``RandomWalkNeighborSampler`` has it (where ties go to the
+        larger id).
 
         Examples
         --------
@@ -82,7 +89,9 @@ class VisitCountCalls(WalkCalls):
         """
         steps = self._steps(metapath, 1)
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, steps[0], wire_direction, version=version
+        )
         head = wire.SamplePinsageRequest(
             space=self.space,
             version=self._version(version),

@@ -30,10 +30,12 @@ class PageRankCalls(VisitCountCalls):
         direction: str = "out",
         version: int | None = None,
     ) -> PageRanks:
-        """The k nodes at which random walks from each node end most often, with how often: personalised PageRank by forward push.
+        """The k nodes at which random walks from each node end most often, with how often:
+        personalised PageRank by forward push.
 
-        A walk ends where it is with probability ``alpha`` before each step, and at a dead end; the probability that a walk from
-        s ends at v is ppr(v). Without a draw, and within bounds: see Notes.
+        A walk ends where it is with probability ``alpha`` before each step, and at a dead end; the
+        probability that a walk from s ends at v is ppr(v). Without a draw, and within bounds: see
+        Notes.
 
         Parameters
         ----------
@@ -46,34 +48,40 @@ class PageRankCalls(VisitCountCalls):
         alpha : float
             Above 0, at most 1.
         epsilon : float
-            How much a node may hold back, per unit of what its edges weigh together (its degree, where edges are counted);
-            1e-12 to 1. What is read and done for a node grows as 1 / (alpha * epsilon) at most, where every edge weighs 1.
+            How much a node may hold back, per unit of what its edges weigh together (its degree,
+            where edges are counted); 1e-12 to 1. What is read and done for a node grows as 1 /
+            (alpha * epsilon) at most, where every edge weighs 1.
         ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the edge types start at the same one.
+            The type of the nodes, or of each. It may be left out where the edge types start at the
+            same one.
         weighted, weight, where, direction
-            As of `random_walk`: a step goes along an edge by its weight, or (``weighted=False``) along each alike.
+            As of `random_walk`: a step goes along an edge by its weight, or (``weighted=False``)
+            along each alike.
 
         Returns
         -------
         PageRanks
-            ``nodes`` int64[m, k], ``types`` int32[m, k], ``scores`` float64[m, k]: highest score first, ties by id, then by type;
-            padded with -1 and 0. ``residuals`` float64[m].
+            ``nodes`` int64[m, k], ``types`` int32[m, k], ``scores`` float64[m, k]: highest score
+            first, ties by id, then by type; padded with -1 and 0. ``residuals`` float64[m].
 
         Raises
         ------
         InvalidRequest
-            Where a limit is met: the answer does not fit into one reply, a node comes to too many others, the neighborhoods of all
-            have too many edges. The message says which, and what to do.
+            Where a limit is met: the answer does not fit into one reply, a node comes to too many
+            others, the neighborhoods of all have too many edges. The message says which, and what
+            to do.
 
         Notes
         -----
-        Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS, with the walk that is not lazy, as
-        Bojchevski et al. 2020 (PPRGo, KDD) and Fey et al. 2021 (GNNAutoScale, ICML) have it. In rounds: every node u that holds back
-        r(u) > epsilon * d(u), d(u) being what its edges weigh together, keeps alpha * r(u) as score and hands the rest on. A
-        start hands on once at least. So
+        Andersen, Chung & Lang 2006, *Local graph partitioning using PageRank vectors*, FOCS, with
+        the walk that is not lazy, as Bojchevski et al. 2020 (PPRGo, KDD) and Fey et al. 2021
+        (GNNAutoScale, ICML) have it. In rounds: every node u that holds back r(u) > epsilon * d(u),
+        d(u) being what its edges weigh together, keeps alpha * r(u) as score and hands the rest on.
+        A start hands on once at least. So
 
         * 0 <= ppr(v) - score(v) <= ``residuals`` for any graph;
-        * ppr(v) - score(v) <= epsilon * d(v) where every edge is there in both directions by the same weight.
+        * ppr(v) - score(v) <= epsilon * d(v) where every edge is there in both directions by the
+          same weight.
 
         The same bytes on any number of hosts, and whatever else is asked for together.
 
@@ -81,9 +89,13 @@ class PageRankCalls(VisitCountCalls):
         --------
         >>> near = graph.personalized_pagerank([7], "cites", 32, epsilon=1e-5)  # doctest: +SKIP
         """
-        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(
+            self.space, validation.type_names("etypes", etypes)
+        )
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, edge_types, wire_direction, version=version
+        )
         head = wire.PersonalizedPagerankRequest(
             space=self.space,
             version=self._version(version),

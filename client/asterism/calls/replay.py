@@ -1,8 +1,7 @@
 """Tokens: what a sampling call can be made again with, and the call that a token is of.
 
-A token holds the request, with the version and the seed that were used, and the digest of that version: not the nodes
-that were sent, which it only knows again.
-"""
+A token holds the request, with the version and the seed that were used, and the digest of that
+version: not the nodes that were sent, which it only knows again."""
 
 from __future__ import annotations
 
@@ -42,23 +41,38 @@ DECODERS: Mapping[str, Callable[[decoding.SamplingCall], Any]] = {
 
 
 def make_token(method: str, head: Any, arrays: decoding.Arrays, reply_head: Any) -> str:
-    """The token of a call: its request, and the head of the reply that says which version it was answered from."""
+    """The token of a call: its request, and the head of the reply that says which version it was
+    answered from.
+    """
     request = type(head)()
     request.CopyFrom(head)
     request.version = reply_head.version
-    replay = wire.Replay(method=method, request=request.SerializeToString(), digest=reply_head.digest, nodes=_rows(arrays), crc=_crc(arrays))
+    replay = wire.Replay(
+        method=method,
+        request=request.SerializeToString(),
+        digest=reply_head.digest,
+        nodes=_rows(arrays),
+        crc=_crc(arrays),
+    )
     return encode_token(replay)
 
 
 def encode_token(replay: wire.Replay) -> str:
     """A token: base64url of the message and its CRC-32, unpadded."""
     content = replay.SerializeToString()
-    return base64.urlsafe_b64encode(content + zlib.crc32(content).to_bytes(_CRC_BYTES, "little")).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(content + zlib.crc32(content).to_bytes(_CRC_BYTES, "little"))
+        .decode()
+        .rstrip("=")
+    )
 
 
 def decode_token(token: str) -> tuple[wire.Replay, Any]:
     """A token's content, and the request in it; InvalidRequest where it is not a token."""
-    message = f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a sample's `token` says"
+    message = (
+        f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a "
+        "sample's `token` says"
+    )
     try:
         raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         content, crc = raw[:-_CRC_BYTES], raw[-_CRC_BYTES:]
@@ -66,20 +80,31 @@ def decode_token(token: str) -> tuple[wire.Replay, Any]:
             raise InvalidRequest(message)
         replay = wire.Replay.FromString(content)
         if replay.method not in DECODERS:
-            raise InvalidRequest(f"token {_shorten(token)}: a call of {replay.method!r} can not be made again; {', '.join(sorted(DECODERS))} can")
+            raise InvalidRequest(
+                f"token {_shorten(token)}: a call of {replay.method!r} can not be made "
+                f"again; {', '.join(sorted(DECODERS))} can"
+            )
         return replay, GRAPH[replay.method].request.FromString(replay.request)
     except (ValueError, DecodeError) as error:
         raise InvalidRequest(message) from error
 
 
-def replay_sections(replay: wire.Replay, request: Any, nodes: ArrayLike | None, exclude: validation.Exclusions) -> dict[str, NDArray[Any]]:
+def replay_sections(
+    replay: wire.Replay, request: Any, nodes: ArrayLike | None, exclude: validation.Exclusions
+) -> dict[str, NDArray[Any]]:
     """The sections of a call that is made again with these nodes, but for their types."""
     if nodes is None:
         return {}
     if replay.method == "sample_negatives":
         arrays = validation.exclusion_sections(nodes, exclude, shared=request.rows == 1)
-        return {**arrays, "sources": validation.pair_sources(nodes)} if request.joined_by else arrays
-    flat = np.asarray(nodes).reshape(-1) if replay.method in ("sample_layer", "sample_layers") else nodes
+        return (
+            {**arrays, "sources": validation.pair_sources(nodes)} if request.joined_by else arrays
+        )
+    flat = (
+        np.asarray(nodes).reshape(-1)
+        if replay.method in ("sample_layer", "sample_layers")
+        else nodes
+    )
     return {"nodes": validation.ids("nodes", flat, minimum=-1)}
 
 
@@ -88,12 +113,19 @@ def check_nodes(replay: wire.Replay, request: Any, arrays: decoding.Arrays) -> N
     rows = _rows(arrays)
     has_times = "until" in request.DESCRIPTOR.fields_by_name and request.HasField("until")
     if has_times != ("times" in arrays):
-        raise InvalidRequest(f"times={'None' if has_times else 'given'}: the call that the token is of had {'them' if has_times else 'none'}")
+        raise InvalidRequest(
+            f"times={'None' if has_times else 'given'}: the call that the token is of had "
+            f"{'them' if has_times else 'none'}"
+        )
     if rows != replay.nodes:
-        raise InvalidRequest(f"{rows} nodes: the call that the token is of had {replay.nodes}; give the same ones again")
+        raise InvalidRequest(
+            f"{rows} nodes: the call that the token is of had {replay.nodes}; give the same "
+            "ones again"
+        )
     if _crc(arrays) != replay.crc:
         raise InvalidRequest(
-            f"{rows} nodes: the call that the token is of had others, or of other types or times, or in another order; give the same ones"
+            f"{rows} nodes: the call that the token is of had others, or of other types or "
+            "times, or in another order; give the same ones"
         )
 
 
@@ -101,8 +133,10 @@ def check_version(replay: wire.Replay, space: str, reply_head: Any) -> None:
     """Refuse an answer from a version of the same number that holds something else."""
     if reply_head.digest != replay.digest:
         raise NotFound(
-            f"version {reply_head.version} of space {space!r} is not the one that the token is of: its digest begins with "
-            f"{reply_head.digest[:12]}, not {replay.digest[:12]}; the space was made anew, or is another one"
+            f"version {reply_head.version} of space {space!r} is not the one that the token "
+            "is of: its digest begins with "
+            f"{reply_head.digest[:12]}, not {replay.digest[:12]}; the space was made anew, "
+            "or is another one"
         )
 
 
@@ -113,12 +147,21 @@ def _rows(arrays: decoding.Arrays) -> int:
 def _crc(arrays: decoding.Arrays) -> int:
     """Of nodes, their types, what is left out and times, as they are on any machine."""
     crc = 0
-    for name, dtype in (("nodes", "<i8"), ("types", "<i4"), ("indptr", "<i8"), ("excluded", "<i8"), ("sources", "<i8")):
+    for name, dtype in (
+        ("nodes", "<i8"),
+        ("types", "<i4"),
+        ("indptr", "<i8"),
+        ("excluded", "<i8"),
+        ("sources", "<i8"),
+    ):
         if name in arrays:
             crc = zlib.crc32(np.ascontiguousarray(arrays[name], dtype).data, crc)
     if "times" in arrays:
         times = arrays["times"]
-        crc = zlib.crc32(np.ascontiguousarray(times, times.dtype.newbyteorder("<")).data, zlib.crc32(times.dtype.kind.encode(), crc))
+        crc = zlib.crc32(
+            np.ascontiguousarray(times, times.dtype.newbyteorder("<")).data,
+            zlib.crc32(times.dtype.kind.encode(), crc),
+        )
     return crc
 
 

@@ -14,7 +14,14 @@ from asterism.calls.pins import Lease
 from asterism.calls.string_ids import NodeTypes, StringIdCalls
 from asterism.client_state import Session
 from asterism.records.display import graph_html, graph_lines
-from asterism.records.samples import EdgeSample, Ids, NeighborSample, NodeSample, RaggedNeighbors, Types
+from asterism.records.samples import (
+    EdgeSample,
+    Ids,
+    NeighborSample,
+    NodeSample,
+    RaggedNeighbors,
+    Types,
+)
 from asterism.records.versions import VersionInfo
 from asterism_model.schema.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
@@ -31,12 +38,18 @@ TYPE_PER_NODE = -1
 class SamplingCalls(StringIdCalls):
     """The sampling half of a graph.
 
-    Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any call can be replayed) and
-    ``version`` (a published one; None is the current one, returned). Same content, request and seed: same bytes, on any
-    number of hosts.
-    """
+    Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any
+    call can be replayed) and ``version`` (a published one; None is the current one, returned). Same
+    content, request and seed: same bytes, on any number of hosts."""
 
-    def __init__(self, session: Session, space: str, *, version: int | None = None, lease: Lease | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        space: str,
+        *,
+        version: int | None = None,
+        lease: Lease | None = None,
+    ) -> None:
         self._session = session
         self._lease = lease
         self.space = space
@@ -45,29 +58,46 @@ class SamplingCalls(StringIdCalls):
 
     def __repr__(self) -> str:
         info = self._session.cached_manifest(self.space, self.version or 0)
-        return "\n".join([self._title(info), *(graph_lines(self.schema, info) if self._session.has_schema(self.space) else [])])
+        return "\n".join(
+            [
+                self._title(info),
+                *(graph_lines(self.schema, info) if self._session.has_schema(self.space) else []),
+            ]
+        )
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
         info = self._session.cached_manifest(self.space, self.version or 0)
-        return graph_html(self._title(info), self.schema, info) if self._session.has_schema(self.space) else f"<pre>{escape(self._title(info))}</pre>"
+        return (
+            graph_html(self._title(info), self.schema, info)
+            if self._session.has_schema(self.space)
+            else f"<pre>{escape(self._title(info))}</pre>"
+        )
 
     def _title(self, info: VersionInfo | None) -> str:
         version = self.version or (info.version if info is not None else 0)
         return f"{type(self).__name__}({self.space!r}{f', version={version}' if version else ''})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_lease": None}  # a copy in another process may read while this one holds the version
+        return {
+            **self.__dict__,
+            "_lease": None,
+        }  # a copy in another process may read while this one holds the version
 
     def _version(self, version: int | None) -> int:
-        """The version to ask for, 0 for the current one; raises where a lease on it did not hold."""
+        """The version to ask for, 0 for the current one; raises where a lease on it did not
+        hold.
+        """
         if self._lease is not None:
             self._lease.check()
         requested = validation.version(version)
         if self.version is None or requested == self.version:
             return requested
         if requested:
-            raise InvalidRequest(f"version {requested}: this graph is at version {self.version}; ask the graph that it came from")
+            raise InvalidRequest(
+                f"version {requested}: this graph is at version {self.version}; ask the "
+                "graph that it came from"
+            )
         return self.version
 
     @property
@@ -99,15 +129,18 @@ class SamplingCalls(StringIdCalls):
         weighted : bool
             By node weight; otherwise uniformly.
         weight : str
-            The name of the weights: a table of all these types (`asterism_model.schema.weight_tables.WeightTable`); "" are the nodes' own.
+            The name of the weights: a table of all these types
+            (`asterism_model.schema.weight_tables.WeightTable`); "" are the nodes' own.
         where : str
-            A condition on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``: those that satisfy it are drawn by their weights
-            among themselves, the others are as if they were not there. "" is none. Words: `asterism_model.filters.syntax`; docs/sampling.md.
+            A condition on the nodes, such as ``"price > 3 and brand in ('a', 'b')"``: those that
+            satisfy it are drawn by their weights among themselves, the others are as if they were
+            not there. "" is none. Words: `asterism_model.filters.syntax`; docs/sampling.md.
         replace : bool
             False: n distinct nodes, in the order of successive draws.
         probabilities : bool
-            Whether to give back the probability of each draw too: its share of the weight of all types asked for; without
-            replacement, its share of what the earlier draws left. The draws are the same.
+            Whether to give back the probability of each draw too: its share of the weight of all
+            types asked for; without replacement, its share of what the earlier draws left. The
+            draws are the same.
 
         Returns
         -------
@@ -132,7 +165,10 @@ class SamplingCalls(StringIdCalls):
             version=self._version(version),
             seed=resolved_seed,
             count=validation.count("n", n),
-            types=[self._session.node_type(self.space, name)[0] for name in validation.type_names("ntype", ntype)],
+            types=[
+                self._session.node_type(self.space, name)[0]
+                for name in validation.type_names("ntype", ntype)
+            ],
             uniform=not weighted,
             weight=weight,
             where=where,
@@ -161,15 +197,18 @@ class SamplingCalls(StringIdCalls):
         n : int
             How many.
         etype : str or list of str, optional
-            From these types together (a triple, or a relation where that is unambiguous); None: from all.
+            From these types together (a triple, or a relation where that is unambiguous); None:
+            from all.
         weighted, weight, where, replace, probabilities
-            As of `sample_nodes`; the weights of that name are given back too. Conditions on edges may read ``src`` and ``dst``, and
-            features of these nodes: ``"rating >= 4 and dst.price < 10"``.
+            As of `sample_nodes`; the weights of that name are given back too. Conditions on edges
+            may read ``src`` and ``dst``, and features of these nodes: ``"rating >= 4 and dst.price
+            < 10"``.
 
         Returns
         -------
         EdgeSample
-            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n], ``probabilities`` float64[n] or None.
+            ``src``, ``dst``, ``edge_ids`` int64[n], ``types`` int32[n], ``weights`` float32[n],
+            ``probabilities`` float64[n] or None.
         """
         resolved_seed = validation.seed(seed)
         head = wire.SampleEdgesRequest(
@@ -177,7 +216,10 @@ class SamplingCalls(StringIdCalls):
             version=self._version(version),
             seed=resolved_seed,
             count=validation.count("n", n),
-            types=[self._session.edge_type(self.space, name)[0] for name in validation.type_names("etype", etype)],
+            types=[
+                self._session.edge_type(self.space, name)[0]
+                for name in validation.type_names("etype", etype)
+            ],
             uniform=not weighted,
             weight=weight,
             where=where,
@@ -219,44 +261,55 @@ class SamplingCalls(StringIdCalls):
         n : int
             Neighbors per node.
         ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where all edge types start at the same one.
+            The type of the nodes, or of each. It may be left out where all edge types start at the
+            same one.
         weighted : bool
             By edge weight; otherwise uniformly.
         weight : str
-            The name of the weights to draw by and to give back: a table of all these edge types; "" are the edges' own.
+            The name of the weights to draw by and to give back: a table of all these edge types; ""
+            are the edges' own.
         where : str
-            A condition on the edges, as of `sample_edges`: ``"rating >= 4"``, or of the neighbors, ``"dst.price < 10"`` (against
-            the edges' direction: ``src``). Other edges are as if they were not there.
+            A condition on the edges, as of `sample_edges`: ``"rating >= 4"``, or of the neighbors,
+            ``"dst.price < 10"`` (against the edges' direction: ``src``). Other edges are as if they
+            were not there.
         replace : bool
             False: distinct edges; a node with n or fewer gives all of them.
         direction : {"out", "in"}
             Along the edges, or against them (where the schema keeps in-copies).
         times : int64[m] or float64[m], optional
-            The time of each node: edges after it, and edges to later nodes, are as if they were not there. Each edge type, or the type
-            of its neighbors, must declare which feature is its time; without ``probabilities``.
+            The time of each node: edges after it, and edges to later nodes, are as if they were not
+            there. Each edge type, or the type of its neighbors, must declare which feature is its
+            time; without ``probabilities``.
         strict : bool
             Edges of that time itself are not there either.
         strategy : {"uniform", "last"}
-            "last" takes the n latest of them, the latest first, whatever they weigh; with ``replace=False``. "uniform" draws, by weight where
-            ``weighted``. The words are PyG's ``temporal_strategy``.
+            "last" takes the n latest of them, the latest first, whatever they weigh; with
+            ``replace=False``. "uniform" draws, by weight where ``weighted``. The words are PyG's
+            ``temporal_strategy``.
         edge_times : bool
             Whether to give back the time of each edge too; with ``times``.
         weights, edge_ids : bool
             Whether to give these back too.
         probabilities : bool
-            Whether to give back the probability of each drawn edge too: its share of the weight of the node's edges of all
-            these types; without replacement, its share of what the node's earlier draws left, and 1 where a node gives all
-            that it has. The draws are the same.
+            Whether to give back the probability of each drawn edge too: its share of the weight of
+            the node's edges of all these types; without replacement, its share of what the node's
+            earlier draws left, and 1 where a node gives all that it has. The draws are the same.
 
         Returns
         -------
         NeighborSample
             ``nodes`` int64[m, n], padded with -1.
         """
-        edge_types = self._session.edge_type_ids(self.space, validation.type_names("etypes", etypes))
+        edge_types = self._session.edge_type_ids(
+            self.space, validation.type_names("etypes", etypes)
+        )
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, edge_types, wire_direction, version=version)
-        temporal_filter, time_arrays = validation.temporal_filter(times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, edge_types, wire_direction, version=version
+        )
+        temporal_filter, time_arrays = validation.temporal_filter(
+            times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
+        )
         resolved_seed = validation.seed(seed)
         head = wire.SampleNeighborsRequest(
             space=self.space,
@@ -286,7 +339,8 @@ class SamplingCalls(StringIdCalls):
         exclude: validation.Exclusions = None,
         times: ArrayLike | None = None,
     ) -> Any:
-        """Make a sampling call again: the same record, whoever made the call, wherever and whenever.
+        """Make a sampling call again: the same record, whoever made the call, wherever and
+        whenever.
 
         Parameters
         ----------
@@ -320,20 +374,39 @@ class SamplingCalls(StringIdCalls):
         """
         call, request = replay.decode_token(token)
         if request.space != self.space:
-            raise InvalidRequest(f"the token is of a call to space {request.space!r}, this graph is {self.space!r}; ask that one")
+            raise InvalidRequest(
+                f"the token is of a call to space {request.space!r}, this graph is "
+                f"{self.space!r}; ask that one"
+            )
         request.version = self._version(request.version)
-        ntypes = [request.node_type] if getattr(request, "node_type", TYPE_PER_NODE) >= 0 else list(getattr(request, "types", ())) or ntype
+        ntypes = (
+            [request.node_type]
+            if getattr(request, "node_type", TYPE_PER_NODE) >= 0
+            else list(getattr(request, "types", ())) or ntype
+        )
         if nodes is not None:
             edges = getattr(request, "joined_by", ())
-            nodes = self._resolve_pairs(nodes, ntypes, edges, request.version or None) if edges else self._as_ids("nodes", nodes, ntypes, request.version or None)
-        arrays = replay.replay_sections(call, request, nodes, self._resolve_exclusions(exclude, ntypes, request.version or None))
+            nodes = (
+                self._resolve_pairs(nodes, ntypes, edges, request.version or None)
+                if edges
+                else self._as_ids("nodes", nodes, ntypes, request.version or None)
+            )
+        arrays = replay.replay_sections(
+            call, request, nodes, self._resolve_exclusions(exclude, ntypes, request.version or None)
+        )
         if ntype is not None and "nodes" in arrays:
             arrays["types"] = self._types(np.asarray(ntype).reshape(-1), arrays["nodes"])
         if times is not None:
             arrays["times"] = validation.times(times, len(arrays.get("nodes", ())))
         replay.check_nodes(call, request, arrays)
         decode = replay.DECODERS[call.method]
-        return self._call(call.method, decode, request, arrays, check=lambda head: replay.check_version(call, self.space, head))
+        return self._call(
+            call.method,
+            decode,
+            request,
+            arrays,
+            check=lambda head: replay.check_version(call, self.space, head),
+        )
 
     def _call(
         self,
@@ -347,29 +420,55 @@ class SamplingCalls(StringIdCalls):
         reply = self._session.read(method, head, arrays)
         check(reply.head)
         token = replay.make_token(method, head, arrays, reply.head)
-        return decode(decoding.SamplingCall(request=head, arrays=arrays, reply=reply, schema=self.schema, token=token))
+        return decode(
+            decoding.SamplingCall(
+                request=head, arrays=arrays, reply=reply, schema=self.schema, token=token
+            )
+        )
 
-    def _resolve_exclusions(self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None) -> validation.Exclusions:
+    def _resolve_exclusions(
+        self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None
+    ) -> validation.Exclusions:
         """What rows leave out, by id where it was named."""
         if isinstance(exclude, tuple):
             return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
-        return exclude if exclude is None or isinstance(exclude, RaggedNeighbors) else self._as_ids("exclude", exclude, ntype, version)
+        return (
+            exclude
+            if exclude is None or isinstance(exclude, RaggedNeighbors)
+            else self._as_ids("exclude", exclude, ntype, version)
+        )
 
     def _seed_sections(
-        self, nodes: ArrayLike, ntype: NodeTypes, edge_types: Sequence[int], direction: pb.Direction, *, argument: str = "nodes", version: int | None = None
+        self,
+        nodes: ArrayLike,
+        ntype: NodeTypes,
+        edge_types: Sequence[int],
+        direction: pb.Direction,
+        *,
+        argument: str = "nodes",
+        version: int | None = None,
     ) -> tuple[int, dict[str, NDArray[Any]]]:
         """A request's node type and sections: whose neighbors are asked for."""
         schema = self.schema
         if ntype is not None and not isinstance(ntype, str):
             ids = self._ids(argument, nodes, ntype, version)
             return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
-        local_types = {ntype} if ntype is not None else {self._local_type(schema.edge_types[e], direction) for e in edge_types}
+        local_types = (
+            {ntype}
+            if ntype is not None
+            else {self._local_type(schema.edge_types[e], direction) for e in edge_types}
+        )
         if len(local_types) == 1:
             (local_type,) = local_types
-            return self._session.node_type(self.space, local_type)[0], {"nodes": self._ids(argument, nodes, local_type, version)}
+            return self._session.node_type(self.space, local_type)[0], {
+                "nodes": self._ids(argument, nodes, local_type, version)
+            }
         if schema.ids == "global":
             return TYPE_PER_NODE, {"nodes": self._ids(argument, nodes, None, version)}
-        raise InvalidRequest(f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several node types; say ntype, one or per node")
+        raise InvalidRequest(
+            f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several "
+            "node types; say ntype, one or per node"
+        )
 
     @staticmethod
     def _local_type(edge_type: EdgeType, direction: pb.Direction) -> str:
@@ -382,7 +481,9 @@ class SamplingCalls(StringIdCalls):
         type_count = len(self.schema.node_types)
         if types.size and types.max() >= type_count:
             position = int(np.argmax(types >= type_count))
-            raise InvalidRequest(f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}")
+            raise InvalidRequest(
+                f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}"
+            )
         return types.astype(np.int32)
 
 

@@ -1,4 +1,6 @@
-"""Scans: everything of a type, part after part, in canonical order, of one version; resumable after every batch."""
+"""Scans: everything of a type, part after part, in canonical order, of one version; resumable after
+every batch.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,11 @@ class ScanCalls(ClusterBatchCalls):
         rows : int
             Of a batch at most; a server may give fewer.
         parts : iterable of int, optional
-            Of these parts only, in this order; None: all. Several readers may share the parts among them.
+            Of these parts only, in this order; None: all. Several readers may share the parts among
+            them.
         after : Cursor, optional
-            Go on behind the batch that had this `NodeBatch.cursor`, with the same ``parts``; its three numbers, as JSON has
-            them, will do.
+            Go on behind the batch that had this `NodeBatch.cursor`, with the same ``parts``; its
+            three numbers, as JSON has them, will do.
 
         Examples
         --------
@@ -59,8 +62,12 @@ class ScanCalls(ClusterBatchCalls):
         """
         type_id, _ = self._session.node_type(self.space, ntype)
         feature_names = validation.names(names)
-        head = wire.ScanNodesRequest(space=self.space, type_id=type_id, names=feature_names, weight=weight)
-        for reply, cursor in self._scan_replies("scan_nodes", head, "ids", version, rows, parts, after):
+        head = wire.ScanNodesRequest(
+            space=self.space, type_id=type_id, names=feature_names, weight=weight
+        )
+        for reply, cursor in self._scan_replies(
+            "scan_nodes", head, "ids", version, rows, parts, after
+        ):
             yield NodeBatch(
                 part=cursor.part,
                 ids=reply.array("ids", "int64"),
@@ -81,14 +88,19 @@ class ScanCalls(ClusterBatchCalls):
         parts: Iterable[int] | None = None,
         after: Sequence[int] | None = None,
     ) -> Iterator[EdgeBatch]:
-        """Every edge of a type once: part after part of the sources, in out-adjacency order, all of one version.
+        """Every edge of a type once: part after part of the sources, in out-adjacency order, all of
+        one version.
 
         Arguments as of `scan_nodes`.
         """
         type_id, _ = self._session.edge_type(self.space, etype)
         feature_names = validation.names(names)
-        head = wire.ScanEdgesRequest(space=self.space, type_id=type_id, names=feature_names, weight=weight)
-        for reply, cursor in self._scan_replies("scan_edges", head, "src", version, rows, parts, after):
+        head = wire.ScanEdgesRequest(
+            space=self.space, type_id=type_id, names=feature_names, weight=weight
+        )
+        for reply, cursor in self._scan_replies(
+            "scan_edges", head, "src", version, rows, parts, after
+        ):
             yield EdgeBatch(
                 part=cursor.part,
                 src=reply.array("src", "int64"),
@@ -101,7 +113,14 @@ class ScanCalls(ClusterBatchCalls):
             )
 
     def _scan_replies(
-        self, method: str, head: Any, id_section: str, version: int | None, rows: int, parts: Iterable[int] | None, after: Sequence[int] | None
+        self,
+        method: str,
+        head: Any,
+        id_section: str,
+        version: int | None,
+        rows: int,
+        parts: Iterable[int] | None,
+        after: Sequence[int] | None,
     ) -> Iterator[tuple[Frame, Cursor]]:
         """Replies with any rows, and where each one ends."""
         remaining = list(range(self.schema.parts) if parts is None else parts)
@@ -109,10 +128,20 @@ class ScanCalls(ClusterBatchCalls):
         if after is not None:
             start = Cursor(*after)
             if version not in (None, start.version):
-                raise InvalidRequest(f"version {version}: the cursor is of version {start.version}; leave the version out, or scan anew")
+                raise InvalidRequest(
+                    f"version {version}: the cursor is of version {start.version}; leave the "
+                    "version out, or scan anew"
+                )
             if start.part not in remaining:
-                raise InvalidRequest(f"the cursor is in part {start.part}, the scan of parts {remaining}; give the same parts again")
-            version, remaining, row = start.version, remaining[remaining.index(start.part) :], start.row
+                raise InvalidRequest(
+                    f"the cursor is in part {start.part}, the scan of parts {remaining}; "
+                    "give the same parts again"
+                )
+            version, remaining, row = (
+                start.version,
+                remaining[remaining.index(start.part) :],
+                start.row,
+            )
         pinned, head.limit = self._version(version), validation.count("rows", rows, minimum=1)
         for part in remaining:
             while row != _DONE:

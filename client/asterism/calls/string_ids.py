@@ -1,4 +1,6 @@
-"""Nodes that are called by strings: from names to ids and back. Everything that goes over many nodes is arrays."""
+"""Nodes that are called by strings: from names to ids and back. Everything that goes over many
+nodes is arrays.
+"""
 
 from __future__ import annotations
 
@@ -19,36 +21,54 @@ if TYPE_CHECKING:
     from asterism_model.schema.schema import Schema
 
 NodeTypes = str | ArrayLike | None
-"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no choice."""
+"""One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no
+choice.
+"""
 
 
 def as_string_array(values: ArrayLike) -> NDArray[Any] | None:
     """``values`` as an array of strings, of any shape; None where they are not strings."""
     array = np.asarray(values)
     if array.dtype.kind == "U" and not isinstance(values, np.ndarray):
-        return np.asarray(values, dtype=object)  # as they were: NumPy's own strings end before a NUL, and take numbers for text
+        return np.asarray(
+            values, dtype=object
+        )  # as they were: NumPy's own strings end before a NUL, and take numbers for text
     if array.dtype.kind in "UT":
         return array.astype(object)
-    return array if array.dtype.kind == "O" and any(isinstance(value, str) for value in array.reshape(-1)[:1]) else None
+    return (
+        array
+        if array.dtype.kind == "O"
+        and any(isinstance(value, str) for value in array.reshape(-1)[:1])
+        else None
+    )
 
 
-def hash_names(argument: str, strings: NDArray[Any], schema: Schema) -> tuple[Ids, contract.StringColumn]:
-    """The id of each of some strings, whoever is called so, and the strings as a column of bytes."""
+def hash_names(
+    argument: str, strings: NDArray[Any], schema: Schema
+) -> tuple[Ids, contract.StringColumn]:
+    """The id of each of some strings, whoever is called so, and the strings as a column of
+    bytes.
+    """
     if not schema.has_string_ids:
         raise InvalidRequest(
-            f"{argument}: ids are whole numbers here, not strings such as {strings.reshape(-1)[0]!r}; `ids: string` makes a space of those"
+            f"{argument}: ids are whole numbers here, not strings such as "
+            f"{strings.reshape(-1)[0]!r}; `ids: string` makes a space of those"
         )
     encoded = contract.encode_strings(argument, strings.reshape(-1).tolist())
     return contract.hash_strings(*encoded, schema.salt), encoded
 
 
-def ids_and_names(argument: str, values: ArrayLike, schema: Schema) -> tuple[Ids, contract.StringColumn | None]:
+def ids_and_names(
+    argument: str, values: ArrayLike, schema: Schema
+) -> tuple[Ids, contract.StringColumn | None]:
     """Ids as a write has them, and the names where they were given by these."""
     strings = as_string_array(values)
     if strings is None:
         return validation.ids(argument, values), None
     if strings.ndim != 1:
-        raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}")
+        raise InvalidRequest(
+            f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}"
+        )
     return hash_names(argument, strings, schema)
 
 
@@ -65,11 +85,18 @@ class StringIdCalls:
         @property
         def schema(self) -> Schema: ...  # noqa: D102 - as there
 
-    def node_ids(self, names: ArrayLike, ntype: NodeTypes = None, *, missing: str = "fail", version: int | None = None) -> Ids:
+    def node_ids(
+        self,
+        names: ArrayLike,
+        ntype: NodeTypes = None,
+        *,
+        missing: str = "fail",
+        version: int | None = None,
+    ) -> Ids:
         """The ids of nodes that are called by strings (``ids: string``).
 
-        Every call that takes nodes takes their names too. For many calls about the same nodes take their ids once: whole numbers
-        travel without a look at what they are called.
+        Every call that takes nodes takes their names too. For many calls about the same nodes take
+        their ids once: whole numbers travel without a look at what they are called.
 
         Parameters
         ----------
@@ -92,7 +119,8 @@ class StringIdCalls:
         NotFound
             With the first name that no node of the version has (``missing="fail"``).
         InvalidRequest
-            Where ids of the space are no strings, or one is no name: longer than 256 bytes in UTF-8, or with a NUL character.
+            Where ids of the space are no strings, or one is no name: longer than 256 bytes in
+            UTF-8, or with a NUL character.
 
         Examples
         --------
@@ -111,10 +139,15 @@ class StringIdCalls:
         if missing == "fail" and unknown.size:
             position = int(unknown[0])
             description = f"node of type {ntype!r}" if isinstance(ntype, str) else "node"
-            raise NotFound(f"names[{position}] = {strings.reshape(-1)[position]!r}: no {description} of space {self.space!r} is called so ({len(unknown) - 1} more)")
+            raise NotFound(
+                f"names[{position}] = {strings.reshape(-1)[position]!r}: no {description} of "
+                f"space {self.space!r} is called so ({len(unknown) - 1} more)"
+            )
         return ids.reshape(strings.shape)
 
-    def node_names(self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None) -> NDArray[np.str_]:
+    def node_names(
+        self, ids: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
+    ) -> NDArray[np.str_]:
         """What nodes are called, in a space with ``ids: string``.
 
         Parameters
@@ -146,33 +179,46 @@ class StringIdCalls:
         """
         if not self.schema.has_string_ids:
             raise InvalidRequest(
-                f"ids of space {self.space!r} are whole numbers: nothing is called by a string; `ids: string` makes a space of those"
+                f"ids of space {self.space!r} are whole numbers: nothing is called by a "
+                "string; `ids: string` makes a space of those"
             )
         shape = np.shape(np.asarray(ids))
         flat = validation.ids("ids", np.asarray(ids).reshape(-1), minimum=-1)
         unique, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
         kinds = self._kinds(ntype, flat)
         if not isinstance(kinds, list):  # a type for each: an id may be a node of several
-            pairs, first, inverse = np.unique(np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True)
+            pairs, first, inverse = np.unique(
+                np.stack([flat, kinds], axis=1), axis=0, return_index=True, return_inverse=True
+            )
             unique, kinds = pairs[:, 0], pairs[:, 1]
         names = self._lookup_names(unique, kinds, version)
         unknown = np.flatnonzero((names == "") & (unique >= 0))
         if unknown.size:
             position = int(first[unknown].min())
-            raise NotFound(f"ids[{position}] = {flat[position]}: no such node in space {self.space!r}; give the version that the ids are of")
+            raise NotFound(
+                f"ids[{position}] = {flat[position]}: no such node in space {self.space!r}; "
+                "give the version that the ids are of"
+            )
         return names[inverse.reshape(-1)].reshape(shape)
 
-    def _lookup_names(self, ids: Ids, kinds: list[int] | Ids, version: int | None) -> NDArray[np.str_]:
+    def _lookup_names(
+        self, ids: Ids, kinds: list[int] | Ids, version: int | None
+    ) -> NDArray[np.str_]:
         """The name of each node; "" where there is none."""
         names = np.zeros(len(ids), "<U1")
         for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
-            rows = np.flatnonzero(ids >= 0 if isinstance(kinds, list) else (ids >= 0) & (kinds == kind))
+            rows = np.flatnonzero(
+                ids >= 0 if isinstance(kinds, list) else (ids >= 0) & (kinds == kind)
+            )
             decoded = contract.decode_strings(self._name_column(ids[rows], kind, version))
             has_name = decoded != ""
             conflicts = np.flatnonzero((names[rows] != "") & has_name & (names[rows] != decoded))
             if conflicts.size:
                 row = int(conflicts[0])
-                raise InvalidRequest(f"ids: {ids[rows[row]]} is {names[rows[row]]!r} and, of another type, {decoded[row]!r}; say ntype")
+                raise InvalidRequest(
+                    f"ids: {ids[rows[row]]} is {names[rows[row]]!r} and, of another type, "
+                    f"{decoded[row]!r}; say ntype"
+                )
             if decoded.dtype.itemsize > names.dtype.itemsize:
                 names = names.astype(decoded.dtype)
             names[rows[has_name]] = decoded[has_name]
@@ -180,9 +226,20 @@ class StringIdCalls:
 
     def _name_column(self, ids: Ids, kind: int, version: int | None) -> contract.StringColumn:
         """The column of names of some nodes of one type; empty where there is no such node."""
-        head = wire.NodeFeaturesRequest(space=self.space, version=self._version(version), type_id=kind, names=[contract.ID_COLUMN])
+        head = wire.NodeFeaturesRequest(
+            space=self.space,
+            version=self._version(version),
+            type_id=kind,
+            names=[contract.ID_COLUMN],
+        )
         owner = self.schema.node_types[kind]
-        request = feature_columns.ColumnRequest(method="node_features", head=head, section="nodes", owner=owner, names=[contract.ID_COLUMN])
+        request = feature_columns.ColumnRequest(
+            method="node_features",
+            head=head,
+            section="nodes",
+            owner=owner,
+            names=[contract.ID_COLUMN],
+        )
         column = feature_columns.read_columns(self._session, request, ids)[contract.ID_COLUMN]
         assert isinstance(column, tuple)
         return column
@@ -197,7 +254,13 @@ class StringIdCalls:
         validation.require_length("ntype", kinds, len(rows))
         return kinds
 
-    def _ids_of_names(self, argument: str, strings: NDArray[Any], ntype: NodeTypes | list[int], version: int | None) -> Ids:
+    def _ids_of_names(
+        self,
+        argument: str,
+        strings: NDArray[Any],
+        ntype: NodeTypes | list[int],
+        version: int | None,
+    ) -> Ids:
         """int64[n]: the ids of names, flat; -1 where no node is called so."""
         flat = strings.reshape(-1)
         out = np.full(len(flat), -1, np.int64)
@@ -213,29 +276,64 @@ class StringIdCalls:
         out[non_empty[exists]] = ids[exists]
         return out
 
-    def _ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> Ids:
+    def _ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+    ) -> Ids:
         """Nodes as int64[n], -1 among them; names as ids, where no node is called so -1."""
         strings = as_string_array(nodes)
         if strings is None:
             return validation.ids(argument, nodes, minimum=-1)
         if strings.ndim != 1:
-            raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}")
+            raise InvalidRequest(
+                f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}"
+            )
         return self._ids_of_names(argument, strings, ntype, version)
 
-    def _require_ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None) -> Ids:
+    def _require_ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
+    ) -> Ids:
         """Nodes as int64[n]; a name that no node has is refused."""
         strings = as_string_array(nodes)
-        return validation.ids(argument, nodes) if strings is None else self.node_ids(strings, ntype, version=version)
+        return (
+            validation.ids(argument, nodes)
+            if strings is None
+            else self.node_ids(strings, ntype, version=version)
+        )
 
-    def _as_ids(self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None) -> ArrayLike:
+    def _as_ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+    ) -> ArrayLike:
         """Nodes of any shape: names as ids, all else as it is."""
         strings = as_string_array(nodes)
-        return nodes if strings is None else self._ids_of_names(argument, strings, ntype, version).reshape(strings.shape)
+        return (
+            nodes
+            if strings is None
+            else self._ids_of_names(argument, strings, ntype, version).reshape(strings.shape)
+        )
 
-    def _resolve_pairs(self, pairs: ArrayLike, types: NodeTypes | list[int], edge_types: Sequence[int], version: int | None) -> ArrayLike:
-        """Sources, or pairs, by id: where edges say of which types sources are, their names are of those."""
-        source_types = sorted({self.schema.node_type_id(self.schema.edge_types[edge].src_type) for edge in edge_types}) or types
+    def _resolve_pairs(
+        self,
+        pairs: ArrayLike,
+        types: NodeTypes | list[int],
+        edge_types: Sequence[int],
+        version: int | None,
+    ) -> ArrayLike:
+        """Sources, or pairs, by id: where edges say of which types sources are, their names are of
+        those.
+        """
+        source_types = (
+            sorted(
+                {
+                    self.schema.node_type_id(self.schema.edge_types[edge].src_type)
+                    for edge in edge_types
+                }
+            )
+            or types
+        )
         if np.ndim(pairs) != 2 or not self.schema.has_string_ids:
             return self._as_ids("pairs", pairs, source_types, version)
-        ends = [self._as_ids("pairs", np.asarray(pairs)[:, column], kinds, version) for column, kinds in enumerate((source_types, types))]
+        ends = [
+            self._as_ids("pairs", np.asarray(pairs)[:, column], kinds, version)
+            for column, kinds in enumerate((source_types, types))
+        ]
         return np.stack([np.asarray(end) for end in ends], axis=1)

@@ -1,4 +1,6 @@
-"""Checks of what a caller passes: arrays of ids, weights, feature columns, seeds. Every refusal shows the value."""
+"""Checks of what a caller passes: arrays of ids, weights, feature columns, seeds. Every refusal
+shows the value.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.records.samples import FeatureValue, Ids, RaggedColumn, RaggedNeighbors, Values, Weights
+from asterism.records.samples import (
+    FeatureValue,
+    Ids,
+    RaggedColumn,
+    RaggedNeighbors,
+    Values,
+    Weights,
+)
 from asterism_model.schema.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
@@ -21,13 +30,19 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
     """``values`` as int64[n]: whole numbers not below ``minimum``."""
     array = np.asarray(values)
     if array.ndim != 1:
-        raise InvalidRequest(f"{argument}: expected one dimension, got an array of shape {list(array.shape)}")
+        raise InvalidRequest(
+            f"{argument}: expected one dimension, got an array of shape {list(array.shape)}"
+        )
     if array.size == 0:
         return np.zeros(0, np.int64)
     if array.dtype.kind == "O":
-        raise InvalidRequest(f"{argument}: {_first_invalid_id(array)!r} is not a whole number below 2^63")
+        raise InvalidRequest(
+            f"{argument}: {_first_invalid_id(array)!r} is not a whole number below 2^63"
+        )
     if array.dtype.kind not in "iu":
-        raise InvalidRequest(f"{argument}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}")
+        raise InvalidRequest(
+            f"{argument}: ids are whole numbers, not {array.dtype} such as {array[0].item()!r}"
+        )
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         over = np.flatnonzero(array > np.uint64(np.iinfo(np.int64).max))
         if over.size:
@@ -35,14 +50,20 @@ def ids(argument: str, values: ArrayLike, *, minimum: int = 0) -> Ids:
     array = array.astype(np.int64, copy=False)
     if array.min() < minimum:
         position = int(np.argmax(array < minimum))
-        raise InvalidRequest(f"{argument}[{position}] = {array[position]}: expected {minimum} or more")
+        raise InvalidRequest(
+            f"{argument}[{position}] = {array[position]}: expected {minimum} or more"
+        )
     return array
 
 
 def _first_invalid_id(array: NDArray[Any]) -> object:
     """The first element that is no whole number in range, for a message."""
     for value in array:
-        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) <= value < 1 << 63:
+        if (
+            not isinstance(value, int)
+            or isinstance(value, bool)
+            or not -(1 << 63) <= value < 1 << 63
+        ):
             return value
     return array[0]
 
@@ -51,24 +72,35 @@ def times(values: ArrayLike, rows: int) -> Values:
     """``values`` as int64[rows] or float64[rows]: numbers, none of them NaN."""
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iuf"):
-        raise InvalidRequest(f"times: expected numbers [{rows}], got {array.dtype}{list(array.shape)}")
+        raise InvalidRequest(
+            f"times: expected numbers [{rows}], got {array.dtype}{list(array.shape)}"
+        )
     require_length("times", array, rows)
     if array.dtype.kind == "f":
         if np.isnan(array).any():
-            raise InvalidRequest(f"times[{int(np.argmax(np.isnan(array)))}] = nan: a time is a number")
+            raise InvalidRequest(
+                f"times[{int(np.argmax(np.isnan(array)))}] = nan: a time is a number"
+            )
         return array.astype(np.float64, copy=False)
     return array.astype(np.int64, copy=False) if array.dtype != np.uint64 else ids("times", array)
 
 
-def temporal_filter(values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool) -> tuple[pb.Until | None, dict[str, Values]]:
+def temporal_filter(
+    values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool
+) -> tuple[pb.Until | None, dict[str, Values]]:
     """Until when a request's nodes see edges, and its section; (None, {}) where they see all."""
     if strategy not in ("uniform", "last"):
         raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
     if values is None:
         if strict or strategy == "last" or edge_times:
-            raise InvalidRequest(f"strict={strict}, strategy={strategy!r}, edge_times={edge_times} without times; say the time of each node")
+            raise InvalidRequest(
+                f"strict={strict}, strategy={strategy!r}, edge_times={edge_times} without "
+                "times; say the time of each node"
+            )
         return None, {}
-    return pb.Until(strict=strict, last=strategy == "last", want_times=edge_times), {"times": times(values, rows)}
+    return pb.Until(strict=strict, last=strategy == "last", want_times=edge_times), {
+        "times": times(values, rows)
+    }
 
 
 def require_length(argument: str, array: NDArray[Any], rows: int) -> None:
@@ -78,11 +110,15 @@ def require_length(argument: str, array: NDArray[Any], rows: int) -> None:
 
 
 def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> Weights | None:
-    """``values`` as float32[rows]: finite, not negative; None where there are none (then they are 1)."""
+    """``values`` as float32[rows]: finite, not negative; None where there are none (then they are
+    1).
+    """
     if values is None:
         return None
     if not owner.weighted:
-        raise InvalidRequest(f"{owner.name!r} was declared without weights; leave them out, or declare it weighted")
+        raise InvalidRequest(
+            f"{owner.name!r} was declared without weights; leave them out, or declare it weighted"
+        )
     raw = np.asarray(values)
     if raw.ndim != 1 or (raw.size and raw.dtype.kind not in "iuf"):
         raise InvalidRequest(f"weights: expected numbers [n], got {raw.dtype}{list(raw.shape)}")
@@ -91,11 +127,15 @@ def weights(values: ArrayLike | None, rows: int, owner: NodeType | EdgeType) -> 
         array = raw.astype(np.float32, copy=False)
     bad = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if bad.size:
-        raise InvalidRequest(f"weights[{bad[0]}] = {raw[bad[0]]}: a weight is finite, not negative, and fits float32")
+        raise InvalidRequest(
+            f"weights[{bad[0]}] = {raw[bad[0]]}: a weight is finite, not negative, and fits float32"
+        )
     return array
 
 
-def features(columns: Mapping[str, Any] | None, rows: int, owner: NodeType | EdgeType) -> dict[str, FeatureValue]:
+def features(
+    columns: Mapping[str, Any] | None, rows: int, owner: NodeType | EdgeType
+) -> dict[str, FeatureValue]:
     """Columns as the schema declares them; NotFound for a name that it does not."""
     checked: dict[str, FeatureValue] = {}
     for name, column in (columns or {}).items():
@@ -116,14 +156,21 @@ def _cast(feature: Feature, values: Values) -> Values:
     target = np.dtype(feature.dtype)
     if values.dtype == target or values.size == 0:
         return values.astype(target, copy=False)
-    fits = np.can_cast(values.dtype, target, "same_kind") or (values.dtype.kind in "iu" and target.kind in "iuf")
+    fits = np.can_cast(values.dtype, target, "same_kind") or (
+        values.dtype.kind in "iu" and target.kind in "iuf"
+    )
     if not fits:
-        raise InvalidRequest(f"feature {feature.name!r}: values are {values.dtype}, the schema says {target}")
+        raise InvalidRequest(
+            f"feature {feature.name!r}: values are {values.dtype}, the schema says {target}"
+        )
     if target.kind in "iu" and not np.can_cast(values.dtype, target, "safe"):
         bounds = np.iinfo(target)
         low, high = int(values.min()), int(values.max())
         if low < bounds.min or high > bounds.max:
-            raise InvalidRequest(f"feature {feature.name!r}: the value {low if low < bounds.min else high} does not fit {target}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: the value {low if low < bounds.min else high} "
+                f"does not fit {target}"
+            )
     with np.errstate(over="ignore"):
         return values.astype(target)
 
@@ -131,7 +178,10 @@ def _cast(feature: Feature, values: Values) -> Values:
 def _dense(feature: Feature, column: Any, rows: int) -> Values:
     values = np.asarray(column)
     if values.shape != (rows, *feature.shape):
-        raise InvalidRequest(f"feature {feature.name!r}: shape {list(values.shape)}; expected {[rows, *feature.shape]}")
+        raise InvalidRequest(
+            f"feature {feature.name!r}: shape {list(values.shape)}; expected "
+            f"{[rows, *feature.shape]}"
+        )
     return _cast(feature, values)
 
 
@@ -141,15 +191,31 @@ def _ragged(feature: Feature, column: Any, rows: int) -> RaggedColumn:
     elif isinstance(column, Sequence | np.ndarray):
         indptr, values = _from_rows(feature, column)
     else:
-        raise InvalidRequest(f"feature {feature.name!r}: expected (indptr, values) or a list of rows, not {type(column).__name__}")
+        raise InvalidRequest(
+            f"feature {feature.name!r}: expected (indptr, values) or a list of rows, not "
+            f"{type(column).__name__}"
+        )
     if indptr.dtype.kind not in "iu" or indptr.shape != (rows + 1,):
-        raise InvalidRequest(f"feature {feature.name!r}: indptr is {indptr.dtype}{list(indptr.shape)}; expected int64[{rows + 1}]")
+        raise InvalidRequest(
+            f"feature {feature.name!r}: indptr is {indptr.dtype}{list(indptr.shape)}; "
+            f"expected int64[{rows + 1}]"
+        )
     indptr = indptr.astype(np.int64, copy=False)
-    if values.ndim != 1 or indptr[0] != 0 or indptr[-1] != len(values) or bool((np.diff(indptr) < 0).any()):
-        raise InvalidRequest(f"feature {feature.name!r}: indptr must rise from 0 to {len(values)}, the number of values")
+    if (
+        values.ndim != 1
+        or indptr[0] != 0
+        or indptr[-1] != len(values)
+        or bool((np.diff(indptr) < 0).any())
+    ):
+        raise InvalidRequest(
+            f"feature {feature.name!r}: indptr must rise from 0 to {len(values)}, the number "
+            "of values"
+        )
     if feature.kind == "bytes":
         if values.size and values.dtype != np.uint8:
-            raise InvalidRequest(f"feature {feature.name!r}: bytes are uint8 values, not {values.dtype}")
+            raise InvalidRequest(
+                f"feature {feature.name!r}: bytes are uint8 values, not {values.dtype}"
+            )
         return indptr, values.astype(np.uint8, copy=False)
     return indptr, _cast(feature, values)
 
@@ -191,7 +257,9 @@ def version(value: int | None) -> int:
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InvalidRequest(f"version {value!r}: expected a whole number from 1, or None for the current one")
+        raise InvalidRequest(
+            f"version {value!r}: expected a whole number from 1, or None for the current one"
+        )
     return int(value)
 
 
@@ -203,21 +271,37 @@ def names(values: str | Iterable[str] | None) -> list[str]:
 
 
 def type_names(argument: str, values: str | Iterable[str] | None) -> list[str]:
-    """The names of types, one or several; none where all are meant, which a list of none does not mean."""
+    """The names of types, one or several; none where all are meant, which a list of none does not
+    mean.
+    """
     if values is None:
         return []
-    selected = [values] if isinstance(values, str) else list(values) if isinstance(values, Iterable) else [values]
+    selected = (
+        [values]
+        if isinstance(values, str)
+        else list(values)
+        if isinstance(values, Iterable)
+        else [values]
+    )
     for name in selected:
         if not isinstance(name, str):
-            raise InvalidRequest(f"{argument} {name!r}: expected the name of a type, or a list of names")
+            raise InvalidRequest(
+                f"{argument} {name!r}: expected the name of a type, or a list of names"
+            )
     if not selected:
-        raise InvalidRequest(f"{argument} {values!r}: a list of no types; name one at least, or give None for all")
+        raise InvalidRequest(
+            f"{argument} {values!r}: a list of no types; name one at least, or give None for all"
+        )
     return selected
 
 
 def number(argument: str, value: float, minimum: float, maximum: float) -> float:
     """A real number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not minimum <= value <= maximum:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float | np.integer | np.floating)
+        or not minimum <= value <= maximum
+    ):
         raise InvalidRequest(f"{argument} {value!r}: expected {minimum:g} to {maximum:g}")
     return float(value)
 
@@ -233,32 +317,55 @@ def feature_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[A
     return arrays
 
 
-def decode_columns(arrays: Mapping[str, NDArray[Any]], feature_names: Iterable[str]) -> dict[str, FeatureValue]:
+def decode_columns(
+    arrays: Mapping[str, NDArray[Any]], feature_names: Iterable[str]
+) -> dict[str, FeatureValue]:
     """The columns called ``feature_names`` out of a frame's sections."""
-    return {name: arrays[f"f:{name}"] if f"f:{name}" in arrays else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"]) for name in feature_names}
+    return {
+        name: arrays[f"f:{name}"]
+        if f"f:{name}" in arrays
+        else (arrays[f"f:{name}.indptr"], arrays[f"f:{name}.values"])
+        for name in feature_names
+    }
 
 
 Exclusions = RaggedNeighbors | tuple[ArrayLike, ArrayLike] | ArrayLike | None
-"""What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each; -1 is none."""
+"""What rows leave out: ``(indptr, ids)``, a record of neighbors, or an array with a row for each;
+-1 is none.
+"""
 
 
 def indptr(values: ArrayLike, rows: int) -> Ids:
-    """``values`` as int64[g + 1], where each of g groups of ``rows`` begins, and where the last one ends."""
+    """``values`` as int64[g + 1], where each of g groups of ``rows`` begins, and where the last one
+    ends.
+    """
     array = ids("indptr", values)
     if not array.size or array[0] != 0 or array[-1] != rows or bool((np.diff(array) < 0).any()):
-        raise InvalidRequest(f"indptr of {len(array)} entries for {rows} nodes: it must rise from 0 to {rows}")
+        raise InvalidRequest(
+            f"indptr of {len(array)} entries for {rows} nodes: it must rise from 0 to {rows}"
+        )
     return array
 
 
-def exclusion_sections(pairs: ArrayLike, exclude: Exclusions, *, shared: bool) -> dict[str, NDArray[Any]]:
+def exclusion_sections(
+    pairs: ArrayLike, exclude: Exclusions, *, shared: bool
+) -> dict[str, NDArray[Any]]:
     """What rows of negatives leave out, as a request's sections; none where that is nothing."""
     raw = np.asarray(pairs)
     if raw.ndim not in (1, 2) or (raw.ndim == 2 and raw.shape[1] != 2):
-        raise InvalidRequest(f"pairs has shape {list(raw.shape)}; expected sources [m], or pairs [m, 2]")
+        raise InvalidRequest(
+            f"pairs has shape {list(raw.shape)}; expected sources [m], or pairs [m, 2]"
+        )
     columns = raw.reshape(len(raw), 1) if raw.ndim == 1 else raw
     checked = ids("pairs", columns.reshape(-1), minimum=-1).reshape(columns.shape)
     rows = np.arange(len(checked), dtype=np.int64)
-    row_groups, node_groups = [rows, *_explicit_exclusions(exclude, len(rows))[:1]], [checked[:, 1] if raw.ndim == 2 else rows * 0 - 1, *_explicit_exclusions(exclude, len(rows))[1:]]
+    row_groups, node_groups = (
+        [rows, *_explicit_exclusions(exclude, len(rows))[:1]],
+        [
+            checked[:, 1] if raw.ndim == 2 else rows * 0 - 1,
+            *_explicit_exclusions(exclude, len(rows))[1:],
+        ],
+    )
     row, node = np.concatenate(row_groups), np.concatenate(node_groups)
     row, node = row[node >= 0], node[node >= 0]
     if not len(node):
@@ -266,7 +373,9 @@ def exclusion_sections(pairs: ArrayLike, exclude: Exclusions, *, shared: bool) -
     if shared:
         return {"indptr": np.array([0, len(node)], np.int64), "excluded": node}
     order = np.argsort(row, kind="stable")
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(rows)))]).astype(
+        np.int64
+    )
     return {"indptr": indptr, "excluded": node[order]}
 
 
@@ -284,11 +393,23 @@ def _explicit_exclusions(exclude: Exclusions, rows: int) -> tuple[Ids, Ids] | tu
         exclude = (exclude.indptr, exclude.nodes)
     if isinstance(exclude, tuple):
         indptr, nodes = np.asarray(exclude[0]), ids("exclude", exclude[1], minimum=-1)
-        if indptr.shape != (rows + 1,) or indptr[0] != 0 or indptr[-1] != len(nodes) or bool((np.diff(indptr) < 0).any()):
-            raise InvalidRequest(f"exclude: indptr has shape {list(indptr.shape)}; expected {rows + 1} entries that rise from 0 to {len(nodes)}")
+        if (
+            indptr.shape != (rows + 1,)
+            or indptr[0] != 0
+            or indptr[-1] != len(nodes)
+            or bool((np.diff(indptr) < 0).any())
+        ):
+            raise InvalidRequest(
+                f"exclude: indptr has shape {list(indptr.shape)}; expected {rows + 1} "
+                f"entries that rise from 0 to {len(nodes)}"
+            )
         return np.repeat(np.arange(rows, dtype=np.int64), np.diff(indptr)), nodes
     table = np.asarray(exclude)
     if table.ndim not in (1, 2) or len(table) != rows:
-        raise InvalidRequest(f"exclude has shape {list(table.shape)}; expected a row for each of {rows}")
+        raise InvalidRequest(
+            f"exclude has shape {list(table.shape)}; expected a row for each of {rows}"
+        )
     table = table.reshape(rows, -1)
-    return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids("exclude", table.reshape(-1), minimum=-1)
+    return np.repeat(np.arange(rows, dtype=np.int64), table.shape[1]), ids(
+        "exclude", table.reshape(-1), minimum=-1
+    )

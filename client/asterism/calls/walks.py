@@ -21,12 +21,14 @@ class WalkCalls(FanoutCalls):
     """The walking half of a graph."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
-        """Metapaths as PGLBox writes them, ``u2click2i-i2click2u;i2click2u-u2click2i``, in the types of this space.
+        """Metapaths as PGLBox writes them, ``u2click2i-i2click2u;i2click2u-u2click2i``, in the
+        types of this space.
 
         Raises
         ------
         InvalidRequest
-            Where a step means nothing here; the message says which, and where it stands. See `asterism.calls.metapaths`.
+            Where a step means nothing here; the message says which, and where it stands. See
+            `asterism.calls.metapaths`.
 
         Examples
         --------
@@ -60,42 +62,51 @@ class WalkCalls(FanoutCalls):
         Parameters
         ----------
         nodes : int64[m]
-            Where to start; a node that is there twice walks twice, each walk by itself. -1 goes nowhere.
+            Where to start; a node that is there twice walks twice, each walk by itself. -1 goes
+            nowhere.
         metapath : list of (str or list of str), optional
-            The edge types of each step, begun again where the walk is longer; one of `metapaths`; None: every edge type at
-            every step. One whose edge types start elsewhere than where a walk is, is a dead end to it.
+            The edge types of each step, begun again where the walk is longer; one of `metapaths`;
+            None: every edge type at every step. One whose edge types start elsewhere than where a
+            walk is, is a dead end to it.
         length : int, optional
             Steps; as many as ``metapath`` has where left out.
         ntype : str or int[m], optional
-            The type of the nodes, or of each. It may be left out where the first step's edge types start at the same one.
+            The type of the nodes, or of each. It may be left out where the first step's edge types
+            start at the same one.
         weighted, weight, where
-            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges; a condition as of `sample_neighbors`.
+            By edge weight, of that name ("" are the edges' own); otherwise uniformly over edges; a
+            condition as of `sample_neighbors`.
         p, q : float
-            node2vec's: a step back to where the walk was is 1 / p times as likely as its weight alone makes it, a step to a node
-            that is not joined to where the walk was 1 / q times; in 0.001 .. 1000. Joined is: there is an edge to it along the
-            edge types of the step before. The first step, and the one after a restart, know no p and q.
+            node2vec's: a step back to where the walk was is 1 / p times as likely as its weight
+            alone makes it, a step to a node that is not joined to where the walk was 1 / q times;
+            in 0.001 .. 1000. Joined is: there is an edge to it along the edge types of the step
+            before. The first step, and the one after a restart, know no p and q.
         restart : float
-            The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead end may return too.
+            The probability that a step leads back to the start instead, in 0 .. 1; a walk at a dead
+            end may return too.
         direction : {"out", "in"}
             Along the edges, or against them (where the schema keeps in-copies).
         walks : int, optional
             Walks from each node; None: one.
         first_step : {"independent", "distinct"}
-            "distinct": the first step goes to ``walks`` different neighbors, without replacement (by the weight of all edges to
-            each, of whatever type), and a walk goes on from each that there is: a node with two has two walks, one without none.
+            "distinct": the first step goes to ``walks`` different neighbors, without replacement
+            (by the weight of all edges to each, of whatever type), and a walk goes on from each
+            that there is: a node with two has two walks, one without none.
         edge_ids : bool
             Whether to give the edges' ids too.
 
         Returns
         -------
         WalkSample
-            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``, ``starts`` says whose each is.
+            ``nodes`` int64[m, length + 1], the start first; behind a dead end -1. With ``walks``,
+            ``starts`` says whose each is.
 
         Notes
         -----
-        With p = q = 1 and without restart, step s is the draw that `sample_fanout` makes of one neighbor at hop s, so that both give the
-        same nodes for the same seed. Walk j of node i is drawn as number ``i * walks + j``, however many others there are. p and
-        q: Grover & Leskovec 2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
+        With p = q = 1 and without restart, step s is the draw that `sample_fanout` makes of one
+        neighbor at hop s, so that both give the same nodes for the same seed. Walk j of node i is
+        drawn as number ``i * walks + j``, however many others there are. p and q: Grover & Leskovec
+        2016, *node2vec*, KDD, section 3.2; drawn exactly, by acceptance.
 
         Examples
         --------
@@ -105,7 +116,9 @@ class WalkCalls(FanoutCalls):
         steps = self._steps(metapath, length)
         _check_walk_options(walks, first_step)
         wire_direction = parse_direction(direction)
-        node_type, arrays = self._seed_sections(nodes, ntype, steps[0], wire_direction, version=version)
+        node_type, arrays = self._seed_sections(
+            nodes, ntype, steps[0], wire_direction, version=version
+        )
         head = wire.RandomWalkRequest(
             space=self.space,
             version=self._version(version),
@@ -129,11 +142,14 @@ class WalkCalls(FanoutCalls):
     def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
         """The edge types of each step."""
         if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
-            raise InvalidRequest(f"metapath {metapath!r}: expected a list with the edge types of each step")
+            raise InvalidRequest(
+                f"metapath {metapath!r}: expected a list with the edge types of each step"
+            )
         if length is None and metapath is None:
             raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
         return [
-            self._session.edge_type_ids(self.space, validation.type_names("metapath", step)) for step in ([None] if metapath is None else metapath)
+            self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
+            for step in ([None] if metapath is None else metapath)
         ]
 
 
@@ -142,4 +158,6 @@ def _check_walk_options(walks: int | None, first_step: str) -> None:
     if first_step not in ("independent", "distinct"):
         raise InvalidRequest(f"first_step {first_step!r}: expected 'independent' or 'distinct'")
     if first_step == "distinct" and walks is None:
-        raise InvalidRequest("first_step 'distinct' needs to know how many walks from each node; say walks")
+        raise InvalidRequest(
+            "first_step 'distinct' needs to know how many walks from each node; say walks"
+        )

@@ -1,4 +1,6 @@
-"""What a write brings, checked and laid out as it travels; and writes that need no load of their own."""
+"""What a write brings, checked and laid out as it travels; and writes that need no load of their
+own.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +52,20 @@ class WriteRows:
     @property
     def is_small(self) -> bool:
         """Whether they may go by themselves."""
-        return sum(array.nbytes for array in column_sections(self.columns).values()) <= SMALL_WRITE_BYTES
+        return (
+            sum(array.nbytes for array in column_sections(self.columns).values())
+            <= SMALL_WRITE_BYTES
+        )
 
 
-def node_upserts(session: Session, space: str, ntype: str, ids: ArrayLike, weights: ArrayLike | None, features: Mapping[str, Any]) -> WriteRows:
+def node_upserts(
+    session: Session,
+    space: str,
+    ntype: str,
+    ids: ArrayLike,
+    weights: ArrayLike | None,
+    features: Mapping[str, Any],
+) -> WriteRows:
     """Nodes of one type, with weights and features."""
     type_id, owner = session.node_type(space, ntype)
     schema = session.schema(space)
@@ -63,44 +75,108 @@ def node_upserts(session: Session, space: str, ntype: str, ids: ArrayLike, weigh
     count = len(columns["ids"])
     _add_weights(columns, validation.weights(weights, count, owner))
     columns |= _prefix_columns(validation.features(features, count, owner))
-    return WriteRows(kind=store.NODES, element=pb.NODE, type_id=type_id, count=count, columns=columns, is_idempotent=True)
+    return WriteRows(
+        kind=store.NODES,
+        element=pb.NODE,
+        type_id=type_id,
+        count=count,
+        columns=columns,
+        is_idempotent=True,
+    )
 
 
-def edge_upserts(session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, weights: ArrayLike | None, features: Mapping[str, Any]) -> WriteRows:
+def edge_upserts(
+    session: Session,
+    space: str,
+    etype: str,
+    src: ArrayLike,
+    dst: ArrayLike,
+    weights: ArrayLike | None,
+    features: Mapping[str, Any],
+) -> WriteRows:
     """Edges of one type, with weights and features."""
     type_id, owner = session.edge_type(space, etype)
     schema = session.schema(space)
-    (sources, src_names), (destinations, dst_names) = names.ids_and_names("src", src, schema), names.ids_and_names("dst", dst, schema)
+    (sources, src_names), (destinations, dst_names) = (
+        names.ids_and_names("src", src, schema),
+        names.ids_and_names("dst", dst, schema),
+    )
     columns: Columns = {"src": sources, "dst": destinations}
     count = len(sources)
     validation.require_length("dst", destinations, count)
-    if schema.has_string_ids and owner.missing == "create":  # ends that are not there come into being, and have names then
-        features = dict(_add_name_columns(schema, {"src": ("src", src_names), "dst": ("dst", dst_names)}, features))
-        columns |= {f"{end}_names": validation.name_column(end, features.pop(end), count) for end in ("src", "dst")}
+    if (
+        schema.has_string_ids and owner.missing == "create"
+    ):  # ends that are not there come into being, and have names then
+        features = dict(
+            _add_name_columns(
+                schema, {"src": ("src", src_names), "dst": ("dst", dst_names)}, features
+            )
+        )
+        columns |= {
+            f"{end}_names": validation.name_column(end, features.pop(end), count)
+            for end in ("src", "dst")
+        }
     _add_weights(columns, validation.weights(weights, count, owner))
     columns |= _prefix_columns(validation.features(features, count, owner))
     unique = owner.multiplicity == "unique"
-    id_strings = {end: strings for end, strings in (("src", src_names), ("dst", dst_names)) if strings is not None}
-    return WriteRows(kind=store.OUT_EDGES, element=pb.EDGE, type_id=type_id, count=count, columns=columns, is_idempotent=unique, string_ids=id_strings)
+    id_strings = {
+        end: strings
+        for end, strings in (("src", src_names), ("dst", dst_names))
+        if strings is not None
+    }
+    return WriteRows(
+        kind=store.OUT_EDGES,
+        element=pb.EDGE,
+        type_id=type_id,
+        count=count,
+        columns=columns,
+        is_idempotent=unique,
+        string_ids=id_strings,
+    )
 
 
 def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> WriteRows:
     """Nodes to delete."""
     type_id, _ = session.node_type(space, ntype)
     checked, _ = names.ids_and_names("ids", ids, session.schema(space))
-    return WriteRows(kind=store.NODE_DELETES, element=pb.NODE, type_id=type_id, count=len(checked), columns={"ids": checked}, is_idempotent=True)
+    return WriteRows(
+        kind=store.NODE_DELETES,
+        element=pb.NODE,
+        type_id=type_id,
+        count=len(checked),
+        columns={"ids": checked},
+        is_idempotent=True,
+    )
 
 
-def edge_deletes(session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None) -> WriteRows:
-    """Edges to delete: those with the given ids, or (left out, or -1) every one between two nodes."""
+def edge_deletes(
+    session: Session, space: str, etype: str, src: ArrayLike, dst: ArrayLike, eids: ArrayLike | None
+) -> WriteRows:
+    """Edges to delete: those with the given ids, or (left out, or -1) every one between two
+    nodes.
+    """
     type_id, _ = session.edge_type(space, etype)
     schema = session.schema(space)
-    columns: Columns = {"src": names.ids_and_names("src", src, schema)[0], "dst": names.ids_and_names("dst", dst, schema)[0]}
+    columns: Columns = {
+        "src": names.ids_and_names("src", src, schema)[0],
+        "dst": names.ids_and_names("dst", dst, schema)[0],
+    }
     count = len(columns["src"])
-    columns["eid"] = np.full(count, -1, np.int64) if eids is None else validation.ids("edge_ids", eids, minimum=-1)
+    columns["eid"] = (
+        np.full(count, -1, np.int64)
+        if eids is None
+        else validation.ids("edge_ids", eids, minimum=-1)
+    )
     for name in ("dst", "eid"):
         validation.require_length(name, _values_of(columns[name]), count)
-    return WriteRows(kind=store.OUT_EDGE_DELETES, element=pb.EDGE, type_id=type_id, count=count, columns=columns, is_idempotent=True)
+    return WriteRows(
+        kind=store.OUT_EDGE_DELETES,
+        element=pb.EDGE,
+        type_id=type_id,
+        count=count,
+        columns=columns,
+        is_idempotent=True,
+    )
 
 
 def write_small(session: Session, space: str, rows: WriteRows) -> int:
@@ -109,7 +185,8 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
     Raises
     ------
     Unavailable
-        Where nobody answered. Rows that may be sent again were; of others it is open whether they were written.
+        Where nobody answered. Rows that may be sent again were; of others it is open whether they
+        were written.
     """
     head = wire.WriteOnceRequest(space=space, kind=rows.kind, type_id=rows.type_id)
     arrays = column_sections(rows.columns)
@@ -122,7 +199,8 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
         except Unavailable as error:
             if not rows.is_idempotent:
                 raise type(error)(
-                    f"{error.message}; the edges may have been written all the same: look before you write them again, or use begin_load"
+                    f"{error.message}; the edges may have been written all the same: look "
+                    "before you write them again, or use begin_load"
                 ) from error
             if isinstance(error, Deadline) or attempt + 1 == _ATTEMPTS:
                 raise
@@ -130,12 +208,17 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
 
 
 def with_string_id(error: InvalidRequest, rows: WriteRows, first: int = 0) -> InvalidRequest:
-    """The error of a write of rows from ``first`` on, with the string of the node that it is about, where that is what was given."""
+    """The error of a write of rows from ``first`` on, with the string of the node that it is about,
+    where that is what was given.
+    """
     match = _END.match(error.message)
     if match is None or match["end"] not in rows.string_ids:
         return error
     row = first + int(match["at"])
-    return InvalidRequest(f"{match['end']}[{row}] = {display_string(rows.string_ids[match['end']], row)}{error.message[match.end() :]}")
+    return InvalidRequest(
+        f"{match['end']}[{row}] = "
+        f"{display_string(rows.string_ids[match['end']], row)}{error.message[match.end() :]}"
+    )
 
 
 def column_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[Any]]:
@@ -149,16 +232,28 @@ def column_sections(columns: Mapping[str, FeatureValue]) -> dict[str, NDArray[An
     return flat
 
 
-def _add_name_columns(schema: Schema, string_columns: Mapping[str, tuple[str, StringColumn | None]], features: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Features with the names of nodes among them, by the column that each goes to, where ids are strings."""
+def _add_name_columns(
+    schema: Schema,
+    string_columns: Mapping[str, tuple[str, StringColumn | None]],
+    features: Mapping[str, Any],
+) -> Mapping[str, Any]:
+    """Features with the names of nodes among them, by the column that each goes to, where ids are
+    strings.
+    """
     if not schema.has_string_ids:
         return features
     result = dict(features)
     for column, (argument, strings) in string_columns.items():
         if strings is not None and column in result:
-            raise InvalidRequest(f"{argument}: strings, and names of their own in the column {column!r}; give one of the two")
+            raise InvalidRequest(
+                f"{argument}: strings, and names of their own in the column {column!r}; give "
+                "one of the two"
+            )
         if strings is None and column not in result:
-            raise InvalidRequest(f"{argument}: ids of this space are strings; give those, for a node that is written has a name")
+            raise InvalidRequest(
+                f"{argument}: ids of this space are strings; give those, for a node that is "
+                "written has a name"
+            )
         if strings is not None:
             result[column] = strings
     return result

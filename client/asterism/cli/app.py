@@ -1,4 +1,6 @@
-"""The commands composed, and the one place where an error becomes a line on stderr and an exit code."""
+"""The commands composed, and the one place where an error becomes a line on stderr and an exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,18 @@ from asterism.cli.session import DEFAULT_ADDRESS, CommandContext
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not now (not ready, unreachable, busy), 5 conflict, 6 time ran out, "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not now (not ready, "
+    "unreachable, busy), 5 conflict, 6 time ran out, "
     "7 corrupt data. The options above may also follow a command."
 )
 
-app = typer.Typer(name="asterism", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="rich", epilog=EPILOG)
+app = typer.Typer(
+    name="asterism",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    epilog=EPILOG,
+)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(spaces.app, name="space")
 app.command("console", epilog=consoling.EXAMPLES)(consoling.console)
@@ -51,19 +60,40 @@ def options(
     *,
     address: Annotated[
         str | None,
-        typer.Option(envvar="ASTERISM_ADDRESS", metavar="HOST:PORT", help=f"graphd, or several with commas. Default: {DEFAULT_ADDRESS}."),
+        typer.Option(
+            envvar="ASTERISM_ADDRESS",
+            metavar="HOST:PORT",
+            help=f"graphd, or several with commas. Default: {DEFAULT_ADDRESS}.",
+        ),
     ] = None,
-    path: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Work on this folder in this process, without any server.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout, and nothing else there.")] = False,
-    timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="How long one call may take.")] = 30.0,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Work on this folder in this process, without any server."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help="Print one JSON document on stdout, and nothing else there."),
+    ] = False,
+    timeout: Annotated[
+        float, typer.Option(min=0.001, metavar="SECONDS", help="How long one call may take.")
+    ] = 30.0,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
 ) -> None:
     """Sample from graphs that are larger than memory."""
     # An explicit folder outranks an address that only the environment names.
     source = context.get_parameter_source("address")
     if path is not None and source is not None and source.name == "ENVIRONMENT":
         address = None
-    context.obj = CommandContext(address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json))
+    context.obj = CommandContext(
+        address=address, path=path, timeout_s=timeout, output=Output(as_json=as_json)
+    )
 
 
 def _print_error(message: str) -> None:
@@ -89,7 +119,8 @@ def run(arguments: Sequence[str]) -> ExitCode:
         _print_error(f"{error.filename or 'the system'}: {error.strerror or error}")
         return ExitCode.FAILED
     except Exception as error:
-        # typer's usage errors are classes of a click that it may carry itself: they are known by their method.
+        # typer's usage errors are classes of a click that it may carry itself: they are known by
+        # their method.
         format_message = getattr(error, "format_message", None)
         if format_message is None:
             raise

@@ -1,4 +1,6 @@
-"""The options that every command has may stand before or after its name: `hoist` moves them to the front."""
+"""The options that every command has may stand before or after its name: `hoist` moves them to the
+front.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,24 @@ FLAGS = frozenset({"--json"})
 
 
 def hoist_global_options(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with the global options first, in their order; what follows ``--`` stays where it is."""
+    """`arguments` with the global options first, in their order; what follows ``--`` stays where it
+    is.
+    """
     global_options: list[str] = []
     rest: list[str] = []
     remaining = iter(arguments)
     for argument in remaining:
         if argument == "--":
             rest += [argument, *remaining]
-        elif argument in FLAGS or (argument.partition("=")[0] in OPTIONS_WITH_VALUE and "=" in argument):
+        elif argument in FLAGS or (
+            argument.partition("=")[0] in OPTIONS_WITH_VALUE and "=" in argument
+        ):
             global_options.append(argument)
         elif argument in OPTIONS_WITH_VALUE:
-            global_options += [argument, *(value for value in [next(remaining, None)] if value is not None)]
+            global_options += [
+                argument,
+                *(value for value in [next(remaining, None)] if value is not None),
+            ]
         else:
             rest.append(argument)
     return global_options + rest

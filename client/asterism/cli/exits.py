@@ -1,15 +1,11 @@
 """Exit codes: what a script can tell from a command that ended.
 
 0    it is done
-1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a damaged export, a fault of Asterism's own
-2    wrong usage, or a request that can not succeed as written
-3    what the command names is not there
-4    not now: not ready, not reachable, too busy; try again later
-5    something of that name is there already
-6    time ran out
-7    what was read is not what was written
-130  interrupted from the keyboard
-"""
+1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a
+damaged export, a fault of Asterism's own 2    wrong usage, or a request that can not succeed as
+written 3    what the command names is not there 4    not now: not ready, not reachable, too busy;
+try again later 5    something of that name is there already 6    time ran out 7    what was read is
+not what was written 130  interrupted from the keyboard"""
 
 from __future__ import annotations
 
@@ -48,4 +44,6 @@ _BY_ERROR: dict[type[errors.AsterismError], ExitCode] = {
 
 def exit_code_of(error: errors.AsterismError) -> ExitCode:
     """The exit code of an error's class, or of the nearest class above it."""
-    return next((_BY_ERROR[cls] for cls in type(error).__mro__ if cls in _BY_ERROR), ExitCode.FAILED)
+    return next(
+        (_BY_ERROR[cls] for cls in type(error).__mro__ if cls in _BY_ERROR), ExitCode.FAILED
+    )

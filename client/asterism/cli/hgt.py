@@ -40,7 +40,10 @@ def parse_counts(options: list[str]) -> list[int] | dict[str, list[int]]:
     for option in options:
         name, equals, numbers = option.rpartition("=")
         if not equals or not name or name in counts_by_type:
-            raise InvalidRequest(f"--count {option!r}: expected TYPE=N[,N...], each type once, or N[,N...] by itself for all types")
+            raise InvalidRequest(
+                f"--count {option!r}: expected TYPE=N[,N...], each type once, or N[,N...] by "
+                "itself for all types"
+            )
         counts_by_type[name] = parse_integers("--count", numbers, minimum=0)
     return counts_by_type
 
@@ -52,11 +55,22 @@ def hgt(
     *,
     count: Annotated[
         list[str],
-        typer.Option(metavar="[TYPE=]N[,N...]", help="Nodes to draw, layer by layer: of each node type, or of this one (repeat for others)."),
+        typer.Option(
+            metavar="[TYPE=]N[,N...]",
+            help=(
+                "Nodes to draw, layer by layer: of each node type, or of this one (repeat "
+                "for others)."
+            ),
+        ),
     ],
     kinds: EdgeTypes = None,
     among: Annotated[
-        list[str] | None, typer.Option("--among", metavar="TYPE", help="Give edges of this type among the nodes. Default: those followed.")
+        list[str] | None,
+        typer.Option(
+            "--among",
+            metavar="TYPE",
+            help="Give edges of this type among the nodes. Default: those followed.",
+        ),
     ] = None,
     node_type: NodeType = None,
     direction: Direction = "out",
@@ -67,7 +81,9 @@ def hgt(
     at: Version = None,
     explain: Explain = False,
 ) -> None:
-    """Draw whole layers of nodes around the given ones, so many of each type, with all edges among them (HGT)."""
+    """Draw whole layers of nodes around the given ones, so many of each type, with all edges among
+    them (HGT).
+    """
     counts = parse_counts(count)
 
     def call(graph: Graph, sampler: Any) -> Any:
@@ -87,8 +103,18 @@ def hgt(
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         layers = len(next(iter(sample.num_sampled_nodes.values()))) - 1
-        rows = [(name, *layer_counts, sum(layer_counts)) for name, layer_counts in sample.num_sampled_nodes.items()]
-        rows += [(name, *[""] * (layers + 1), sum(layer_counts)) for name, layer_counts in sample.num_sampled_edges.items()]
-        return table("layers", ("type", "given", *(f"layer {layer + 1}" for layer in range(layers)), "in all"), rows)
+        rows = [
+            (name, *layer_counts, sum(layer_counts))
+            for name, layer_counts in sample.num_sampled_nodes.items()
+        ]
+        rows += [
+            (name, *[""] * (layers + 1), sum(layer_counts))
+            for name, layer_counts in sample.num_sampled_edges.items()
+        ]
+        return table(
+            "layers",
+            ("type", "given", *(f"layer {layer + 1}" for layer in range(layers)), "in all"),
+            rows,
+        )
 
     run_sample_call(context, space, call, render, explain=explain)

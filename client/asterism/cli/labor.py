@@ -36,13 +36,33 @@ def labor(
     space: Space,
     nodes: Nodes,
     *,
-    fanout: Annotated[str, typer.Option(metavar="N[,N...]", help="Neighbors to expect of each node and edge type, hop by hop; -1 is all.")],
+    fanout: Annotated[
+        str,
+        typer.Option(
+            metavar="N[,N...]",
+            help="Neighbors to expect of each node and edge type, hop by hop; -1 is all.",
+        ),
+    ],
     kinds: EdgeTypes = None,
     node_type: NodeType = None,
     direction: Direction = "out",
-    importance: Annotated[int, typer.Option(min=-1, max=100, help="Steps that make shared neighbors more probable; -1: as many as it takes.")] = 0,
-    same: Annotated[bool, typer.Option("--same", help="One variate of a neighbor for all hops.")] = False,
-    first: Annotated[bool, typer.Option("--first", help="Nodes are gone on from in the hop behind that which met them only.")] = False,
+    importance: Annotated[
+        int,
+        typer.Option(
+            min=-1,
+            max=100,
+            help="Steps that make shared neighbors more probable; -1: as many as it takes.",
+        ),
+    ] = 0,
+    same: Annotated[
+        bool, typer.Option("--same", help="One variate of a neighbor for all hops.")
+    ] = False,
+    first: Annotated[
+        bool,
+        typer.Option(
+            "--first", help="Nodes are gone on from in the hop behind that which met them only."
+        ),
+    ] = False,
     uniform: Uniform = False,
     weight: Weight = "",
     where: Where = "",
@@ -50,7 +70,9 @@ def labor(
     at: Version = None,
     explain: Explain = False,
 ) -> None:
-    """Draw the neighborhood of the given nodes by layer-neighbor sampling: fewer different nodes for the same fanout."""
+    """Draw the neighborhood of the given nodes by layer-neighbor sampling: fewer different nodes
+    for the same fanout.
+    """
     fanouts = parse_integers("--fanout", fanout, minimum=-1)
 
     def call(graph: Graph, sampler: Any) -> Any:
@@ -73,6 +95,8 @@ def labor(
     def render(sample: Any, schema: Schema) -> RenderableType:
         rows = [(name, "nodes", *counts) for name, counts in sample.num_sampled_nodes.items()]
         rows += [(name, "edges", "", *counts) for name, counts in sample.num_sampled_edges.items()]
-        return table("labor", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), rows)
+        return table(
+            "labor", ("type", "what", "given", *(f"hop {h + 1}" for h in range(len(fanouts)))), rows
+        )
 
     run_sample_call(context, space, call, render, explain=explain)

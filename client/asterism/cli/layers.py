@@ -1,4 +1,6 @@
-"""`asterism sample layer` and `adjacency`: layers drawn as a whole, and the edges between two lists of nodes."""
+"""`asterism sample layer` and `adjacency`: layers drawn as a whole, and the edges between two lists
+of nodes.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,14 @@ def layer(
     kinds: EdgeTypes = None,
     count: Count = 10,
     measure: Annotated[
-        str, typer.Option(metavar="sum|sqrt|squares", help="What a neighbor counts, of the weights of the edges to it; squares: as LADIES has it.")
+        str,
+        typer.Option(
+            metavar="sum|sqrt|squares",
+            help=(
+                "What a neighbor counts, of the weights of the edges to it; squares: as "
+                "LADIES has it."
+            ),
+        ),
     ] = "sum",
     node_type: NodeType = None,
     direction: Direction = "out",
@@ -79,7 +88,11 @@ def layer(
     def render(sample: Any, schema: Schema) -> RenderableType:
         names, columns = add_probability_column(("type", "node"), [sample.nodes], sample)
         title = f"a layer, {len(sample.adjacency.rows):,} edges lead to it"
-        return table(truncated_title(title, len(sample.nodes)), names, zip(type_names(schema, "node", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True))
+        return table(
+            truncated_title(title, len(sample.nodes)),
+            names,
+            zip(type_names(schema, "node", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True),
+        )
 
     run_sample_call(context, space, call, render, explain=explain)
 
@@ -91,10 +104,21 @@ def adjacency(
     rows: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where edges begin.")],
     cols: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where they end.")],
     kinds: EdgeTypes = None,
-    row_type: Annotated[str | None, typer.Option(help="The type of the rows, where the edge types do not say.")] = None,
-    col_type: Annotated[str | None, typer.Option(help="The type of the cols, where the edge types do not say.")] = None,
+    row_type: Annotated[
+        str | None, typer.Option(help="The type of the rows, where the edge types do not say.")
+    ] = None,
+    col_type: Annotated[
+        str | None, typer.Option(help="The type of the cols, where the edge types do not say.")
+    ] = None,
     direction: Direction = "out",
-    weight: Annotated[str, typer.Option("--weight", metavar="NAME", help="Give the weights of this name. Default: the edges' own.")] = "",
+    weight: Annotated[
+        str,
+        typer.Option(
+            "--weight",
+            metavar="NAME",
+            help="Give the weights of this name. Default: the edges' own.",
+        ),
+    ] = "",
     where: Where = "",
     at: Version = None,
 ) -> None:
@@ -120,10 +144,17 @@ def adjacency(
             (name, row_nodes[row], col_nodes[col], eid, edge_weight)
             for name, row, col, eid, edge_weight in zip(
                 type_names(schema, "edge", result.types[:MAX_SHOWN_ROWS]),
-                *(column[:MAX_SHOWN_ROWS].tolist() for column in (result.rows, result.cols, result.edge_ids, result.weights)),
+                *(
+                    column[:MAX_SHOWN_ROWS].tolist()
+                    for column in (result.rows, result.cols, result.edge_ids, result.weights)
+                ),
                 strict=True,
             )
         ]
-        return table(truncated_title("edges", len(result.rows)), ("type", "row", "col", "edge id", "weight"), cells)
+        return table(
+            truncated_title("edges", len(result.rows)),
+            ("type", "row", "col", "edge id", "weight"),
+            cells,
+        )
 
     run_read_call(context, space, call, render)

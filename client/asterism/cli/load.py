@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from asterism.records.samples import Job
 
 EXAMPLES = (
-    "Examples: asterism load shop data/metadata.json --create --build; asterism load shop shop.yaml --on-bad-rows skip --rejects bad.csv; "
+    "Examples: asterism load shop data/metadata.json --create --build; asterism load shop "
+    "shop.yaml --on-bad-rows skip --rejects bad.csv; "
     "asterism load molecules graph.json --create; asterism load shop lightgcn.yaml --create --build"
 )
 
@@ -50,30 +51,77 @@ def load(
         typer.Argument(
             metavar="SOURCE",
             exists=True,
-            help="A folder with DGL's metadata.json, Euler's graph.json, a YAML file of schema and files, or PGLBox's.",
+            help=(
+                "A folder with DGL's metadata.json, Euler's graph.json, a YAML file of "
+                "schema and files, or PGLBox's."
+            ),
         ),
     ],
     *,
-    create: Annotated[bool, typer.Option("--create", help="Make the space from the source's schema, if it is not there.")] = False,
-    parts: Annotated[int | None, typer.Option(min=1, help="With --create: the number of parts.")] = None,
-    direction: Annotated[Direction | None, typer.Option(help="With --create: which adjacency is kept.")] = None,
-    build: Annotated[bool, typer.Option("--build", help="Build and publish a version afterwards.")] = False,
-    on_bad_rows: Annotated[BadRowPolicy, typer.Option(help="Refuse the load at the first bad row, or count it and go on.")] = BadRowPolicy.FAIL,
-    rejects: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="With --on-bad-rows skip: a CSV file that lists the bad rows. Default: SPACE.rejects.csv.")
+    create: Annotated[
+        bool,
+        typer.Option(
+            "--create", help="Make the space from the source's schema, if it is not there."
+        ),
+    ] = False,
+    parts: Annotated[
+        int | None, typer.Option(min=1, help="With --create: the number of parts.")
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with a load of this source that was cut off, or give it up.")] = True,
-    again: Annotated[bool, typer.Option("--again", help="Load these files even if the space has them: edges are there once more.")] = False,
+    direction: Annotated[
+        Direction | None, typer.Option(help="With --create: which adjacency is kept.")
+    ] = None,
+    build: Annotated[
+        bool, typer.Option("--build", help="Build and publish a version afterwards.")
+    ] = False,
+    on_bad_rows: Annotated[
+        BadRowPolicy,
+        typer.Option(help="Refuse the load at the first bad row, or count it and go on."),
+    ] = BadRowPolicy.FAIL,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help=(
+                "With --on-bad-rows skip: a CSV file that lists the bad rows. Default: "
+                "SPACE.rejects.csv."
+            ),
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on with a load of this source that was cut off, or give it up.")
+    ] = True,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="Load these files even if the space has them: edges are there once more.",
+        ),
+    ] = False,
     weight: Annotated[
-        list[str] | None, typer.Option(metavar="TYPE=FEATURE", help="For a DGL folder: the feature that is a type's weight. Repeat for more types.")
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE=FEATURE",
+            help="For a DGL folder: the feature that is a type's weight. Repeat for more types.",
+        ),
     ] = None,
     rename: Annotated[
-        list[str] | None, typer.Option(metavar="OLD=NEW", help="For a DGL folder or Euler's JSON: another name for a feature. Repeat for more.")
+        list[str] | None,
+        typer.Option(
+            metavar="OLD=NEW",
+            help="For a DGL folder or Euler's JSON: another name for a feature. Repeat for more.",
+        ),
     ] = None,
     root: Annotated[
-        Path | None, typer.Option(exists=True, file_okay=False, help="For a schema file or PGLBox's: the folder that its file names start from.")
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="For a schema file or PGLBox's: the folder that its file names start from.",
+        ),
     ] = None,
-    chunk_rows: Annotated[int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")] = 262144,
+    chunk_rows: Annotated[
+        int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")
+    ] = 262144,
 ) -> None:
     """Load files into a space; nothing is visible until a build has published it."""
     session = command_context(context)
@@ -87,12 +135,18 @@ def load(
     with session.client(create=create) as client:
         if create:
             schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
-            schema = dataclasses.replace(schema, parts=parts or schema.parts, direction=direction.value if direction else schema.direction)
+            schema = dataclasses.replace(
+                schema,
+                parts=parts or schema.parts,
+                direction=direction.value if direction else schema.direction,
+            )
             client.create_space(space, schema, if_not_exists=True)
         with session.output.progress() as update:
 
             def on_progress(progress: LoadProgress) -> None:
-                update(f"load {space}", progress.rows_done, progress.rows_total, phase=progress.phase)
+                update(
+                    f"load {space}", progress.rows_done, progress.rows_total, phase=progress.phase
+                )
 
             report = ingest.load(
                 client,
@@ -109,7 +163,10 @@ def load(
                 again=again,
             )
         job = _build_version(session, client, space) if build else None
-    session.output.result({"load": report, "job": job} if build else report, lambda: _render_report(space, report, job))
+    session.output.result(
+        {"load": report, "job": job} if build else report,
+        lambda: _render_report(space, report, job),
+    )
     if job is not None and job.state != "FINISHED":
         raise typer.Exit(ExitCode.FAILED)
 
@@ -134,11 +191,18 @@ def _load_summary(report: LoadReport) -> str:
     rows = report.nodes + report.edges
     rate = rows / report.seconds if report.seconds else 0.0
     rejected = f"; {report.rejected:,} bad rows are in {report.rejects}" if report.rejected else ""
-    return f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s ({rate:,.0f} rows/s){rejected}"
+    return (
+        f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s "
+        f"({rate:,.0f} rows/s){rejected}"
+    )
 
 
 def _render_report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
-    summary = f"already loaded as commit {report.commit}; --again loads it once more" if report.already else _load_summary(report)
+    summary = (
+        f"already loaded as commit {report.commit}; --again loads it once more"
+        if report.already
+        else _load_summary(report)
+    )
     if job is None:
         return f"{summary}; `asterism job submit {space} --wait` makes it visible"
     if job.state == "FINISHED":

@@ -64,37 +64,58 @@ def catalog_document(state: meta.CatalogState) -> dict[str, Any]:
 def adopt(
     context: typer.Context,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would be given up.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only list what would be given up.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     cluster: Annotated[
-        str, typer.Option(metavar="ID", help="Adopt the daemons of this cluster, after metad's data folder was lost and replaced by an empty one.")
+        str,
+        typer.Option(
+            metavar="ID",
+            help=(
+                "Adopt the daemons of this cluster, after metad's data folder was lost and "
+                "replaced by an empty one."
+            ),
+        ),
     ] = "",
 ) -> None:
     """Make daemons follow metad's catalog after it was restored from an older copy.
 
-    First lists the data on storageds that this catalog does not contain. This data is moved to quarantine, open loads are abandoned,
-    and unfinished jobs are stopped.
-    """
+    First lists the data on storageds that this catalog does not contain. This data is moved to
+    quarantine, open loads are abandoned, and unfinished jobs are stopped."""
     session = command_context(context)
     with session.client(adopting=True) as client:
         state = _wait_for_reports(client)
         will_adopt = bool(state.ahead) and not dry_run
         if will_adopt and not yes:
             if session.output.as_json or not sys.stdin.isatty():
-                raise InvalidRequest("--yes: expected this option, because no terminal can confirm; list what would be given up with --dry-run first")
+                raise InvalidRequest(
+                    "--yes: expected this option, because no terminal can confirm; list what "
+                    "would be given up with --dry-run first"
+                )
             session.output.result(None, lambda: _render_state(state, done=False))
             typer.confirm("Give this up?", abort=True)
         if will_adopt:
-            state = client.session.catalog("adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster))
-    session.output.result({"adopted": will_adopt, **catalog_document(state)}, lambda: _render_state(state, done=will_adopt))
+            state = client.session.catalog(
+                "adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster)
+            )
+    session.output.result(
+        {"adopted": will_adopt, **catalog_document(state)},
+        lambda: _render_state(state, done=will_adopt),
+    )
 
 
 def _wait_for_reports(client: Client) -> meta.CatalogState:
-    """Return the catalog's state once all storageds that are ahead have reported, or after a timeout."""
+    """Return the catalog's state once all storageds that are ahead have reported, or after a
+    timeout.
+    """
     deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while True:
         state: meta.CatalogState = client.session.catalog("describe_catalog", pb.Empty())
-        if all(f.reported for f in state.ahead if f.role == meta.STORAGED) or time.monotonic() > deadline:
+        if (
+            all(f.reported for f in state.ahead if f.role == meta.STORAGED)
+            or time.monotonic() > deadline
+        ):
             return state
         time.sleep(0.2)
 
@@ -103,24 +124,58 @@ def _render_state(state: meta.CatalogState, *, done: bool) -> RenderableType:
     from rich.console import Group
 
     if not state.ahead:
-        return f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
-    ahead_rows = [(meta.Role.Name(f.role).lower(), f.uuid, f.followed.revision, f.cluster or state.cluster, f.reported) for f in state.ahead]
-    unknown_rows = [(u.host, u.space or u.space_id, _describe_unknown(u), f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-") for u in state.unknown]
+        return (
+            f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
+        )
+    ahead_rows = [
+        (
+            meta.Role.Name(f.role).lower(),
+            f.uuid,
+            f.followed.revision,
+            f.cluster or state.cluster,
+            f.reported,
+        )
+        for f in state.ahead
+    ]
+    unknown_rows = [
+        (
+            u.host,
+            u.space or u.space_id,
+            _describe_unknown(u),
+            f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-",
+        )
+        for u in state.unknown
+    ]
     verb = "were" if done else "would be"
     consequences = (
-        f"data listed above: {verb} moved to quarantine; open loads: {len(state.open_loads)} {verb} abandoned; jobs: {len(state.jobs)} {verb} stopped"
+        f"data listed above: {verb} moved to quarantine; open loads: {len(state.open_loads)} "
+        f"{verb} abandoned; jobs: {len(state.jobs)} {verb} stopped"
     )
     return Group(
         f"the catalog is at revision {state.position.revision}",
-        table("daemons that followed another catalog", ("daemon", "host", "revision followed", "cluster", "reported"), ahead_rows),
-        table("data that this catalog does not contain", ("host", "space", "what", "size"), unknown_rows),
+        table(
+            "daemons that followed another catalog",
+            ("daemon", "host", "revision followed", "cluster", "reported"),
+            ahead_rows,
+        ),
+        table(
+            "data that this catalog does not contain",
+            ("host", "space", "what", "size"),
+            unknown_rows,
+        ),
         consequences,
     )
 
 
 def _describe_unknown(unknown_data: meta.UnknownData) -> str:
     if unknown_data.loads:
-        return f"loads {', '.join(map(str, unknown_data.loads[:10]))}" + (" and more" if len(unknown_data.loads) > 10 else "")
+        return f"loads {', '.join(map(str, unknown_data.loads[:10]))}" + (
+            " and more" if len(unknown_data.loads) > 10 else ""
+        )
     if not unknown_data.job_id:
         return "the whole space"
-    return f"version {unknown_data.version}" if unknown_data.version else f"the output of job {unknown_data.job_id}"
+    return (
+        f"version {unknown_data.version}"
+        if unknown_data.version
+        else f"the output of job {unknown_data.job_id}"
+    )

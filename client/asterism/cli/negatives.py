@@ -1,4 +1,6 @@
-"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, nodes that are not some others, labels of graphs."""
+"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, nodes that are
+not some others, labels of graphs.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,13 @@ def like(
     uniform: Uniform = False,
     weight: Weight = "",
     where: Where = "",
-    unknown: Annotated[str, typer.Option(metavar="error|none", help="Whether a node that is not there is refused, or has none like it.")] = "error",
+    unknown: Annotated[
+        str,
+        typer.Option(
+            metavar="error|none",
+            help="Whether a node that is not there is refused, or has none like it.",
+        ),
+    ] = "error",
     probabilities: Probabilities = False,
     seed: Seed = None,
     at: Version = None,
@@ -73,19 +81,40 @@ def parse_pairs(texts: list[str]) -> list[list[str]]:
     """Sources, or pairs of a source and its positive with a comma between: all of them the same."""
     rows = [parse_nodes("pair", text) for text in texts]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
-        raise InvalidRequest(f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40")
+        raise InvalidRequest(
+            f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40"
+        )
     return rows
 
 
 def negatives(
     context: typer.Context,
     space: Space,
-    pairs: Annotated[list[str], typer.Argument(metavar="SRC[,DST]...", help="Sources, or pairs: the second one is a positive, which is not drawn.")],
+    pairs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC[,DST]...",
+            help="Sources, or pairs: the second one is a positive, which is not drawn.",
+        ),
+    ],
     *,
     count: Count = 5,
-    kinds: Annotated[list[str] | None, typer.Option("--type", help="Of this node type (repeat for several). Default: all.")] = None,
-    but: Annotated[list[str] | None, typer.Option("--but", help="No neighbor of the source along this edge type (repeat for several).")] = None,
-    shared: Annotated[bool, typer.Option("--shared", help="One row for all pairs, which leaves out the positives of each.")] = False,
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option("--type", help="Of this node type (repeat for several). Default: all."),
+    ] = None,
+    but: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--but", help="No neighbor of the source along this edge type (repeat for several)."
+        ),
+    ] = None,
+    shared: Annotated[
+        bool,
+        typer.Option(
+            "--shared", help="One row for all pairs, which leaves out the positives of each."
+        ),
+    ] = False,
     uniform: Uniform = False,
     weight: Weight = "",
     where: Where = "",
@@ -114,21 +143,50 @@ def negatives(
             version=at,
         )
 
-    run_sample_call(context, space, call, _render_rows("negatives", ["all"] if shared else pairs), explain=explain)
+    run_sample_call(
+        context,
+        space,
+        call,
+        _render_rows("negatives", ["all"] if shared else pairs),
+        explain=explain,
+    )
 
 
 def _render_rows(title: str, firsts: list[Any]) -> Any:
     def render(sample: Any, schema: Schema) -> RenderableType:
-        row_texts = [format_nodes(row, None if sample.probabilities is None else sample.probabilities[i]) for i, row in enumerate(sample.nodes)]
-        return rows_table(title, ("of", "drawn"), firsts, [row or "none" for row in row_texts], len(row_texts))
+        row_texts = [
+            format_nodes(row, None if sample.probabilities is None else sample.probabilities[i])
+            for i, row in enumerate(sample.nodes)
+        ]
+        return rows_table(
+            title, ("of", "drawn"), firsts, [row or "none" for row in row_texts], len(row_texts)
+        )
 
     return render
 
 
-def labels(context: typer.Context, space: Space, *, count: Count = 10, seed: Seed = None, at: Version = None, explain: Explain = False) -> None:
+def labels(
+    context: typer.Context,
+    space: Space,
+    *,
+    count: Count = 10,
+    seed: Seed = None,
+    at: Version = None,
+    explain: Explain = False,
+) -> None:
     """Draw labels of graphs, each alike."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
-        return table("labels of graphs", ("label",), [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels])
+        return table(
+            "labels of graphs",
+            ("label",),
+            [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels],
+        )
 
-    run_sample_call(context, space, lambda graph, sampler: sampler.sample_graph_labels(count, seed=seed, version=at), render, explain=explain)
+    run_sample_call(
+        context,
+        space,
+        lambda graph, sampler: sampler.sample_graph_labels(count, seed=seed, version=at),
+        render,
+        explain=explain,
+    )

@@ -1,4 +1,6 @@
-"""Nodes as people call them: the words of a command as ids, and ids in its answers as names, where ids of a space are strings."""
+"""Nodes as people call them: the words of a command as ids, and ids in its answers as names, where
+ids of a space are strings.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,24 @@ _NODES = frozenset({"nodes", "src", "dst", "seeds", "pairs", "negatives"})
 
 def parse_node_ids(graph: Graph, texts: Sequence[str]) -> Any:
     """Nodes as a command is told them: names where ids are strings, else whole numbers."""
-    return list(texts) if graph.schema.has_string_ids else [_parse_integer_id(text) for text in texts]
+    return (
+        list(texts) if graph.schema.has_string_ids else [_parse_integer_id(text) for text in texts]
+    )
 
 
 def _parse_integer_id(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise InvalidRequest(f"node {text!r}: ids of this space are whole numbers, not strings") from None
+        raise InvalidRequest(
+            f"node {text!r}: ids of this space are whole numbers, not strings"
+        ) from None
 
 
 def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> Any:
-    """A record with names in the place of ids, where ids of the space are strings; and the records in it, or of a list."""
+    """A record with names in the place of ids, where ids of the space are strings; and the records
+    in it, or of a list.
+    """
     if not graph.schema.has_string_ids:
         return record
     if isinstance(record, list | tuple):
@@ -39,12 +47,21 @@ def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> An
         return record
     replacements: dict[str, Any] = {}
     version = getattr(record, "version", version)
-    nodes_by_type = isinstance(getattr(record, "nodes", None), dict)  # a subgraph: what is not in its nodes is a number in it
+    nodes_by_type = isinstance(
+        getattr(record, "nodes", None), dict
+    )  # a subgraph: what is not in its nodes is a number in it
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if field.name == "nodes" and nodes_by_type:
-            replacements["nodes"] = {ntype: graph.node_names(ids, ntype, version=version) for ntype, ids in value.items()}
-        elif field.name in _NODES and not nodes_by_type and isinstance(value, np.ndarray) and value.dtype == np.int64:
+            replacements["nodes"] = {
+                ntype: graph.node_names(ids, ntype, version=version) for ntype, ids in value.items()
+            }
+        elif (
+            field.name in _NODES
+            and not nodes_by_type
+            and isinstance(value, np.ndarray)
+            and value.dtype == np.int64
+        ):
             replacements[field.name] = graph.node_names(value, version=version)
         elif isinstance(value, tuple) or dataclasses.is_dataclass(value):
             replacements[field.name] = with_string_ids(graph, value, version)

@@ -1,4 +1,6 @@
-"""What commands print: tables for people or one JSON document on stdout, progress and remarks on stderr."""
+"""What commands print: tables for people or one JSON document on stdout, progress and remarks on
+stderr.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,21 @@ _UNITS = frozenset({"bytes", "files"})
 class ProgressReporter(Protocol):
     """Whoever is told how far something is."""
 
-    def __call__(self, task: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
-        """`done` of `total` rows of `what`, which is in this phase; None where the total is not known.
+    def __call__(
+        self,
+        task: str,
+        done: int,
+        total: int | None,
+        *,
+        phase: str = "",
+        rate: float = 0.0,
+        left_s: float = 0.0,
+    ) -> None:
+        """`done` of `total` rows of `what`, which is in this phase; None where the total is not
+        known.
 
-        `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else they are measured here.
-        """
+        `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else
+        they are measured here."""
 
 
 class _ProgressBars:
@@ -36,11 +48,22 @@ class _ProgressBars:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
         self._phases: dict[str, tuple[str, int, float]] = {}
-        """What is under way -> its phase, the rows that were done when that began, and the moment."""
+        """What is under way -> its phase, the rows that were done when that began, and the
+        moment.
+        """
         self._done: dict[str, int] = {}
         self._updated_at = time.monotonic()
 
-    def update(self, task: str, done: int, total: int | None, *, phase: str = "", rate: float = 0.0, left_s: float = 0.0) -> None:
+    def update(
+        self,
+        task: str,
+        done: int,
+        total: int | None,
+        *,
+        phase: str = "",
+        rate: float = 0.0,
+        left_s: float = 0.0,
+    ) -> None:
         if task not in self._bars:
             self._bars[task] = self._progress.add_task(task, total=None, rows="", rate="", left="")
         known_phase, base, since = self._phases.get(task, (phase, 0, self._updated_at))
@@ -74,7 +97,11 @@ def _unit(task: str) -> str:
 def to_json_value(value: Any) -> Any:
     """`value` as JSON has it: records are objects, arrays lists, enums their words."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json_value(getattr(value, field.name)) for field in dataclasses.fields(value) if not field.name.startswith("_")}
+        return {
+            field.name: to_json_value(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+            if not field.name.startswith("_")
+        }
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Mapping):
@@ -97,7 +124,9 @@ class Output:
         self.as_json = as_json
 
     def result(self, value: object, render: Callable[[], RenderableType]) -> None:
-        """Print `value` as the command's one JSON document, or what `render` makes of it for people."""
+        """Print `value` as the command's one JSON document, or what `render` makes of it for
+        people.
+        """
         if self.as_json:
             print(json.dumps(to_json_value(value)))
             return
@@ -122,9 +151,14 @@ class Output:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=16),
-            *(TextColumn(f"{{task.fields[{name}]}}", justify="right") for name in ("rows", "rate", "left")),
+            *(
+                TextColumn(f"{{task.fields[{name}]}}", justify="right")
+                for name in ("rows", "rate", "left")
+            ),
         )
-        with Progress(*columns, console=console, disable=self.as_json and not console.is_terminal) as progress:
+        with Progress(
+            *columns, console=console, disable=self.as_json and not console.is_terminal
+        ) as progress:
             yield _ProgressBars(progress).update
 
 
@@ -145,7 +179,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 def format_timestamp(milliseconds: int) -> str:
     """A moment in UTC, or a dash where there is none."""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S") if milliseconds else "-"
+    return (
+        datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        if milliseconds
+        else "-"
+    )
 
 
 def _format_cell(cell: object) -> str:

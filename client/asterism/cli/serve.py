@@ -18,22 +18,42 @@ EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.
 
 def serve(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="PATH", file_okay=False, help="The folder that holds everything; made where it is not there.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PATH",
+            file_okay=False,
+            help="The folder that holds everything; made where it is not there.",
+        ),
+    ],
     *,
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="The gRPC door; port 0 takes a free one.")] = "127.0.0.1:9669",
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="The gRPC door; port 0 takes a free one.")
+    ] = "127.0.0.1:9669",
     http_listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The HTTP door: web pages, health, metrics, spaces, jobs.")
+        str,
+        typer.Option(
+            metavar="HOST:PORT", help="The HTTP door: web pages, health, metrics, spaces, jobs."
+        ),
     ] = "127.0.0.1:19669",
     http_name: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A further name by which the HTTP door may be called (.NAME: all below it; *: any); may be repeated."),
+        typer.Option(
+            metavar="NAME",
+            help=(
+                "A further name by which the HTTP door may be called (.NAME: all below it; "
+                "*: any); may be repeated."
+            ),
+        ),
     ] = None,
     allow_address: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A folder that jobs may read and write (file:///srv/exports, s3://bucket/prefix; *: any); may be repeated. Otherwise local folders "
-            "while both ports listen on the loopback interface and no --http-name is given, and none else.",
+            help="A folder that jobs may read and write (file:///srv/exports, "
+            "s3://bucket/prefix; *: any); may be repeated. Otherwise local folders "
+            "while both ports listen on the loopback interface and no --http-name is given, "
+            "and none else.",
         ),
     ] = None,
 ) -> None:
@@ -45,14 +65,21 @@ def serve(
     from asterism_standalone import app as standalone
     from asterism_standalone.settings import StandaloneSettings
 
-    allowed = allowed_addresses(allow_address or (), listen=listen, http_listen=http_listen, http_names=http_name or ())
+    allowed = allowed_addresses(
+        allow_address or (), listen=listen, http_listen=http_listen, http_names=http_name or ()
+    )
     service = standalone.Standalone(path, StandaloneSettings(allowed_addresses=allowed))
     try:
         service.start()
-        ports = service.open_ports(listen=listen, http_listen=http_listen, http_names=http_name or ())
+        ports = service.open_ports(
+            listen=listen, http_listen=http_listen, http_names=http_name or ()
+        )
         output.result(
             {"path": str(path), "address": ports.address, "http_address": ports.http_address},
-            lambda: f"Asterism serves {path}\n  gRPC  {ports.address}\n  pages http://{ports.http_address}/ui\n  stop  Ctrl-C",
+            lambda: (
+                f"Asterism serves {path}\n  gRPC  {ports.address}\n  pages "
+                f"http://{ports.http_address}/ui\n  stop  Ctrl-C"
+            ),
         )
         stop.wait()
         output.print_note("stopping")
@@ -60,12 +87,14 @@ def serve(
         service.stop()
 
 
-def allowed_addresses(addresses: Sequence[str], *, listen: str, http_listen: str, http_names: Sequence[str]) -> str:
+def allowed_addresses(
+    addresses: Sequence[str], *, listen: str, http_listen: str, http_names: Sequence[str]
+) -> str:
     """Return the setting ``allowed_addresses`` of a served folder.
 
-    Only processes of this host can connect to a loopback interface. They may name local folders unless the option says otherwise; a
-    further name of the HTTP port means that others come through a proxy.
-    """
+    Only processes of this host can connect to a loopback interface. They may name local folders
+    unless the option says otherwise; a further name of the HTTP port means that others come through
+    a proxy."""
     local = not http_names and _is_loopback(listen) and _is_loopback(http_listen)
     return ",".join(addresses) if addresses else "file:///" if local else ""
 

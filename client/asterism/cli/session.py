@@ -31,11 +31,14 @@ class CommandContext:
     output: Output
 
     @contextmanager
-    def client(self, *, allow_read_only: bool = False, create: bool = False, adopting: bool = False) -> Iterator[Client]:
+    def client(
+        self, *, allow_read_only: bool = False, create: bool = False, adopting: bool = False
+    ) -> Iterator[Client]:
         """A client of the address, or of the embedded graph, for as long as the block runs.
 
-        A command that is only ``allow_read_only`` does with what is published where another process has the folder open. Only one
-        that is ``create`` a space makes the folder: of any other its name is a slip where it is not there.
+        A command that is only ``allow_read_only`` does with what is published where another process
+        has the folder open. Only one that is ``create`` a space makes the folder: of any other its
+        name is a slip where it is not there.
 
         A command that is ``adopting`` opens a folder whose catalog is an older copy.
         """
@@ -43,27 +46,42 @@ class CommandContext:
 
         if self.path is not None:
             if self.address is not None:
-                raise InvalidRequest(f"both --address {self.address} and --path {self.path}; say which of the two")
-            with self._open_embedded(self.path, allow_read_only=allow_read_only, create=create, adopting=adopting) as client:
+                raise InvalidRequest(
+                    f"both --address {self.address} and --path {self.path}; say which of the two"
+                )
+            with self._open_embedded(
+                self.path, allow_read_only=allow_read_only, create=create, adopting=adopting
+            ) as client:
                 yield client
         else:
-            with asterism.connect(self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s) as client:
+            with asterism.connect(
+                self.address or DEFAULT_ADDRESS, timeout_s=self.timeout_s
+            ) as client:
                 yield client
 
-    def _open_embedded(self, path: Path, *, allow_read_only: bool, create: bool, adopting: bool) -> Client:
+    def _open_embedded(
+        self, path: Path, *, allow_read_only: bool, create: bool, adopting: bool
+    ) -> Client:
         import asterism
 
         try:
             mode = "w" if create else "r+"
-            return asterism.open(path, mode=mode, adopting=True) if adopting else asterism.open(path, mode=mode)
+            return (
+                asterism.open(path, mode=mode, adopting=True)
+                if adopting
+                else asterism.open(path, mode=mode)
+            )
         except Conflict as conflict:
             if not allow_read_only:
                 raise
             try:
                 client = asterism.open(path, mode="r")
             except AsterismError:
-                raise conflict from None  # nothing is published there: what matters is who has the folder
-            self.output.print_note(f"note: {path} is open in another process; this is what it had published by now")
+                # nothing is published there: what matters is who has the folder
+                raise conflict from None
+            self.output.print_note(
+                f"note: {path} is open in another process; this is what it had published by now"
+            )
             return client
 
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from asterism.records.versions import PinInfo, VersionInfo
     from asterism_model.schema.schema import Schema
 
-app = typer.Typer(no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions.")
+app = typer.Typer(
+    no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions."
+)
 
 Name = Annotated[str, typer.Argument(metavar="SPACE", help="The space's name.")]
 
@@ -46,7 +48,9 @@ def read_schema(file: Path) -> Schema:
         except yaml.YAMLError as error:
             raise InvalidRequest(f"{file}: not YAML: {error}") from error
     if not isinstance(data, dict):
-        raise InvalidRequest(f"{file}: expected a mapping with `nodes` and `edges`, found {type(data).__name__}")
+        raise InvalidRequest(
+            f"{file}: expected a mapping with `nodes` and `edges`, found {type(data).__name__}"
+        )
     try:
         return Schema.from_dict(data)
     except InvalidRequest as error:
@@ -57,16 +61,35 @@ def read_schema(file: Path) -> Schema:
 def create(
     context: typer.Context,
     space: Name,
-    schema: Annotated[Path, typer.Argument(metavar="FILE", exists=True, dir_okay=False, help="YAML or JSON: parts, direction, nodes, edges ...")],
+    schema: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="YAML or JSON: parts, direction, nodes, edges ...",
+        ),
+    ],
     *,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="An equal space that is there already is no conflict.")] = False,
+    if_not_exists: Annotated[
+        bool,
+        typer.Option(
+            "--if-not-exists", help="An equal space that is there already is no conflict."
+        ),
+    ] = False,
 ) -> None:
     """Make a space from a schema file."""
     session = command_context(context)
     parsed_schema = read_schema(schema)
     with session.client(create=True) as client:
         info = client.create_space(space, parsed_schema, if_not_exists=if_not_exists)
-    session.output.result(info, lambda: f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load {info.name} SOURCE` fills it")
+    session.output.result(
+        info,
+        lambda: (
+            f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load "
+            f"{info.name} SOURCE` fills it"
+        ),
+    )
 
 
 @app.command("list", epilog="Example: asterism space list --json")
@@ -81,10 +104,19 @@ def list_spaces(context: typer.Context) -> None:
 def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
     """What there is, a line per space."""
     rows = [
-        (i.name, i.schema.parts, len(i.schema.node_types), len(i.schema.edge_types), i.version or "none yet", format_timestamp(i.created_ms))
+        (
+            i.name,
+            i.schema.parts,
+            len(i.schema.node_types),
+            len(i.schema.edge_types),
+            i.version or "none yet",
+            format_timestamp(i.created_ms),
+        )
         for i in sorted(infos, key=lambda i: i.name)
     ]
-    return table("spaces", ("space", "parts", "node types", "edge types", "version", "created (UTC)"), rows)
+    return table(
+        "spaces", ("space", "parts", "node types", "edge types", "version", "created (UTC)"), rows
+    )
 
 
 @app.command(epilog="Example: asterism space describe shop")
@@ -95,39 +127,73 @@ def describe(context: typer.Context, space: Name) -> None:
         info = client.describe(space)
         versions = list(client.versions(space))
         manifest = client.manifest(space) if info.version else None
-    session.output.result({"space": info, "versions": versions, "current": manifest}, lambda: _description(info, versions, manifest))
-
-
-def _description(info: SpaceInfo, versions: list[VersionInfo], manifest: VersionInfo | None) -> RenderableType:
-    from rich.console import Group
-
-    schema = info.schema
-    types: list[tuple[str, str, Any, int]] = [("node", t.name, t, i) for i, t in enumerate(schema.node_types)]
-    types += [("edge", t.name, t, i) for i, t in enumerate(schema.edge_types)]
-    rows = []
-    for element, name, kind, type_id in types:
-        features = ", ".join(f"{f.name} {f.dtype if f.kind != 'bytes' else ''}{list(f.shape) if f.shape else ''}".strip() for f in kind.features)
-        count = manifest.count(element.upper(), type_id) if manifest else "-"
-        weight = manifest.weight(element.upper(), type_id) if manifest else "-"
-        rows.append((element, name, count, weight if kind.weighted else "-", features or "-"))
-    head = f"[bold]{info.name}[/bold]: {schema.parts} parts, ids {schema.ids}, placement {schema.placement}, direction {schema.direction}"
-    history = [(v.version, v.cut, v.job_id, format_timestamp(v.created_ms), v.digest[:12]) for v in versions]
-    return Group(
-        head,
-        table("types", ("", "name", "count", "weight", "features"), rows),
-        table("versions", ("version", "shows commits up to", "job", "published (UTC)", "digest"), history),
+    session.output.result(
+        {"space": info, "versions": versions, "current": manifest},
+        lambda: _description(info, versions, manifest),
     )
 
 
-@app.command(epilog="Examples: asterism space versions shop; asterism space versions shop --json | jq '.[].pins[].owner'")
+def _description(
+    info: SpaceInfo, versions: list[VersionInfo], manifest: VersionInfo | None
+) -> RenderableType:
+    from rich.console import Group
+
+    schema = info.schema
+    types: list[tuple[str, str, Any, int]] = [
+        ("node", t.name, t, i) for i, t in enumerate(schema.node_types)
+    ]
+    types += [("edge", t.name, t, i) for i, t in enumerate(schema.edge_types)]
+    rows = []
+    for element, name, kind, type_id in types:
+        features = ", ".join(
+            (
+                f"{f.name} {f.dtype if f.kind != 'bytes' else ''}{list(f.shape) if f.shape else ''}"
+            ).strip()
+            for f in kind.features
+        )
+        count = manifest.count(element.upper(), type_id) if manifest else "-"
+        weight = manifest.weight(element.upper(), type_id) if manifest else "-"
+        rows.append((element, name, count, weight if kind.weighted else "-", features or "-"))
+    head = (
+        f"[bold]{info.name}[/bold]: {schema.parts} parts, ids {schema.ids}, placement "
+        f"{schema.placement}, direction {schema.direction}"
+    )
+    history = [
+        (v.version, v.cut, v.job_id, format_timestamp(v.created_ms), v.digest[:12])
+        for v in versions
+    ]
+    return Group(
+        head,
+        table("types", ("", "name", "count", "weight", "features"), rows),
+        table(
+            "versions",
+            ("version", "shows commits up to", "job", "published (UTC)", "digest"),
+            history,
+        ),
+    )
+
+
+@app.command(
+    epilog=(
+        "Examples: asterism space versions shop; asterism space versions shop --json | jq "
+        "'.[].pins[].owner'"
+    )
+)
 def versions(context: typer.Context, space: Name) -> None:
     """Show the versions that are served, and who holds them."""
     session = command_context(context)
     with session.client(allow_read_only=True) as client:
         version_infos, pins = client.versions(space), client.pins(space)
-    pins_by_version = {info.version: [pin for pin in pins if pin.version == info.version] for info in version_infos}
+    pins_by_version = {
+        info.version: [pin for pin in pins if pin.version == info.version] for info in version_infos
+    }
     session.output.result(
-        [{**to_json_value(info), "pins": pins_by_version[info.version]} for info in version_infos], lambda: table("versions", _VERSION_COLUMNS, [_version_row(i, pins_by_version[i.version]) for i in version_infos])
+        [{**to_json_value(info), "pins": pins_by_version[info.version]} for info in version_infos],
+        lambda: table(
+            "versions",
+            _VERSION_COLUMNS,
+            [_version_row(i, pins_by_version[i.version]) for i in version_infos],
+        ),
     )
 
 
@@ -135,8 +201,17 @@ _VERSION_COLUMNS = ("version", "shows commits up to", "job", "published (UTC)", 
 
 
 def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
-    pin_lines = "\n".join(f"{pin.owner or 'somebody'} until {format_timestamp(pin.expires_ms)}" for pin in pins)
-    return info.version, info.cut, info.job_id, format_timestamp(info.created_ms), info.digest[:12], pin_lines or "-"
+    pin_lines = "\n".join(
+        f"{pin.owner or 'somebody'} until {format_timestamp(pin.expires_ms)}" for pin in pins
+    )
+    return (
+        info.version,
+        info.cut,
+        info.job_id,
+        format_timestamp(info.created_ms),
+        info.digest[:12],
+        pin_lines or "-",
+    )
 
 
 @app.command(epilog="Example: asterism space drop shop --yes")
@@ -145,7 +220,9 @@ def drop(
     space: Name,
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="A space that is not there is no error.")] = False,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="A space that is not there is no error.")
+    ] = False,
 ) -> None:
     """Remove a space with all that it holds."""
     session = command_context(context)

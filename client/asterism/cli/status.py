@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from asterism.records.samples import Host, SpaceInfo
 
-EXAMPLES = "Exit code 4 while something is missing. Example: until asterism status; do sleep 1; done"
+EXAMPLES = (
+    "Exit code 4 while something is missing. Example: until asterism status; do sleep 1; done"
+)
 
 
 def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
@@ -25,11 +27,18 @@ def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
     if not hosts:  # a folder that is read only: its reader holds every part itself
         return []
     online = {host.uuid for host in hosts if host.online}
-    problems = [f"{host.role.lower()} {host.address} is offline" for host in hosts if not host.online and host.parts]
+    problems = [
+        f"{host.role.lower()} {host.address} is offline"
+        for host in hosts
+        if not host.online and host.parts
+    ]
     for space in spaces:
         offline_parts = sum(1 for part_hosts in space.hosts if not online & set(part_hosts))
         if offline_parts:
-            problems.append(f"space {space.name}: {offline_parts} of {len(space.hosts)} parts have no host online")
+            problems.append(
+                f"space {space.name}: {offline_parts} of {len(space.hosts)} parts have no "
+                "host online"
+            )
     return problems
 
 
@@ -40,12 +49,17 @@ def status(context: typer.Context) -> None:
         hosts, spaces = list(client.hosts()), list(client.spaces())
         fault = client.session.catalog("describe_catalog", pb.Empty()).fault if hosts else ""
     problems = [*([fault] if fault else []), *readiness_problems(hosts, spaces)]
-    session.output.result({"ready": not problems, "missing": problems, "hosts": hosts, "spaces": spaces}, lambda: _render_status(hosts, spaces, problems))
+    session.output.result(
+        {"ready": not problems, "missing": problems, "hosts": hosts, "spaces": spaces},
+        lambda: _render_status(hosts, spaces, problems),
+    )
     if problems:
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
-def _render_status(hosts: list[Host], spaces: list[SpaceInfo], problems: list[str]) -> RenderableType:
+def _render_status(
+    hosts: list[Host], spaces: list[SpaceInfo], problems: list[str]
+) -> RenderableType:
     from rich.console import Group
 
     rows = [
@@ -59,5 +73,11 @@ def _render_status(hosts: list[Host], spaces: list[SpaceInfo], problems: list[st
         )
         for h in sorted(hosts, key=lambda h: (h.role, h.address))
     ]
-    readiness = "[green]ready[/green]" if not problems else "[red]not ready[/red]: " + "; ".join(problems)
-    return Group(table("hosts", ("daemon", "address", "state", "parts", "free", "last beat (UTC)"), rows), spaces_table(spaces), readiness)
+    readiness = (
+        "[green]ready[/green]" if not problems else "[red]not ready[/red]: " + "; ".join(problems)
+    )
+    return Group(
+        table("hosts", ("daemon", "address", "state", "parts", "free", "last beat (UTC)"), rows),
+        spaces_table(spaces),
+        readiness,
+    )

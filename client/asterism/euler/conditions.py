@@ -1,4 +1,6 @@
-"""Euler's conditions, as ``price gt 3 and brand eq a or stock le 2``, in the words of `asterism_model.filters.syntax`."""
+"""Euler's conditions, as ``price gt 3 and brand eq a or stock le 2``, in the words of
+`asterism_model.filters.syntax`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Comparison:
     """One test of a row, and what joins it with the next one."""
 
     name: str
-    """Of a feature, or ``id``, ``weight``, ``type``; of ``label`` and ``key`` the name of a type, of a feature."""
+    """Of a feature, or ``id``, ``weight``, ``type``; of ``label`` and ``key`` the name of a type,
+    of a feature.
+    """
     operator: str
     """``gt``, ``ge``, ``lt``, ``le``, ``eq``, ``ne``, ``in``, ``not_in``, ``label`` or ``key``."""
     values: tuple[str, ...] = ()
@@ -34,13 +38,16 @@ class Comparison:
     """``and``, ``or``; nothing behind the last one."""
 
 
-def node_filter(condition: str | Sequence[Comparison], schema: Schema, names: Iterable[str] | None) -> str:
+def node_filter(
+    condition: str | Sequence[Comparison], schema: Schema, names: Iterable[str] | None
+) -> str:
     """A condition of Euler's on nodes of these types (None: of all) as ours.
 
     Parameters
     ----------
     condition : str or list of Test
-        Tests ``name gt|ge|lt|le|eq|ne value``, with ``and`` before ``or`` between them; "" is none. A value that is no number is a text.
+        Tests ``name gt|ge|lt|le|eq|ne value``, with ``and`` before ``or`` between them; "" is none.
+        A value that is no number is a text.
     schema : Schema
     names : list of str, optional
 
@@ -55,42 +62,85 @@ def node_filter(condition: str | Sequence[Comparison], schema: Schema, names: It
     -----
     A row of a type without a column does not satisfy a test of it.
     """
-    types = [schema.node_types[schema.node_type_id(name)] for name in names] if names is not None else schema.node_types
-    return _filter_per_type(condition, [(kind.name, kind.name, partial(_column_reference, kind, "")) for kind in types])
+    types = (
+        [schema.node_types[schema.node_type_id(name)] for name in names]
+        if names is not None
+        else schema.node_types
+    )
+    return _filter_per_type(
+        condition, [(kind.name, kind.name, partial(_column_reference, kind, "")) for kind in types]
+    )
 
 
-def edge_filter(condition: str | Sequence[Comparison], schema: Schema, names: Iterable[str] | None, *, end: str = "dst") -> str:
-    """A condition on edges, as `of_nodes`: of the edges where they have the feature, otherwise of the nodes at their other ``end``."""
-    types = [schema.edge_types[schema.edge_type_id(name)] for name in names] if names is not None else schema.edge_types
+def edge_filter(
+    condition: str | Sequence[Comparison],
+    schema: Schema,
+    names: Iterable[str] | None,
+    *,
+    end: str = "dst",
+) -> str:
+    """A condition on edges, as `of_nodes`: of the edges where they have the feature, otherwise of
+    the nodes at their other ``end``.
+    """
+    types = (
+        [schema.edge_types[schema.edge_type_id(name)] for name in names]
+        if names is not None
+        else schema.edge_types
+    )
 
     def remote_type(edge: EdgeType) -> str:
         return edge.dst_type if end == "dst" else edge.src_type
 
     def column(edge: EdgeType, name: str) -> tuple[str, bool] | None:
-        return _column_reference(edge, "", name) or _column_reference(schema.node_types[schema.node_type_id(remote_type(edge))], f"{end}.", name)
+        return _column_reference(edge, "", name) or _column_reference(
+            schema.node_types[schema.node_type_id(remote_type(edge))], f"{end}.", name
+        )
 
-    return _filter_per_type(condition, [(kind.name, remote_type(kind), partial(column, kind)) for kind in types])
+    return _filter_per_type(
+        condition, [(kind.name, remote_type(kind), partial(column, kind)) for kind in types]
+    )
 
 
 def _column_reference(kind: NodeType | EdgeType, prefix: str, name: str) -> tuple[str, bool] | None:
     if name in _ROW_COLUMNS:
         return f"{prefix}{name}", name == "type"
-    return next(((f"{prefix}`{name}`", feature.kind == "bytes") for feature in kind.features if feature.name == name), None)
+    return next(
+        (
+            (f"{prefix}`{name}`", feature.kind == "bytes")
+            for feature in kind.features
+            if feature.name == name
+        ),
+        None,
+    )
 
 
-def _filter_per_type(condition: str | Sequence[Comparison], types: Sequence[tuple[str, str, ColumnLookup]]) -> str:
+def _filter_per_type(
+    condition: str | Sequence[Comparison], types: Sequence[tuple[str, str, ColumnLookup]]
+) -> str:
     """A condition as it is of each type: of its name, the label of its nodes, its columns."""
     if not condition:
         return ""
     tests = list(_parse_comparisons(condition)) if isinstance(condition, str) else condition
     for test in tests:
         if test.operator != "label" and not any(column(test.name) for _, _, column in types):
-            condition_text = repr(condition) if isinstance(condition, str) else f"{test.name} {test.operator} {' '.join(test.values)}".rstrip()
-            raise NotFound(f"condition {condition_text}: none of {', '.join(kind for kind, _, _ in types)} has a feature {test.name!r}")
-    filters = {kind: " ".join(_format_comparison(column, label, test) for test in tests) for kind, label, column in types}
+            condition_text = (
+                repr(condition)
+                if isinstance(condition, str)
+                else f"{test.name} {test.operator} {' '.join(test.values)}".rstrip()
+            )
+            raise NotFound(
+                f"condition {condition_text}: none of "
+                f"{', '.join(kind for kind, _, _ in types)} has a feature {test.name!r}"
+            )
+    filters = {
+        kind: " ".join(_format_comparison(column, label, test) for test in tests)
+        for kind, label, column in types
+    }
     if len(set(filters.values())) == 1:
         return next(iter(filters.values()))
-    return " or ".join(f"type == {Literal(value=kind)} and ({text})" for kind, text in filters.items())
+    return " or ".join(
+        f"type == {Literal(value=kind)} and ({text})" for kind, text in filters.items()
+    )
 
 
 def _format_comparison(column: ColumnLookup, label: str, test: Comparison) -> str:
@@ -102,14 +152,22 @@ def _format_comparison(column: ColumnLookup, label: str, test: Comparison) -> st
     elif test.operator == "key":
         comparison = f"{column_info[0]} is not null"
     elif test.operator in ("in", "not_in"):
-        comparison = f"{column_info[0]} {test.operator.replace('_', ' ')} ({', '.join(_literal(value, text=column_info[1]) for value in test.values)})"
+        comparison = (
+            f"{column_info[0]} {test.operator.replace('_', ' ')} "
+            f"({', '.join(_literal(value, text=column_info[1]) for value in test.values)})"
+        )
     else:
-        comparison = f"{column_info[0]} {_OPERATORS[test.operator]} {_literal(test.values[0], text=column_info[1])}"
+        comparison = (
+            f"{column_info[0]} {_OPERATORS[test.operator]} "
+            f"{_literal(test.values[0], text=column_info[1])}"
+        )
     return f"{comparison} {test.connective}".rstrip()
 
 
 def _literal(value: str, *, text: bool) -> str:
-    return value if _NUMBER.fullmatch(value) and not text else str(Literal(value=value.strip("'\"")))
+    return (
+        value if _NUMBER.fullmatch(value) and not text else str(Literal(value=value.strip("'\"")))
+    )
 
 
 def _parse_comparisons(condition: str) -> Iterable[Comparison]:
@@ -117,9 +175,17 @@ def _parse_comparisons(condition: str) -> Iterable[Comparison]:
     tokens = condition.split()
     for start in range(0, len(tokens), 4):
         test = tokens[start : start + 4]
-        if len(test) < 3 or test[1] not in _OPERATORS or (len(test) == 4) != (start + 4 < len(tokens)) or test[3:] not in ([], ["and"], ["or"]):
+        if (
+            len(test) < 3
+            or test[1] not in _OPERATORS
+            or (len(test) == 4) != (start + 4 < len(tokens))
+            or test[3:] not in ([], ["and"], ["or"])
+        ):
             raise InvalidRequest(
-                f"condition {condition!r}, word {start + 1}: found {' '.join(test)!r}, expected a name, one of {' '.join(_OPERATORS)} and a value, "
+                f"condition {condition!r}, word {start + 1}: found {' '.join(test)!r}, "
+                f"expected a name, one of {' '.join(_OPERATORS)} and a value, "
                 "then 'and' or 'or' and another such test"
             )
-        yield Comparison(name=test[0], operator=test[1], values=(test[2],), connective="".join(test[3:]))
+        yield Comparison(
+            name=test[0], operator=test[1], values=(test[2],), connective="".join(test[3:])
+        )

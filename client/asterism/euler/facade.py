@@ -13,7 +13,12 @@ from asterism.euler.features import EulerFeatureCalls
 from asterism.graph import Graph
 from asterism_proto.errors import InvalidRequest
 
-SCATTERS = {"add": ops.scatter_add, "max": ops.scatter_max, "mean": ops.scatter_mean, "softmax": ops.scatter_softmax}
+SCATTERS = {
+    "add": ops.scatter_add,
+    "max": ops.scatter_max,
+    "mean": ops.scatter_mean,
+    "softmax": ops.scatter_softmax,
+}
 
 
 class Euler(EulerFeatureCalls):
@@ -22,10 +27,12 @@ class Euler(EulerFeatureCalls):
     Parameters
     ----------
     graph : Graph
-        In a space of ``ids: global``, or with one node type. Of one version where it is from a `Graph.pin`, or `Graph.at`.
+        In a space of ``ids: global``, or with one node type. Of one version where it is from a
+        `Graph.pin`, or `Graph.at`.
     framework : {"numpy", "torch", "tensorflow"}
-        What comes back: arrays and `SparseTensor`, or tensors of torch or TensorFlow. All are taken. With TensorFlow, operators may be called in a
-        ``tf.function``: they are asked each time that it runs.
+        What comes back: arrays and `SparseTensor`, or tensors of torch or TensorFlow. All are
+        taken. With TensorFlow, operators may be called in a ``tf.function``: they are asked each
+        time that it runs.
 
     Raises
     ------
@@ -49,14 +56,16 @@ class Euler(EulerFeatureCalls):
         Parameters
         ----------
         gql : str
-            ``"sampleN(node_type, count).as(n).sampleNB(edge_types, count, 0).as(nb)"``; docs/euler.md has the grammar.
+            ``"sampleN(node_type, count).as(n).sampleNB(edge_types, count, 0).as(nb)"``;
+            docs/euler.md has the grammar.
         inputs : mapping, optional
             What names in it stand for: numbers, texts, arrays and lists.
 
         Returns
         -------
         dict
-            By output: ``"nb:0"`` and so on; of a query without ``as``, ``"result:0"``. Dense arrays or tensors.
+            By output: ``"nb:0"`` and so on; of a query without ``as``, ``"result:0"``. Dense arrays
+            or tensors.
 
         Raises
         ------
@@ -73,7 +82,8 @@ class Euler(EulerFeatureCalls):
         return {name: self._framework.dense(np.asarray(result[name])) for name in result.columns}
 
     def gen_pair(self, paths: ArrayLike, left_win_size: int, right_win_size: int) -> Any:
-        """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those behind it.
+        """Skip-gram pairs of walks, of each centre those before it, the nearest first, then those
+        behind it.
 
         Parameters
         ----------
@@ -82,20 +92,35 @@ class Euler(EulerFeatureCalls):
         Returns
         -------
         int64[b, pairs, 2]
-            As many of each walk: what is no node stands in its pairs too. `asterism.ops.walk_pairs` leaves it out.
+            As many of each walk: what is no node stands in its pairs too. `asterism.ops.walk_pairs`
+            leaves it out.
         """
         walks = np.asarray(paths, np.int64)
         positions = ops.pair_places(np.zeros_like(walks), left_win_size, right_win_size)
         pairs_per_walk = len(positions) // len(walks) if len(walks) else 0
-        return self._framework.dense(walks.reshape(-1)[positions].reshape(len(walks), pairs_per_walk, 2))
+        return self._framework.dense(
+            walks.reshape(-1)[positions].reshape(len(walks), pairs_per_walk, 2)
+        )
 
     def inflate_idx(self, idx: ArrayLike) -> Any:
-        """Where each occurrence goes when unique values are written as often as they occur: int32; `asterism.ops.inflate_idx`."""
+        """Where each occurrence goes when unique values are written as often as they occur: int32;
+        `asterism.ops.inflate_idx`.
+        """
         return self._framework.dense(ops.inflate_idx(idx).astype(np.int32))
 
-    def sparse_gather(self, gather_idx: ArrayLike, indices: ArrayLike, values: ArrayLike, dense_shape: Sequence[int]) -> Any:
-        """Rows of a sparse tensor, in the order of ``gather_idx``: a sparse tensor; `asterism.ops.sparse_gather`."""
-        coordinates, gathered, shape = ops.sparse_gather(gather_idx, indices, values, [int(dimension) for dimension in dense_shape])
+    def sparse_gather(
+        self,
+        gather_idx: ArrayLike,
+        indices: ArrayLike,
+        values: ArrayLike,
+        dense_shape: Sequence[int],
+    ) -> Any:
+        """Rows of a sparse tensor, in the order of ``gather_idx``: a sparse tensor;
+        `asterism.ops.sparse_gather`.
+        """
+        coordinates, gathered, shape = ops.sparse_gather(
+            gather_idx, indices, values, [int(dimension) for dimension in dense_shape]
+        )
         return self._framework.sparse(coordinates, gathered, shape)
 
     def gather(self, params: Any, indices: Any) -> Any:

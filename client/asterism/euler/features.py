@@ -28,12 +28,16 @@ FEATURE_KINDS = {"dense": "dense", "ragged": "sparse", "bytes": "binary"}
 class EulerFeatureCalls(EulerLayerCalls):
     """The part that reads features.
 
-    A feature that some types have only is missing of nodes of the others, as it is of nodes that are not there; one that no type has is
-    NotFound. ``thread_num`` is taken and means nothing: features of many nodes are asked for in pieces side by side anyway.
-    """
+    A feature that some types have only is missing of nodes of the others, as it is of nodes that
+    are not there; one that no type has is NotFound. ``thread_num`` is taken and means nothing:
+    features of many nodes are asked for in pieces side by side anyway."""
 
     def get_dense_feature(
-        self, nodes: ArrayLike, feature_names: str | Sequence[str], dimensions: int | Sequence[int], thread_num: int = 1
+        self,
+        nodes: ArrayLike,
+        feature_names: str | Sequence[str],
+        dimensions: int | Sequence[int],
+        thread_num: int = 1,
     ) -> list[Any]:
         """Dense features of nodes.
 
@@ -77,22 +81,31 @@ class EulerFeatureCalls(EulerLayerCalls):
         list of sparse int64[n, longest row]
         """
         names = _names(feature_names)
-        return self._sparse(self._node_columns(flat_ids(nodes), names, "ragged"), names, default_values)
+        return self._sparse(
+            self._node_columns(flat_ids(nodes), names, "ragged"), names, default_values
+        )
 
-    def get_binary_feature(self, nodes: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1) -> list[Any]:
+    def get_binary_feature(
+        self, nodes: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1
+    ) -> list[Any]:
         """Byte strings of nodes: a list of bytes [n]; empty where there is none."""
         names = _names(feature_names)
         return self._binary(self._node_columns(flat_ids(nodes), names, "bytes"), names)
 
     def get_edge_dense_feature(
-        self, edges: ArrayLike, feature_names: str | Sequence[str], dimensions: int | Sequence[int], thread_num: int = 1
+        self,
+        edges: ArrayLike,
+        feature_names: str | Sequence[str],
+        dimensions: int | Sequence[int],
+        thread_num: int = 1,
     ) -> list[Any]:
         """Dense features of edges.
 
         Parameters
         ----------
         edges : int64[m, 3]
-            Source, destination, number of the type. Of several such edges the first, by edge id, is meant.
+            Source, destination, number of the type. Of several such edges the first, by edge id, is
+            meant.
 
         Returns
         -------
@@ -100,24 +113,36 @@ class EulerFeatureCalls(EulerLayerCalls):
             Zeros where there is no such edge.
         """
         names = _names(feature_names)
-        return self._dense(self._edge_columns(edges, names, "dense"), names, dimensions, len(_triples(edges)))
+        return self._dense(
+            self._edge_columns(edges, names, "dense"), names, dimensions, len(_triples(edges))
+        )
 
     def get_edge_sparse_feature(
-        self, edges: ArrayLike, feature_names: str | Sequence[str], default_values: int | Sequence[int] | None = None, thread_num: int = 1
+        self,
+        edges: ArrayLike,
+        feature_names: str | Sequence[str],
+        default_values: int | Sequence[int] | None = None,
+        thread_num: int = 1,
     ) -> list[Any]:
         """Lists of whole numbers of edges; as `get_sparse_feature` and `get_edge_dense_feature`."""
         names = _names(feature_names)
         return self._sparse(self._edge_columns(edges, names, "ragged"), names, default_values)
 
-    def get_edge_binary_feature(self, edges: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1) -> list[Any]:
+    def get_edge_binary_feature(
+        self, edges: ArrayLike, feature_names: str | Sequence[str], thread_num: int = 1
+    ) -> list[Any]:
         """Byte strings of edges; as `get_binary_feature` and `get_edge_dense_feature`."""
         names = _names(feature_names)
         return self._binary(self._edge_columns(edges, names, "bytes"), names)
 
     def get_node_type(self, nodes: ArrayLike) -> Any:
-        """The number of each node's type, int32 in the shape of ``nodes``; -2^31 where there is no such node."""
+        """The number of each node's type, int32 in the shape of ``nodes``; -2^31 where there is no
+        such node.
+        """
         types = self.graph.node_types(flat_ids(nodes), self._ntype)
-        return self._framework.dense(np.where(types < 0, UNKNOWN, types).reshape(np.asarray(nodes).shape))
+        return self._framework.dense(
+            np.where(types < 0, UNKNOWN, types).reshape(np.asarray(nodes).shape)
+        )
 
     def sample_fanout_with_feature(
         self,
@@ -148,15 +173,29 @@ class EulerFeatureCalls(EulerLayerCalls):
         for names, kind in ((dense, "dense"), (sparse, "ragged")):
             _feature_owners(self.graph.schema.node_types, names, kind)
         sample = self.graph.sample_fanout(
-            flat_ids(nodes), self._path("edge_types", edge_types), list(count), ntype=self._ntype, node_features=[*dense, *sparse], seed=seed
+            flat_ids(nodes),
+            self._path("edge_types", edge_types),
+            list(count),
+            ntype=self._ntype,
+            node_features=[*dense, *sparse],
+            seed=seed,
         )
         dense_columns, sparse_columns = [], []
-        for entries, features in ((len(sample.seeds), sample.features), *((len(hop), hop.features) for hop in sample.hops)):
+        for entries, features in (
+            (len(sample.seeds), sample.features),
+            *((len(hop), hop.features) for hop in sample.hops),
+        ):
             columns = _by_feature(features or {}, [*dense, *sparse])
             dense_columns += self._dense(columns, dense, dense_dimensions, entries)
             sparse_columns += self._sparse(columns, sparse, sparse_default_values)
         return (
-            [self._framework.dense(sample.seeds), *(self._framework.dense(fill_missing(hop.nodes, default_node)) for hop in sample.hops)],
+            [
+                self._framework.dense(sample.seeds),
+                *(
+                    self._framework.dense(fill_missing(hop.nodes, default_node))
+                    for hop in sample.hops
+                ),
+            ],
             [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
             [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
             dense_columns,
@@ -166,7 +205,13 @@ class EulerFeatureCalls(EulerLayerCalls):
     def _node_columns(self, nodes: Ids, names: list[str], kind: str) -> FeatureColumns:
         owners = _feature_owners(self.graph.schema.node_types, names, kind)
         graph = self._pinned_graph() if len(owners) > 1 else self.graph
-        return _by_feature({owner: graph.node_features(nodes, owned_names, owner) for owner, owned_names in owners.items()}, names)
+        return _by_feature(
+            {
+                owner: graph.node_features(nodes, owned_names, owner)
+                for owner, owned_names in owners.items()
+            },
+            names,
+        )
 
     def _edge_columns(self, edges: ArrayLike, names: list[str], kind: str) -> FeatureColumns:
         edge_triples = _triples(edges)
@@ -174,45 +219,89 @@ class EulerFeatureCalls(EulerLayerCalls):
         graph = self._pinned_graph()
         features: dict[str, Features] = {}
         for owner, owned_names in owners.items():
-            owner_rows = np.flatnonzero(edge_triples[:, 2] == self._relation_of[self._triples.index(owner)])
+            owner_rows = np.flatnonzero(
+                edge_triples[:, 2] == self._relation_of[self._triples.index(owner)]
+            )
             edge_ids = np.full(len(edge_triples), -1, np.int64)
             for start in range(0, len(owner_rows), EDGES_PER_REQUEST):
                 batch_rows = owner_rows[start : start + EDGES_PER_REQUEST]
                 src, row = np.unique(edge_triples[batch_rows, 0], return_inverse=True)
                 dst, col = np.unique(edge_triples[batch_rows, 1], return_inverse=True)
-                adjacency = graph.adjacency(src, dst, owner, row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=True)
-                # In order of edge ids within a pair, so that the first of a pair is the one that is meant.
-                keys, first = np.unique(adjacency.rows * len(dst) + adjacency.cols, return_index=True)
+                adjacency = graph.adjacency(
+                    src,
+                    dst,
+                    owner,
+                    row_type=self._ntype,
+                    col_type=self._ntype,
+                    weights=False,
+                    edge_ids=True,
+                )
+                # In order of edge ids within a pair, so that the first of a pair is the one that is
+                # meant.
+                keys, first = np.unique(
+                    adjacency.rows * len(dst) + adjacency.cols, return_index=True
+                )
                 wanted_keys = row * len(dst) + col
                 positions = np.minimum(np.searchsorted(keys, wanted_keys), max(len(keys) - 1, 0))
-                is_present = keys[positions] == wanted_keys if len(keys) else np.zeros(len(wanted_keys), np.bool_)
-                edge_ids[batch_rows[is_present]] = np.asarray(adjacency.edge_ids)[first[positions[is_present]]]
+                is_present = (
+                    keys[positions] == wanted_keys
+                    if len(keys)
+                    else np.zeros(len(wanted_keys), np.bool_)
+                )
+                edge_ids[batch_rows[is_present]] = np.asarray(adjacency.edge_ids)[
+                    first[positions[is_present]]
+                ]
             features[owner] = graph.edge_features(edge_ids, owned_names, owner)
         return _by_feature(features, names)
 
-    def _dense(self, columns: FeatureColumns, names: list[str], dimensions: int | Sequence[int], rows: int) -> list[Any]:
+    def _dense(
+        self, columns: FeatureColumns, names: list[str], dimensions: int | Sequence[int], rows: int
+    ) -> list[Any]:
         widths = _repeat_for_names("dimensions", dimensions, names)
         tensors = []
         for name, width in zip(names, widths, strict=True):
             total = np.zeros((rows, width), np.float32)
             for column in columns[name]:
-                values = np.asarray(column).reshape(rows, -1) if rows else np.zeros((0, 0), np.float32)
+                values = (
+                    np.asarray(column).reshape(rows, -1) if rows else np.zeros((0, 0), np.float32)
+                )
                 if values.shape[1] > width:
-                    raise InvalidRequest(f"feature {name!r} has {values.shape[1]} values a row; dimension {width} would cut it")
+                    raise InvalidRequest(
+                        f"feature {name!r} has {values.shape[1]} values a row; dimension "
+                        f"{width} would cut it"
+                    )
                 total[:, : values.shape[1]] += values
             tensors.append(self._framework.dense(total))
         return tensors
 
-    def _sparse(self, columns: FeatureColumns, names: list[str], defaults: int | Sequence[int] | None) -> list[Any]:
-        values = [0] * len(names) if defaults is None else _repeat_for_names("default_values", defaults, names)
-        return [ragged_to_sparse(self._framework, _with_default(_merged(columns[name], "int64"), value)) for name, value in zip(names, values, strict=True)]
+    def _sparse(
+        self, columns: FeatureColumns, names: list[str], defaults: int | Sequence[int] | None
+    ) -> list[Any]:
+        values = (
+            [0] * len(names)
+            if defaults is None
+            else _repeat_for_names("default_values", defaults, names)
+        )
+        return [
+            ragged_to_sparse(self._framework, _with_default(_merged(columns[name], "int64"), value))
+            for name, value in zip(names, values, strict=True)
+        ]
 
     def _binary(self, columns: FeatureColumns, names: list[str]) -> list[Any]:
         tensors = []
         for name in names:
             indptr, values = _merged(columns[name], "uint8")
             text = values.tobytes()
-            tensors.append(self._framework.texts([text[start:stop] for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)]))
+            tensors.append(
+                self._framework.texts(
+                    [
+                        text[start:stop]
+                        for start, stop in zip(
+                            indptr[:-1].tolist(), indptr[1:].tolist(), strict=True
+                        )
+                    ]
+                )
+            )
         return tensors
 
 
@@ -225,33 +314,57 @@ def _triples(edges: ArrayLike) -> Ids:
     if array.size == 0:
         return np.zeros((0, 3), np.int64)
     if array.ndim != 2 or array.shape[1] != 3:
-        raise InvalidRequest(f"edges has shape {list(array.shape)}; expected a row (source, destination, type) for each")
+        raise InvalidRequest(
+            f"edges has shape {list(array.shape)}; expected a row (source, destination, "
+            "type) for each"
+        )
     return array.astype(np.int64, copy=False)
 
 
-def _repeat_for_names(parameter: str, values: int | Sequence[int], names: Sequence[str]) -> list[int]:
+def _repeat_for_names(
+    parameter: str, values: int | Sequence[int], names: Sequence[str]
+) -> list[int]:
     numbers = [int(value) for value in np.asarray(values).reshape(-1)]
     if len(numbers) != len(names):
-        raise InvalidRequest(f"{parameter} {values!r}: expected one for each of {len(names)} features")
+        raise InvalidRequest(
+            f"{parameter} {values!r}: expected one for each of {len(names)} features"
+        )
     return numbers
 
 
-def _feature_owners(types: Sequence[NodeType | EdgeType], names: Sequence[str], kind: str) -> dict[str, list[str]]:
-    """Which types have which of the features; NotFound, or InvalidRequest where one is of another kind."""
+def _feature_owners(
+    types: Sequence[NodeType | EdgeType], names: Sequence[str], kind: str
+) -> dict[str, list[str]]:
+    """Which types have which of the features; NotFound, or InvalidRequest where one is of another
+    kind.
+    """
     owners: dict[str, list[str]] = {}
     for name in dict.fromkeys(names):
-        kinds = {owner.name: feature.kind for owner in types for feature in owner.features if feature.name == name}
+        kinds = {
+            owner.name: feature.kind
+            for owner in types
+            for feature in owner.features
+            if feature.name == name
+        }
         if not kinds:
-            raise NotFound(f"no type has a feature {name!r}; there are {', '.join(sorted({f.name for owner in types for f in owner.features}))}")
+            raise NotFound(
+                f"no type has a feature {name!r}; there are "
+                f"{', '.join(sorted({f.name for owner in types for f in owner.features}))}"
+            )
         for owner, feature_kind in kinds.items():
             if feature_kind != kind:
-                raise InvalidRequest(f"feature {name!r} of {owner!r} is {FEATURE_KINDS[feature_kind]}, not {FEATURE_KINDS[kind]}")
+                raise InvalidRequest(
+                    f"feature {name!r} of {owner!r} is {FEATURE_KINDS[feature_kind]}, not "
+                    f"{FEATURE_KINDS[kind]}"
+                )
             owners.setdefault(owner, []).append(name)
     return owners
 
 
 def _by_feature(features: NodeFeatures, names: Sequence[str]) -> FeatureColumns:
-    return {name: [columns[name] for columns in features.values() if name in columns] for name in names}
+    return {
+        name: [columns[name] for columns in features.values() if name in columns] for name in names
+    }
 
 
 def _merged(columns: Sequence[FeatureValue], dtype: str) -> RaggedColumn:
@@ -261,7 +374,10 @@ def _merged(columns: Sequence[FeatureValue], dtype: str) -> RaggedColumn:
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     values: Values = np.empty(indptr[-1], dtype)
     for part_indptr, part_values in parts:
-        values[np.repeat(indptr[:-1] - part_indptr[:-1], np.diff(part_indptr)) + np.arange(part_indptr[-1])] = part_values
+        values[
+            np.repeat(indptr[:-1] - part_indptr[:-1], np.diff(part_indptr))
+            + np.arange(part_indptr[-1])
+        ] = part_values
     return indptr, values
 
 

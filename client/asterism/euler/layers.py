@@ -22,9 +22,17 @@ class EulerLayerCalls(EulerSamplingCalls):
     """The part that draws layers as a whole, and tells what joins lists of nodes."""
 
     def sample_neighbor_layerwise(
-        self, nodes: ArrayLike, edge_types: TypeSelector, count: int, default_node: int = -1, weight_func: str = "", *, seed: int | None = None
+        self,
+        nodes: ArrayLike,
+        edge_types: TypeSelector,
+        count: int,
+        default_node: int = -1,
+        weight_func: str = "",
+        *,
+        seed: int | None = None,
     ) -> tuple[Any, Any]:
-        """Draw ``count`` nodes for each layer from the neighbors of all of its nodes, with replacement.
+        """Draw ``count`` nodes for each layer from the neighbors of all of its nodes, with
+        replacement.
 
         Parameters
         ----------
@@ -41,9 +49,20 @@ class EulerLayerCalls(EulerSamplingCalls):
         """
         layers = np.asarray(nodes)
         if layers.ndim != 2:
-            raise InvalidRequest(f"nodes has shape {list(layers.shape)}; expected a row for each layer")
-        layer = self.graph.sample_layer(layers, self._edge_names(edge_types), count, measure=_measure(weight_func), ntype=self._ntype, seed=seed)
-        return self._framework.dense(fill_missing(layer.nodes, default_node)), self._layer_adjacency(layer, layers.shape[1])
+            raise InvalidRequest(
+                f"nodes has shape {list(layers.shape)}; expected a row for each layer"
+            )
+        layer = self.graph.sample_layer(
+            layers,
+            self._edge_names(edge_types),
+            count,
+            measure=_measure(weight_func),
+            ntype=self._ntype,
+            seed=seed,
+        )
+        return self._framework.dense(
+            fill_missing(layer.nodes, default_node)
+        ), self._layer_adjacency(layer, layers.shape[1])
 
     def sample_fanout_layerwise(
         self,
@@ -65,10 +84,18 @@ class EulerLayerCalls(EulerSamplingCalls):
         """
         require_same_hops(edge_types, counts)
         roots = flat_ids(nodes)
-        return self._stacked_layers(roots[None], roots, edge_types, counts, default_node, weight_func, seed)
+        return self._stacked_layers(
+            roots[None], roots, edge_types, counts, default_node, weight_func, seed
+        )
 
     def sample_fanout_layerwise_each_node(
-        self, nodes: ArrayLike, edge_types: Sequence[TypeSelector], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
+        self,
+        nodes: ArrayLike,
+        edge_types: Sequence[TypeSelector],
+        counts: Sequence[int],
+        default_node: int = -1,
+        *,
+        seed: int | None = None,
     ) -> tuple[list[Any], list[Any]]:
         """Draw neighbors of each node, and from there layer after layer for each node by itself.
 
@@ -81,14 +108,40 @@ class EulerLayerCalls(EulerSamplingCalls):
         """
         require_same_hops(edge_types, counts)
         roots, graph = flat_ids(nodes), self._pinned_graph()
-        first = graph.sample_neighbors(roots, self._edge_names(edge_types[0]), counts[0], ntype=self._ntype, weights=False, seed=seed)
-        first_layers = [self._framework.dense(roots), self._framework.dense(fill_missing(first.nodes.reshape(-1), default_node))]
+        first = graph.sample_neighbors(
+            roots,
+            self._edge_names(edge_types[0]),
+            counts[0],
+            ntype=self._ntype,
+            weights=False,
+            seed=seed,
+        )
+        first_layers = [
+            self._framework.dense(roots),
+            self._framework.dense(fill_missing(first.nodes.reshape(-1), default_node)),
+        ]
         if len(counts) == 1:
             return first_layers, []
-        layers, adjacencies = self._stacked_layers(first.nodes, roots, edge_types[1:], counts[1:], default_node, "", first.seed, version=first.version)
+        layers, adjacencies = self._stacked_layers(
+            first.nodes,
+            roots,
+            edge_types[1:],
+            counts[1:],
+            default_node,
+            "",
+            first.seed,
+            version=first.version,
+        )
         return [*first_layers, *layers[1:]], adjacencies
 
-    def sparse_get_adj(self, nodes: ArrayLike, nb_nodes: ArrayLike, edge_types: TypeSelector, n: int = -1, m: int = -1) -> Any:
+    def sparse_get_adj(
+        self,
+        nodes: ArrayLike,
+        nb_nodes: ArrayLike,
+        edge_types: TypeSelector,
+        n: int = -1,
+        m: int = -1,
+    ) -> Any:
         """Which of some nodes have edges to which others, batch by batch.
 
         Parameters
@@ -107,7 +160,13 @@ class EulerLayerCalls(EulerSamplingCalls):
         row_nodes, row = np.unique(rows, return_inverse=True)
         col_nodes, col = np.unique(cols, return_inverse=True)
         adjacency = self.graph.adjacency(
-            row_nodes, col_nodes, self._edge_names(edge_types), row_type=self._ntype, col_type=self._ntype, weights=False, edge_ids=False
+            row_nodes,
+            col_nodes,
+            self._edge_names(edge_types),
+            row_type=self._ntype,
+            col_type=self._ntype,
+            weights=False,
+            edge_ids=False,
         )
         edges = np.unique(adjacency.rows * max(len(col_nodes), 1) + adjacency.cols)
         row, col = row.reshape(rows.shape), col.reshape(cols.shape)
@@ -117,9 +176,13 @@ class EulerLayerCalls(EulerSamplingCalls):
             matches = np.argwhere(np.isin(pairs, edges))
             coordinates.append(np.concatenate([np.full((len(matches), 1), batch), matches], axis=1))
         indices = np.concatenate(coordinates).astype(np.int64)
-        return self._framework.sparse(indices, np.ones(len(indices), np.int64), (len(rows), rows.shape[1], cols.shape[1]))
+        return self._framework.sparse(
+            indices, np.ones(len(indices), np.int64), (len(rows), rows.shape[1], cols.shape[1])
+        )
 
-    def get_multi_hop_neighbor(self, nodes: ArrayLike, edge_types: Sequence[TypeSelector]) -> tuple[list[Any], list[Any]]:
+    def get_multi_hop_neighbor(
+        self, nodes: ArrayLike, edge_types: Sequence[TypeSelector]
+    ) -> tuple[list[Any], list[Any]]:
         """All neighbors hop after hop, each node once a hop.
 
         Returns
@@ -129,8 +192,18 @@ class EulerLayerCalls(EulerSamplingCalls):
         adjacencies : list of sparse float32[nodes of the hop before, nodes of the hop]
             Weights of edges; several between the same nodes have an entry each.
         """
-        expansion = self.graph.multi_hop_neighbors(flat_ids(nodes), self._path("edge_types", edge_types), ntype=self._ntype)
-        edges = [sorted_sparse(self._framework, np.stack([hop.rows, hop.cols], axis=1), np.asarray(hop.weights), hop.shape) for hop in expansion.adjacencies]
+        expansion = self.graph.multi_hop_neighbors(
+            flat_ids(nodes), self._path("edge_types", edge_types), ntype=self._ntype
+        )
+        edges = [
+            sorted_sparse(
+                self._framework,
+                np.stack([hop.rows, hop.cols], axis=1),
+                np.asarray(hop.weights),
+                hop.shape,
+            )
+            for hop in expansion.adjacencies
+        ]
         return [self._framework.dense(hop) for hop in expansion.nodes], edges
 
     def _stacked_layers(
@@ -146,18 +219,37 @@ class EulerLayerCalls(EulerSamplingCalls):
     ) -> tuple[list[Any], list[Any]]:
         ntype = self._ntype
         stack = self.graph.sample_fanout_layerwise(
-            layers, self._path("edge_types", edge_types), list(counts), measure=_measure(weight_func), ntype=ntype, seed=seed, version=version
+            layers,
+            self._path("edge_types", edge_types),
+            list(counts),
+            measure=_measure(weight_func),
+            ntype=ntype,
+            seed=seed,
+            version=version,
         )
         widths = [layers.shape[1], *counts]
-        nodes = [self._framework.dense(roots), *(self._framework.dense(fill_missing(layer.nodes.reshape(-1), default_node)) for layer in stack.layers)]
-        return nodes, [self._layer_adjacency(layer, width) for layer, width in zip(stack.layers, widths, strict=False)]
+        nodes = [
+            self._framework.dense(roots),
+            *(
+                self._framework.dense(fill_missing(layer.nodes.reshape(-1), default_node))
+                for layer in stack.layers
+            ),
+        ]
+        return nodes, [
+            self._layer_adjacency(layer, width)
+            for layer, width in zip(stack.layers, widths, strict=False)
+        ]
 
     def _layer_adjacency(self, layer: Layer, width: int) -> Any:
         """The adjacency of layers [b, width] and [b, count]: 1 for each pair that has an edge."""
         batches, count = layer.nodes.shape
-        pairs = np.unique(np.stack([layer.adjacency.rows, layer.adjacency.cols % max(count, 1)], axis=1), axis=0)
+        pairs = np.unique(
+            np.stack([layer.adjacency.rows, layer.adjacency.cols % max(count, 1)], axis=1), axis=0
+        )
         indices = np.stack([pairs[:, 0] // width, pairs[:, 0] % width, pairs[:, 1]], axis=1)
-        return self._framework.sparse(indices, np.ones(len(indices), np.int64), (batches, width, count))
+        return self._framework.sparse(
+            indices, np.ones(len(indices), np.int64), (batches, width, count)
+        )
 
 
 def _measure(weight_func: str) -> str:
@@ -172,5 +264,7 @@ def _batched_nodes(parameter: str, nodes: ArrayLike, width: int) -> Ids:
     if width == -1:
         return array if array.ndim == 2 else array.reshape(1, -1)
     if width < 1 or array.size % width:
-        raise InvalidRequest(f"{parameter} has {array.size} nodes; they do not make batches of {width}")
+        raise InvalidRequest(
+            f"{parameter} has {array.size} nodes; they do not make batches of {width}"
+        )
     return array.reshape(-1, width)

@@ -18,7 +18,14 @@ from asterism_proto.errors import InvalidRequest
 class EulerSamplingCalls(TypeIds):
     """The part that draws nodes, edges, neighbors and walks."""
 
-    def sample_node(self, count: int, node_type: TypeSelector = -1, condition: str = "", *, seed: int | None = None) -> Any:
+    def sample_node(
+        self,
+        count: int,
+        node_type: TypeSelector = -1,
+        condition: str = "",
+        *,
+        seed: int | None = None,
+    ) -> Any:
         """Draw nodes by weight, with replacement.
 
         Parameters
@@ -28,7 +35,8 @@ class EulerSamplingCalls(TypeIds):
         node_type : str, int, or list of these
             From these types together; -1: from all.
         condition : str
-            Of the nodes, as ``price gt 3 and brand eq a``: only those that satisfy it are drawn, by their weights.
+            Of the nodes, as ``price gt 3 and brand eq a``: only those that satisfy it are drawn, by
+            their weights.
         seed : int, optional
             Of the draw, so that it can be made again; likewise of every draw here.
 
@@ -42,10 +50,14 @@ class EulerSamplingCalls(TypeIds):
             Where there is nothing to draw.
         """
         names = self._node_names(node_type)
-        sample = self.graph.sample_nodes(count, names, where=node_filter(condition, self.graph.schema, names), seed=seed)
+        sample = self.graph.sample_nodes(
+            count, names, where=node_filter(condition, self.graph.schema, names), seed=seed
+        )
         return self._framework.dense(sample.nodes)
 
-    def sample_node_with_src(self, src_nodes: ArrayLike, count: int, *, seed: int | None = None) -> Any:
+    def sample_node_with_src(
+        self, src_nodes: ArrayLike, count: int, *, seed: int | None = None
+    ) -> Any:
         """Draw nodes of the type of each source.
 
         Returns
@@ -58,9 +70,13 @@ class EulerSamplingCalls(TypeIds):
             Where a source is not there.
         """
         src = flat_ids(src_nodes)
-        return self._framework.dense(self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes)
+        return self._framework.dense(
+            self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes
+        )
 
-    def sample_edge(self, count: int, edge_type: TypeSelector = None, *, seed: int | None = None) -> Any:
+    def sample_edge(
+        self, count: int, edge_type: TypeSelector = None, *, seed: int | None = None
+    ) -> Any:
         """Draw edges by weight, with replacement; -1 or None: of all types together.
 
         Returns
@@ -69,7 +85,12 @@ class EulerSamplingCalls(TypeIds):
             Source, destination, number of the type.
         """
         sample = self.graph.sample_edges(count, self._edge_names(edge_type), seed=seed)
-        return self._framework.dense(np.stack([sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1))
+        return self._framework.dense(
+            np.stack(
+                [sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)],
+                axis=1,
+            )
+        )
 
     def sample_graph_label(self, batch_num: int, *, seed: int | None = None) -> Any:
         """Draw labels of graphs, each alike: bytes [batch_num]."""
@@ -87,7 +108,14 @@ class EulerSamplingCalls(TypeIds):
         return ragged_to_sparse(self._framework, (members.indptr, members.nodes))
 
     def sample_neighbor(
-        self, nodes: ArrayLike, edge_types: TypeSelector, count: int, default_node: int = -1, condition: str = "", *, seed: int | None = None
+        self,
+        nodes: ArrayLike,
+        edge_types: TypeSelector,
+        count: int,
+        default_node: int = -1,
+        condition: str = "",
+        *,
+        seed: int | None = None,
     ) -> tuple[Any, Any, Any]:
         """Draw neighbors by weight, with replacement, over the union of the edge types.
 
@@ -102,7 +130,8 @@ class EulerSamplingCalls(TypeIds):
         default_node : int
             What stands where there is none, with weight 0 and type -1.
         condition : str
-            Of an edge where its type has the feature, otherwise of the neighbor. A row is full where the node has any such edge.
+            Of an edge where its type has the feature, otherwise of the neighbor. A row is full
+            where the node has any such edge.
 
         Returns
         -------
@@ -110,19 +139,39 @@ class EulerSamplingCalls(TypeIds):
         """
         names = self._edge_names(edge_types)
         sample = self.graph.sample_neighbors(
-            flat_ids(nodes), names, count, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names), seed=seed
+            flat_ids(nodes),
+            names,
+            count,
+            ntype=self._ntype,
+            where=edge_filter(condition, self.graph.schema, names),
+            seed=seed,
         )
         return self._padded_neighbors(sample, default_node)
 
     def get_top_k_neighbor(
-        self, nodes: ArrayLike, edge_types: TypeSelector, k: int, default_node: int = -1, condition: str = ""
+        self,
+        nodes: ArrayLike,
+        edge_types: TypeSelector,
+        k: int,
+        default_node: int = -1,
+        condition: str = "",
     ) -> tuple[Any, Any, Any]:
-        """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k] each."""
+        """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k]
+        each.
+        """
         names = self._edge_names(edge_types)
-        top_neighbors = self.graph.top_k_neighbors(flat_ids(nodes), names, k, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names))
+        top_neighbors = self.graph.top_k_neighbors(
+            flat_ids(nodes),
+            names,
+            k,
+            ntype=self._ntype,
+            where=edge_filter(condition, self.graph.schema, names),
+        )
         return self._padded_neighbors(top_neighbors, default_node)
 
-    def get_full_neighbor(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = "") -> tuple[Any, Any, Any]:
+    def get_full_neighbor(
+        self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = ""
+    ) -> tuple[Any, Any, Any]:
         """All neighbors, by edge type as asked for, then by id.
 
         Returns
@@ -131,14 +180,23 @@ class EulerSamplingCalls(TypeIds):
         """
         return self._full_neighbors(nodes, edge_types, condition, None)
 
-    def get_sorted_full_neighbor(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = "") -> tuple[Any, Any, Any]:
+    def get_sorted_full_neighbor(
+        self, nodes: ArrayLike, edge_types: TypeSelector, condition: str = ""
+    ) -> tuple[Any, Any, Any]:
         """All neighbors, by id; as of `get_full_neighbor`."""
         return self._full_neighbors(nodes, edge_types, condition, "id")
 
     def sample_fanout(
-        self, nodes: ArrayLike, edge_types: Sequence[TypeSelector], counts: Sequence[int], default_node: int = -1, *, seed: int | None = None
+        self,
+        nodes: ArrayLike,
+        edge_types: Sequence[TypeSelector],
+        counts: Sequence[int],
+        default_node: int = -1,
+        *,
+        seed: int | None = None,
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Draw neighbors of neighbors: hop h draws ``counts[h]`` of every entry of the hop before, each entry by itself.
+        """Draw neighbors of neighbors: hop h draws ``counts[h]`` of every entry of the hop before,
+        each entry by itself.
 
         Returns
         -------
@@ -148,9 +206,21 @@ class EulerSamplingCalls(TypeIds):
             Of each hop, flat.
         """
         require_same_hops(edge_types, counts)
-        sample = self.graph.sample_fanout(flat_ids(nodes), self._path("edge_types", edge_types), list(counts), ntype=self._ntype, seed=seed)
+        sample = self.graph.sample_fanout(
+            flat_ids(nodes),
+            self._path("edge_types", edge_types),
+            list(counts),
+            ntype=self._ntype,
+            seed=seed,
+        )
         return (
-            [self._framework.dense(sample.seeds), *(self._framework.dense(fill_missing(hop.nodes, default_node)) for hop in sample.hops)],
+            [
+                self._framework.dense(sample.seeds),
+                *(
+                    self._framework.dense(fill_missing(hop.nodes, default_node))
+                    for hop in sample.hops
+                ),
+            ],
             [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
             [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
         )
@@ -178,10 +248,14 @@ class EulerSamplingCalls(TypeIds):
             The start first; ``default_node`` behind a dead end.
         """
         steps = self._path("edge_types", edge_types)
-        walks = self.graph.random_walk(flat_ids(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed)
+        walks = self.graph.random_walk(
+            flat_ids(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed
+        )
         return self._framework.dense(fill_missing(walks.nodes, default_node))
 
-    def _padded_neighbors(self, sample: NeighborSample | TopNeighbors, default_node: int) -> tuple[Any, Any, Any]:
+    def _padded_neighbors(
+        self, sample: NeighborSample | TopNeighbors, default_node: int
+    ) -> tuple[Any, Any, Any]:
         weights = np.asarray(sample.weights)
         return (
             self._framework.dense(fill_missing(sample.nodes, default_node)),
@@ -189,17 +263,33 @@ class EulerSamplingCalls(TypeIds):
             self._framework.dense(self._relation_numbers(sample.types)),
         )
 
-    def _full_neighbors(self, nodes: ArrayLike, edge_types: TypeSelector, condition: str, sort: str | None) -> tuple[Any, Any, Any]:
+    def _full_neighbors(
+        self, nodes: ArrayLike, edge_types: TypeSelector, condition: str, sort: str | None
+    ) -> tuple[Any, Any, Any]:
         names = self._edge_names(edge_types)
         neighbors: RaggedNeighbors = self.graph.neighbors(
-            flat_ids(nodes), names, ntype=self._ntype, where=edge_filter(condition, self.graph.schema, names), sort=sort, edge_ids=False
+            flat_ids(nodes),
+            names,
+            ntype=self._ntype,
+            where=edge_filter(condition, self.graph.schema, names),
+            sort=sort,
+            edge_ids=False,
         )
-        columns = (neighbors.nodes, np.asarray(neighbors.weights), self._relation_numbers(neighbors.types))
-        ids, weights, types = (ragged_to_sparse(self._framework, (neighbors.indptr, column)) for column in columns)
+        columns = (
+            neighbors.nodes,
+            np.asarray(neighbors.weights),
+            self._relation_numbers(neighbors.types),
+        )
+        ids, weights, types = (
+            ragged_to_sparse(self._framework, (neighbors.indptr, column)) for column in columns
+        )
         return ids, weights, types
 
 
 def require_same_hops(edge_types: Sequence[TypeSelector], counts: Sequence[int]) -> None:
     """Refuse lists of different lengths."""
     if len(edge_types) != len(counts) or not len(counts):
-        raise InvalidRequest(f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the same length, one entry per hop")
+        raise InvalidRequest(
+            f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the "
+            "same length, one entry per hop"
+        )

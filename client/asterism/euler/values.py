@@ -74,7 +74,9 @@ class TorchFramework:
         """A sparse COO tensor."""
         import torch
 
-        return torch.sparse_coo_tensor(self.dense(np.ascontiguousarray(indices.T)), self.dense(values), shape)
+        return torch.sparse_coo_tensor(
+            self.dense(np.ascontiguousarray(indices.T)), self.dense(values), shape
+        )
 
     def texts(self, rows: Sequence[bytes]) -> Any:
         """A list, for torch has no texts."""
@@ -107,13 +109,19 @@ class TensorFlowFramework:
         return tf.constant(list(rows), tf.string)
 
     def operators(self, euler: Any) -> Mapping[str, Callable[..., Any]]:
-        """All that ask the graph, which in a ``tf.function`` are called when that runs; and gathers and scatters, which have gradients."""
+        """All that ask the graph, which in a ``tf.function`` are called when that runs; and gathers
+        and scatters, which have gradients.
+        """
         from asterism.tensorflow.euler import operators
 
         return operators(euler)
 
 
-FRAMEWORKS: dict[str, type[NumpyFramework] | type[TorchFramework] | type[TensorFlowFramework]] = {"numpy": NumpyFramework, "torch": TorchFramework, "tensorflow": TensorFlowFramework}
+FRAMEWORKS: dict[str, type[NumpyFramework] | type[TorchFramework] | type[TensorFlowFramework]] = {
+    "numpy": NumpyFramework,
+    "torch": TorchFramework,
+    "tensorflow": TensorFlowFramework,
+}
 
 
 def framework_named(name: str) -> Framework:
@@ -132,8 +140,12 @@ def ragged_to_sparse(framework: Framework, column: RaggedColumn) -> Any:
     return framework.sparse(indices, values, (len(lengths), int(lengths.max(initial=0))))
 
 
-def sorted_sparse(framework: Framework, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
-    """A sparse tensor whose entries are put in order, row after row; of the same place in the order in which they came."""
+def sorted_sparse(
+    framework: Framework, indices: Ids, values: Values, shape: tuple[int, ...]
+) -> Any:
+    """A sparse tensor whose entries are put in order, row after row; of the same place in the order
+    in which they came.
+    """
     order = np.lexsort(indices.T[::-1])
     return framework.sparse(indices[order], values[order], shape)
 

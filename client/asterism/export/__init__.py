@@ -1,11 +1,12 @@
 """Exports: from scans of a pinned version to partitions on disk.
 
-`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and columns), `methods` (which
-part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks after DGL's traps), `layout` (which number), `nodes`,
-`edges` and `parts` (which files), `dgl_files` and `dgl_graphs` (which bytes), `dispatch` (which machine). Steps (`run`,
-`journal`, `tasks`) go on after a kill and are done by `executors`; `seal` publishes what is whole, and `verify` reads it
-again; `samples` puts a part of a graph in its place. Nothing here knows a daemon: a graph is whatever `source.Scannable` says.
-"""
+`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and
+columns), `methods` (which part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks
+after DGL's traps), `layout` (which number), `nodes`, `edges` and `parts` (which files), `dgl_files`
+and `dgl_graphs` (which bytes), `dispatch` (which machine). Steps (`run`, `journal`, `tasks`) go on
+after a kill and are done by `executors`; `seal` publishes what is whole, and `verify` reads it
+again; `samples` puts a part of a graph in its place. Nothing here knows a daemon: a graph is
+whatever `source.Scannable` says."""
 
 from asterism.export.assignment_export import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks

@@ -19,7 +19,9 @@ MAX_INT32_ENTRIES = 1 << 31
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MetisGraph:
-    """An undirected graph without loops; parallel edges are one, their number its weight. All int32 where that is enough."""
+    """An undirected graph without loops; parallel edges are one, their number its weight. All int32
+    where that is enough.
+    """
 
     indptr: NDArray[Any]
     """int [n + 1]."""
@@ -47,7 +49,9 @@ def _fill(pairs: NDArray[Any], next_slot: NDArray[Any], neighbors: NDArray[Any])
 def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any]) -> np.int64:
     """Make parallel edges one, in place; give how many are left."""
     n = indptr.shape[0] - 1
-    position = np.full(n, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
+    position = np.full(
+        n, -1, np.int64
+    )  # where a neighbor was written last: of this node where it is not before its row
     size = np.int64(0)
     for u in range(n):
         low, high, first = indptr[u], indptr[u + 1], size
@@ -66,7 +70,8 @@ def _merge(indptr: NDArray[Any], neighbors: NDArray[Any], weights: NDArray[Any])
 
 
 def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph:
-    """The adjacency that METIS works on: edges of either direction between two nodes count together.
+    """The adjacency that METIS works on: edges of either direction between two nodes count
+    together.
 
     Parameters
     ----------
@@ -77,7 +82,10 @@ def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph
     """
     nodes, entries = len(degrees), int(degrees.sum())
     if nodes >= MAX_INT32_ENTRIES:
-        raise InvalidRequest(f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use assign='fennel' or a folder of assignments")
+        raise InvalidRequest(
+            f"METIS in one process is for fewer than 2^31 nodes, not {nodes}; use "
+            "assign='fennel' or a folder of assignments"
+        )
     dtype = np.int32 if entries < MAX_INT32_ENTRIES else np.int64
     indptr = np.zeros(nodes + 1, dtype)
     np.cumsum(degrees, out=indptr[1:])
@@ -87,7 +95,9 @@ def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph
     del next_slot
     weights = np.empty(entries, dtype)
     entry_count = int(_merge(indptr, neighbors, weights))
-    return MetisGraph(indptr=indptr, neighbors=neighbors[:entry_count], weights=weights[:entry_count])
+    return MetisGraph(
+        indptr=indptr, neighbors=neighbors[:entry_count], weights=weights[:entry_count]
+    )
 
 
 def required_bytes(nodes: int, edges: int) -> int:

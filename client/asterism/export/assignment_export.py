@@ -1,4 +1,6 @@
-"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl` take, and which nodes each part has."""
+"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl`
+take, and which nodes each part has.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,13 @@ from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import ScannableGraph, pin_version, version_digest
 from asterism.export.nodes import read_ids
 from asterism.export.plan import ExportPlan, TypePlan, make_plan
-from asterism.export.publishing import MANIFEST, ExportTarget, WorkingFolder, open_working_folder, publish
+from asterism.export.publishing import (
+    MANIFEST,
+    ExportTarget,
+    WorkingFolder,
+    open_working_folder,
+    publish,
+)
 from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
 
@@ -62,15 +70,18 @@ def assignment(
     passes: int = 1,
     **execution: Unpack[Execution],
 ) -> AssignmentReport:
-    """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and ``partition_meta.json``.
+    """Write which part each node goes to: ``<ntype>.txt``, a part per line for the nodes by id, and
+    ``partition_meta.json``.
 
-    Beside these ``<ntype>.members.npy`` (int64[n]: ids, part after part) and ``<ntype>.offsets.npy`` (int64[parts + 1]: where each part's
-    begin), by which `Graph.cluster_batches` takes the parts as clusters.
+    Beside these ``<ntype>.members.npy`` (int64[n]: ids, part after part) and
+    ``<ntype>.offsets.npy`` (int64[parts + 1]: where each part's begin), by which
+    `Graph.cluster_batches` takes the parts as clusters.
 
     Parameters
     ----------
     graph, out, parts, assign, seed, version, homogeneous, weight
-        As `dgl` takes them, so that it finds nothing to repair; ``homogeneous`` names the one node type's file ``_N.txt``.
+        As `dgl` takes them, so that it finds nothing to repair; ``homogeneous`` names the one node
+        type's file ``_N.txt``.
     balance_ntypes, balance_edges, objective, imbalance, passes
         Likewise.
     **how
@@ -83,7 +94,8 @@ def assignment(
     Raises
     ------
     Conflict, InvalidRequest, NotFound, NotReady
-        ``out`` is not empty; an option does not fit, or there are no nodes; no such version; METIS does not fit into memory.
+        ``out`` is not empty; an option does not fit, or there are no nodes; no such version; METIS
+        does not fit into memory.
     """
     started = time.monotonic()
     check_execution(execution)
@@ -97,15 +109,52 @@ def assignment(
         imbalance=imbalance,
         passes=passes,
     )
-    layout, target = make_plan(graph.schema, homogeneous=homogeneous, weight=weight), ExportTarget.parse(out)
-    parameters = json.loads(json.dumps({"space": graph.space, **options.manifest_entry, "parts": parts, "plan": layout.to_dict(), "kind": "assignment"}))
-    with open_working_folder(target, parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+    layout, target = (
+        make_plan(graph.schema, homogeneous=homogeneous, weight=weight),
+        ExportTarget.parse(out),
+    )
+    parameters = json.loads(
+        json.dumps(
+            {
+                "space": graph.space,
+                **options.manifest_entry,
+                "parts": parts,
+                "plan": layout.to_dict(),
+                "kind": "assignment",
+            }
+        )
+    )
+    with open_working_folder(
+        target,
+        parameters,
+        overwrite=execution.get("overwrite", False),
+        resume=execution.get("resume", False),
+        scratch=execution.get("scratch"),
+    ) as working_folder:
         if not working_folder.published:
             pinned_version = working_folder.state.get("version", version)
             if version not in (None, pinned_version):
-                raise Conflict(f"version {version}: the assignment that was cut off is of version {pinned_version}; ask for that one, or do not resume")
-            with pin_version(graph, pinned_version, f"assignment in {target.display_name}") as source:
-                _write(_begin_run(source, layout, pinned_version, options, working_folder, target, parameters, execution), options, parameters)
+                raise Conflict(
+                    f"version {version}: the assignment that was cut off is of version "
+                    f"{pinned_version}; ask for that one, or do not resume"
+                )
+            with pin_version(
+                graph, pinned_version, f"assignment in {target.display_name}"
+            ) as source:
+                _write(
+                    _begin_run(
+                        source,
+                        layout,
+                        pinned_version,
+                        options,
+                        working_folder,
+                        target,
+                        parameters,
+                        execution,
+                    ),
+                    options,
+                    parameters,
+                )
         publish(working_folder, target)
     manifest = target.manifest()
     if manifest is None:
@@ -132,14 +181,26 @@ def _begin_run(
     execution: Execution,
 ) -> ExportRun:
     """The assignment as it was left, or a new one."""
-    first_version = next((batch.version for kind in layout.nodes for batch in graph.scan_nodes(kind.name, (), version=version, rows=1)), None)
+    first_version = next(
+        (
+            batch.version
+            for kind in layout.nodes
+            for batch in graph.scan_nodes(kind.name, (), version=version, rows=1)
+        ),
+        None,
+    )
     if first_version is None:
         raise InvalidRequest(f"space {graph.space!r} has no nodes to assign")
     digest = version_digest(graph, first_version)
     if not working_folder.resumed:
-        working_folder = working_folder.begin({**parameters, "version": first_version, "digest": digest})
+        working_folder = working_folder.begin(
+            {**parameters, "version": first_version, "digest": digest}
+        )
     elif working_folder.state["digest"] != digest:
-        raise Conflict(f"space {graph.space!r} has another version {first_version} than when the assignment was cut off; do not resume")
+        raise Conflict(
+            f"space {graph.space!r} has another version {first_version} than when the "
+            "assignment was cut off; do not resume"
+        )
     return ExportRun(
         graph=graph,
         plan=layout,
@@ -166,11 +227,23 @@ def _write(run: ExportRun, options: AssignmentOptions, parameters: Mapping[str, 
             _write_type(run, kind, type_owners, table)
         with run.open_output("partition_meta.json") as file:
             file.write(partition_meta(run.parts, method))
-        return {"nodes": {k.label: np.bincount(type_owners, minlength=run.parts).tolist() for k, type_owners in zip(run.plan.nodes, owners, strict=True)}}
+        return {
+            "nodes": {
+                k.label: np.bincount(type_owners, minlength=run.parts).tolist()
+                for k, type_owners in zip(run.plan.nodes, owners, strict=True)
+            }
+        }
 
     result = run.run_step("assigned", assign)
     version_fields = {"version": run.version, "digest": version_digest(run.graph, run.version)}
-    run.run_step("manifest", partial(_write_manifest, run, {**parameters, **version_fields, "nodes": result["nodes"], "asked": parameters}))
+    run.run_step(
+        "manifest",
+        partial(
+            _write_manifest,
+            run,
+            {**parameters, **version_fields, "nodes": result["nodes"], "asked": parameters},
+        ),
+    )
 
 
 def _write_type(run: ExportRun, kind: TypePlan, owners: Owners, table: NodeIdTable) -> None:
@@ -180,11 +253,17 @@ def _write_type(run: ExportRun, kind: TypePlan, owners: Owners, table: NodeIdTab
             file.write(lines)
     order, offsets = group_by_key(owners, run.parts)
     for name, rows, pieces in (
-        ("members", len(order), (table.ids[order[start : start + _STEP]] for start in range(0, len(order), _STEP))),
+        (
+            "members",
+            len(order),
+            (table.ids[order[start : start + _STEP]] for start in range(0, len(order), _STEP)),
+        ),
         ("offsets", len(offsets), iter([offsets])),
     ):
         with run.open_output(f"{kind.label}.{name}.npy") as file:
-            npy.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
+            npy.write_array_header_1_0(
+                file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)}
+            )
             for piece in pieces:
                 file.write(piece.astype("<i8").tobytes())
 
@@ -193,7 +272,11 @@ def _write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
     manifest = {
         **content,
         "warnings": [warning for facts in run.results.values() for warning in facts["warnings"]],
-        "files": {path: manifest for facts in run.results.values() for path, manifest in sorted(facts["files"].items())},
+        "files": {
+            path: manifest
+            for facts in run.results.values()
+            for path, manifest in sorted(facts["files"].items())
+        },
     }
     with run.open_output(MANIFEST) as file:
         file.write(json.dumps(manifest, indent=2).encode() + b"\n")

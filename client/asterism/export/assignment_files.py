@@ -1,4 +1,6 @@
-"""Which part owns which node: by a hash, or as a folder of assignments says; and writing such a folder."""
+"""Which part owns which node: by a hash, or as a folder of assignments says; and writing such a
+folder.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _LINES_BYTES, _LINES = 8 << 20, 1 << 20
 
 
 @kernel
-def _hash_with_key(ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]) -> None:
+def _hash_with_key(
+    ids: NDArray[np.int64], key: np.uint64, parts: np.uint64, out: NDArray[np.int32]
+) -> None:
     for i in range(ids.shape[0]):
         out[i] = np.int32(bounded(word(key, np.uint64(ids[i])), parts))
 
@@ -43,19 +47,25 @@ def _hash_ids(ids: NDArray[np.int64], parts: np.uint64, out: NDArray[np.int32]) 
 
 
 def hashed_owners(ids: Ids, *, parts: int) -> Owners:
-    """A part for each node, a function of its id alone that anybody can compute: the high half of splitmix64(id) * parts."""
+    """A part for each node, a function of its id alone that anybody can compute: the high half of
+    splitmix64(id) * parts.
+    """
     out = np.empty(len(ids), np.int32)
     _hash_ids(as_kernel_array(ids), np.uint64(parts), out)
     return out
 
 
-def read_owners(folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], *, parts: Collection[int]) -> tuple[list[Owners], int, str]:
-    """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and the algorithm's name.
+def read_owners(
+    folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], *, parts: Collection[int]
+) -> tuple[list[Owners], int, str]:
+    """The parts that a folder gives, as DGL's partitioning tools write one; how many there are, and
+    the algorithm's name.
 
     Parameters
     ----------
     folder : Path
-        ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's nodes by id.
+        ``partition_meta.json`` and per node type ``<ntype>.txt``: one part per line, for the type's
+        nodes by id.
     kinds, counts
         The node types, and how many nodes each has.
     parts : collection of int
@@ -75,10 +85,22 @@ def read_owners(folder: Path, kinds: Sequence[TypePlan], counts: Sequence[int], 
         meta = json.loads(meta_path.read_text())
         num_parts, algorithm = int(meta["num_parts"]), str(meta.get("algo_name", "metis"))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InvalidRequest(f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})") from error
+        raise InvalidRequest(
+            f"{meta_path}: expected a JSON object with num_parts and algo_name ({error!r})"
+        ) from error
     if num_parts not in parts:
-        raise InvalidRequest(f"{meta_path}: num_parts is {num_parts}, the export is asked for {' or '.join(map(str, sorted(parts)))}")
-    return [_read_parts(_file_of(folder, kind), count, num_parts) for kind, count in zip(kinds, counts, strict=True)], num_parts, algorithm
+        raise InvalidRequest(
+            f"{meta_path}: num_parts is {num_parts}, the export is asked for "
+            f"{' or '.join(map(str, sorted(parts)))}"
+        )
+    return (
+        [
+            _read_parts(_file_of(folder, kind), count, num_parts)
+            for kind, count in zip(kinds, counts, strict=True)
+        ],
+        num_parts,
+        algorithm,
+    )
 
 
 def _file_of(folder: Path, kind: TypePlan) -> Path:
@@ -86,7 +108,10 @@ def _file_of(folder: Path, kind: TypePlan) -> Path:
     for name in (kind.name, kind.label):
         if (folder / f"{name}.txt").is_file():
             return folder / f"{name}.txt"
-    raise NotFound(f"{folder / kind.name}.txt: no such file; a folder of assignments needs one for each node type")
+    raise NotFound(
+        f"{folder / kind.name}.txt: no such file; a folder of assignments needs one for each "
+        "node type"
+    )
 
 
 def _read_parts(path: Path, count: int, parts: int) -> Owners:
@@ -100,11 +125,16 @@ def _read_parts(path: Path, count: int, parts: int) -> Owners:
                 raise _first_bad_line(path, lines, line) from error
             out_of_range = np.flatnonzero((piece < 0) | (piece >= parts))
             if out_of_range.size:
-                raise InvalidRequest(f"{path}, line {line + int(out_of_range[0]) + 1}: part {piece[out_of_range[0]]}; expected 0 to {parts - 1}")
+                raise InvalidRequest(
+                    f"{path}, line {line + int(out_of_range[0]) + 1}: part "
+                    f"{piece[out_of_range[0]]}; expected 0 to {parts - 1}"
+                )
             pieces.append(piece.astype(np.int32))
             line += len(lines)
     if line != count:
-        raise InvalidRequest(f"{path}: {line} lines for {count} nodes; expected one line for each, by id")
+        raise InvalidRequest(
+            f"{path}: {line} lines for {count} nodes; expected one line for each, by id"
+        )
     return np.concatenate([np.empty(0, np.int32), *pieces])
 
 
@@ -113,8 +143,13 @@ def _first_bad_line(path: Path, lines: list[bytes], before: int) -> InvalidReque
         try:
             np.array([line]).astype(np.int64)
         except ValueError:
-            return InvalidRequest(f"{path}, line {i}: {line.strip()[:40].decode(errors='replace')!r}; expected the number of a part")
-    return InvalidRequest(f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts")
+            return InvalidRequest(
+                f"{path}, line {i}: {line.strip()[:40].decode(errors='replace')!r}; expected "
+                "the number of a part"
+            )
+    return InvalidRequest(
+        f"{path}: lines {before + 1} to {before + len(lines)} are not numbers of parts"
+    )
 
 
 def assignment_lines(owners: Owners) -> Iterator[bytes]:
@@ -125,4 +160,7 @@ def assignment_lines(owners: Owners) -> Iterator[bytes]:
 
 def partition_meta(parts: int, method: str) -> bytes:
     """The content of its ``partition_meta.json``."""
-    return json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode() + b"\n"
+    return (
+        json.dumps({"version": "1.0.0", "num_parts": parts, "algo_name": method}, indent=4).encode()
+        + b"\n"
+    )

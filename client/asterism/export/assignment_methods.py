@@ -1,4 +1,6 @@
-"""The methods of assigning nodes to parts: what a caller may ask for, and how each runs over a graph."""
+"""The methods of assigning nodes to parts: what a caller may ask for, and how each runs over a
+graph.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ MAX_CLASSES = 256
 _STEP = 1 << 20
 
 Balance = bool | Mapping[str, "str | Array"]
-"""Whether each node type is balanced by itself; or, by node type, a feature (or an array, nodes by id) whose values are."""
+"""Whether each node type is balanced by itself; or, by node type, a feature (or an array, nodes by
+id) whose values are.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,13 +57,22 @@ class AssignmentOptions:
         if not 1 <= self.parts <= MAX_PARTS:
             raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
         if self.trainers < 1 or self.slots > MAX_PARTS:
-            raise InvalidRequest(f"num_trainers_per_machine {self.trainers}: expected 1 to {MAX_PARTS // self.parts} for {self.parts} parts")
+            raise InvalidRequest(
+                f"num_trainers_per_machine {self.trainers}: expected 1 to "
+                f"{MAX_PARTS // self.parts} for {self.parts} parts"
+            )
         if self.method not in METHODS and not Path(self.method).is_dir():
-            raise InvalidRequest(f"assign {str(self.method)!r}: expected {', '.join(METHODS)}, or a folder of assignments")
+            raise InvalidRequest(
+                f"assign {str(self.method)!r}: expected {', '.join(METHODS)}, or a folder of "
+                "assignments"
+            )
         if self.objective not in metis.OBJECTIVES:
             raise InvalidRequest(f"objective {self.objective!r}: expected cut or vol")
         if not 0.001 <= self.imbalance <= 1:
-            raise InvalidRequest(f"imbalance {self.imbalance}: expected 0.001 to 1, the share by which a part may be larger than the others")
+            raise InvalidRequest(
+                f"imbalance {self.imbalance}: expected 0.001 to 1, the share by which a part "
+                "may be larger than the others"
+            )
         if not 1 <= self.passes <= 100:
             raise InvalidRequest(f"passes {self.passes}: expected 1 to 100")
 
@@ -76,7 +89,9 @@ class AssignmentOptions:
             "assign": str(self.method),
             "seed": self.seed,
             "num_trainers_per_machine": self.trainers,
-            "balance_ntypes": balance if isinstance(balance, bool) else {t: v if isinstance(v, str) else _digest(v) for t, v in balance.items()},
+            "balance_ntypes": balance
+            if isinstance(balance, bool)
+            else {t: v if isinstance(v, str) else _digest(v) for t, v in balance.items()},
             "balance_edges": self.balance_edges,
             "objective": self.objective,
             "imbalance": self.imbalance,
@@ -86,44 +101,68 @@ class AssignmentOptions:
 
 def _digest(values: Array) -> str:
     """What tells given values from others, in a manifest."""
-    return f"sha256 {hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()[:16]} of {values.dtype} {list(values.shape)}"
+    return (
+        f"sha256 {hashlib.sha256(np.ascontiguousarray(values).data).hexdigest()[:16]} of "
+        f"{values.dtype} {list(values.shape)}"
+    )
 
 
-def assign_owners(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]) -> tuple[list[assignment_files.Owners], str]:
-    """The place (part * trainers + trainer) of each node, by type and rank, and DGL's word for the method."""
+def assign_owners(
+    run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]
+) -> tuple[list[assignment_files.Owners], str]:
+    """The place (part * trainers + trainer) of each node, by type and rank, and DGL's word for the
+    method.
+    """
     if options.method in ("metis", *streaming.METHODS):
         firsts = type_offsets(tables)
         classes = _classes(run, options.balance_ntypes, tables)
         if options.slots == 1:
             return [run.allocate(len(table), np.int32) for table in tables], str(options.method)
         pairs = write_edge_list(run, tables)
-        assigned = _by_metis(run, options, pairs, classes) if options.method == "metis" else _by_stream(run, options, pairs, classes, tables)
+        assigned = (
+            _by_metis(run, options, pairs, classes)
+            if options.method == "metis"
+            else _by_stream(run, options, pairs, classes, tables)
+        )
         return [assigned[a:b].copy() for a, b in pairwise(firsts.tolist())], str(options.method)
     if options.method in ("random", "hash"):
-        return [_by_hash(run, options, kind, table) for kind, table in zip(run.plan.nodes, tables, strict=True)], str(options.method)
+        return [
+            _by_hash(run, options, kind, table)
+            for kind, table in zip(run.plan.nodes, tables, strict=True)
+        ], str(options.method)
     counts = [len(table) for table in tables]
-    owners, num_parts, algorithm = assignment_files.read_owners(Path(options.method), run.plan.nodes, counts, parts={options.parts, options.slots})
+    owners, num_parts, algorithm = assignment_files.read_owners(
+        Path(options.method), run.plan.nodes, counts, parts={options.parts, options.slots}
+    )
     if num_parts != options.slots:
         # The trainer within the part that the folder gives is left to chance.
         for i, (kind, table) in enumerate(zip(run.plan.nodes, tables, strict=True)):
-            trainer = assignment_files.random_owners(table.ids, parts=options.trainers, seed=options.seed, type_id=kind.type_id)
+            trainer = assignment_files.random_owners(
+                table.ids, parts=options.trainers, seed=options.seed, type_id=kind.type_id
+            )
             owners[i] = owners[i] * np.int32(options.trainers) + trainer
     return owners, algorithm
 
 
-def _by_hash(run: ExportRun, options: AssignmentOptions, kind: TypePlan, table: NodeIdTable) -> assignment_files.Owners:
+def _by_hash(
+    run: ExportRun, options: AssignmentOptions, kind: TypePlan, table: NodeIdTable
+) -> assignment_files.Owners:
     owners = run.allocate(len(table), np.int32)
     for start in range(0, len(table), _STEP):
         ids = table.ids[start : start + _STEP]
         owners[start : start + _STEP] = (
             assignment_files.hashed_owners(ids, parts=options.slots)
             if options.method == "hash"
-            else assignment_files.random_owners(ids, parts=options.slots, seed=options.seed, type_id=kind.type_id)
+            else assignment_files.random_owners(
+                ids, parts=options.slots, seed=options.seed, type_id=kind.type_id
+            )
         )
     return owners
 
 
-def _by_metis(run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, classes: NDArray[np.uint8]) -> NDArray[np.int32]:
+def _by_metis(
+    run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, classes: NDArray[np.uint8]
+) -> NDArray[np.int32]:
     """METIS over all types at once."""
     constraints = _constraints(classes, pairs.in_degrees if options.balance_edges else None)
     nodes, edges, columns = pairs.nodes, len(pairs), constraints.shape[1]
@@ -131,22 +170,38 @@ def _by_metis(run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, c
     is_coarsened = options.objective == "cut" and nodes > coarsening.COARSE_NODES
     metis_nodes = coarsening.COARSE_NODES if is_coarsened else nodes
     coarsening_bytes = coarsening.required_bytes(nodes, edges, columns) if is_coarsened else 0
-    peak_bytes = max(coarsening_bytes, adjacency.required_bytes(metis_nodes, edges) + metis.required_bytes(metis_nodes, 2 * edges, columns, options.slots, options.objective))
+    peak_bytes = max(
+        coarsening_bytes,
+        adjacency.required_bytes(metis_nodes, edges)
+        + metis.required_bytes(metis_nodes, 2 * edges, columns, options.slots, options.objective),
+    )
     graph_size = f"{nodes} nodes and {edges} edges"
     _require_memory(coarsening_bytes if is_coarsened else peak_bytes, graph_size)
     log.info("METIS takes up to %.1f GiB for %s", peak_bytes / 2**30, graph_size)
     meter = ProgressMeter(run, f"METIS, up to {peak_bytes / 2**30:.1f} GiB", nodes)
     levels = coarsening.CoarseningLevels(
-        adjacency.build_metis_graph(pairs.pieces(), pairs.degrees), constraints, parts=options.slots, seed=options.seed, scratch=run.scratch
+        adjacency.build_metis_graph(pairs.pieces(), pairs.degrees),
+        constraints,
+        parts=options.slots,
+        seed=options.seed,
+        scratch=run.scratch,
     )
     del constraints
     pairs.spool.remove()
     if is_coarsened:
         levels.coarsen(metis_nodes)
         entries = len(levels.graph.neighbors)
-        _require_memory(metis.required_bytes(len(levels.graph), entries, columns, options.slots), f"{graph_size} ({entries // 2} between coarse nodes)")
+        _require_memory(
+            metis.required_bytes(len(levels.graph), entries, columns, options.slots),
+            f"{graph_size} ({entries // 2} between coarse nodes)",
+        )
     owners, warnings = metis.partition_graph(
-        levels.graph, options.slots, constraints=levels.columns, seed=options.seed, objective=options.objective, imbalance=options.imbalance
+        levels.graph,
+        options.slots,
+        constraints=levels.columns,
+        seed=options.seed,
+        objective=options.objective,
+        imbalance=options.imbalance,
     )
     owners = levels.refine(owners, options.imbalance)
     meter.add(nodes)
@@ -160,23 +215,37 @@ def _require_memory(required: int, graph_size: str) -> None:
     available = available_bytes()
     if available is not None and required > available:
         raise NotReady(
-            f"METIS takes up to {required / 2**30:.1f} GiB for {graph_size}, of which {available / 2**30:.1f} GiB are to be had; "
+            f"METIS takes up to {required / 2**30:.1f} GiB for {graph_size}, of which "
+            f"{available / 2**30:.1f} GiB are to be had; "
             "use assign='fennel', which takes some bytes per node, or more memory"
         )
 
 
-def _constraints(classes: NDArray[np.uint8], in_degrees: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _constraints(
+    classes: NDArray[np.uint8], in_degrees: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
     """A column for each class, and one for the in-degrees of each; none without a sum."""
     used_classes = np.flatnonzero(np.bincount(classes))
     columns = [(classes == c).astype(np.int64) for c in used_classes]
     if in_degrees is not None:
-        columns += [each for c in used_classes if (each := np.where(classes == c, in_degrees, 0)).any()]
+        columns += [
+            each for c in used_classes if (each := np.where(classes == c, in_degrees, 0)).any()
+        ]
     if len(columns) > metis.MAX_CONSTRAINTS:
-        raise InvalidRequest(f"METIS would have {len(columns)} columns to balance; expected at most {metis.MAX_CONSTRAINTS}: balance fewer values")
+        raise InvalidRequest(
+            f"METIS would have {len(columns)} columns to balance; expected at most "
+            f"{metis.MAX_CONSTRAINTS}: balance fewer values"
+        )
     return np.stack(columns, axis=1)
 
 
-def _by_stream(run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, classes: NDArray[np.uint8], tables: list[NodeIdTable]) -> NDArray[np.int32]:
+def _by_stream(
+    run: ExportRun,
+    options: AssignmentOptions,
+    pairs: EdgeListFile,
+    classes: NDArray[np.uint8],
+    tables: list[NodeIdTable],
+) -> NDArray[np.int32]:
     meter = ProgressMeter(run, str(options.method), pairs.nodes * options.passes)
     owners = streaming.partition_stream(
         pairs,
@@ -184,7 +253,9 @@ def _by_stream(run: ExportRun, options: AssignmentOptions, pairs: EdgeListFile, 
         parts=options.slots,
         groups=options.parts,
         method=str(options.method),
-        constraints=streaming.BalanceConstraints(classes=classes, edges=options.balance_edges, imbalance=options.imbalance),
+        constraints=streaming.BalanceConstraints(
+            classes=classes, edges=options.balance_edges, imbalance=options.imbalance
+        ),
         seed=options.seed,
         passes=options.passes,
         scratch=run.scratch,
@@ -205,14 +276,24 @@ def _classes(run: ExportRun, balance: Balance, tables: list[NodeIdTable]) -> NDA
     class_count = 0
     for i, (kind, table) in enumerate(zip(run.plan.nodes, tables, strict=True)):
         balance_by = balance_by_type.pop(kind.name, balance_by_type.pop(kind.label, None))
-        values = np.zeros(len(table), np.int64) if balance_by is None else _values(run, i, balance_by, table)
+        values = (
+            np.zeros(len(table), np.int64)
+            if balance_by is None
+            else _values(run, i, balance_by, table)
+        )
         distinct, value_index = np.unique(values, return_inverse=True)
         if class_count + len(distinct) > MAX_CLASSES:
-            raise InvalidRequest(f"balance_ntypes: {len(distinct)} different values for node type {kind.name}; expected at most {MAX_CLASSES} in all")
+            raise InvalidRequest(
+                f"balance_ntypes: {len(distinct)} different values for node type "
+                f"{kind.name}; expected at most {MAX_CLASSES} in all"
+            )
         classes[firsts[i] : firsts[i + 1]] = class_count + value_index
         class_count += len(distinct)
     if balance_by_type:
-        raise InvalidRequest(f"balance_ntypes {sorted(balance_by_type)}: expected node types, of {[kind.name for kind in run.plan.nodes]}")
+        raise InvalidRequest(
+            f"balance_ntypes {sorted(balance_by_type)}: expected node types, of "
+            f"{[kind.name for kind in run.plan.nodes]}"
+        )
     return classes
 
 
@@ -223,13 +304,28 @@ def _values(run: ExportRun, type_index: int, balance_by: str | Array, table: Nod
         given_values = np.asarray(balance_by)
         if given_values.shape != (len(table),) or given_values.dtype.kind not in "biu":
             raise InvalidRequest(
-                f"balance_ntypes[{kind.name!r}]: {given_values.dtype} {list(given_values.shape)}; expected a whole number for each of {len(table)} nodes, by id"
+                f"balance_ntypes[{kind.name!r}]: {given_values.dtype} "
+                f"{list(given_values.shape)}; expected a whole number for each of "
+                f"{len(table)} nodes, by id"
             )
         return given_values
-    feature = next((f for f in run.graph.schema.node_types[kind.type_id].features if f.name == balance_by), None)
-    if feature is None or feature.kind != "dense" or feature.shape or np.dtype(feature.dtype).kind not in "biu":
-        raise InvalidRequest(f"balance_ntypes[{kind.name!r}]: {balance_by!r} is no feature of one whole number; give one that is, or an array")
+    feature = next(
+        (f for f in run.graph.schema.node_types[kind.type_id].features if f.name == balance_by),
+        None,
+    )
+    if (
+        feature is None
+        or feature.kind != "dense"
+        or feature.shape
+        or np.dtype(feature.dtype).kind not in "biu"
+    ):
+        raise InvalidRequest(
+            f"balance_ntypes[{kind.name!r}]: {balance_by!r} is no feature of one whole "
+            "number; give one that is, or an array"
+        )
     values = np.zeros(len(table), np.dtype(feature.dtype))
-    for batch in run.graph.scan_nodes(kind.name, [balance_by], version=run.version, rows=kind.batch_rows):
+    for batch in run.graph.scan_nodes(
+        kind.name, [balance_by], version=run.version, rows=kind.batch_rows
+    ):
         values[table.rank(batch.ids)] = batch.features[balance_by]
     return values

@@ -1,8 +1,9 @@
-"""Sums that do not depend on order: what holds the rows of a finished export against those that were read for it.
+"""Sums that do not depend on order: what holds the rows of a finished export against those that
+were read for it.
 
-Each row's identity and bytes are mixed to one 64-bit word; the words of a column are added up, modulo 2^64. A row that is missing,
-there twice, changed, or beside the identity of another one changes the sum, but for a chance of about 2^-64.
-"""
+Each row's identity and bytes are mixed to one 64-bit word; the words of a column are added up,
+modulo 2^64. A row that is missing, there twice, changed, or beside the identity of another one
+changes the sum, but for a chance of about 2^-64."""
 
 from __future__ import annotations
 
@@ -52,13 +53,23 @@ def rows_sum(ids: Ids, values: Array) -> int:
     raw = np.ascontiguousarray(values)
     width = raw.dtype.itemsize * int(np.prod(raw.shape[1:], dtype=np.int64))
     is_word_aligned = width % 8 == 0
-    view = raw.reshape(-1).view(np.uint64 if is_word_aligned else np.uint8).reshape(len(ids), width // 8 if is_word_aligned else width)
-    return int((_sum_uint64_rows if is_word_aligned else _sum_rows)(as_kernel_array(ids), as_kernel_array(view)))
+    view = (
+        raw.reshape(-1)
+        .view(np.uint64 if is_word_aligned else np.uint8)
+        .reshape(len(ids), width // 8 if is_word_aligned else width)
+    )
+    return int(
+        (_sum_uint64_rows if is_word_aligned else _sum_rows)(
+            as_kernel_array(ids), as_kernel_array(view)
+        )
+    )
 
 
 def ids_sum(ids: Ids, *related: Ids) -> int:
     """The sum of identities, with numbers that belong to each."""
-    return rows_sum(ids, np.stack(related, axis=1) if related else np.zeros((len(ids), 0), np.uint64))
+    return rows_sum(
+        ids, np.stack(related, axis=1) if related else np.zeros((len(ids), 0), np.uint64)
+    )
 
 
 class Checksums:

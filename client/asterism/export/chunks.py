@@ -1,8 +1,9 @@
-"""DGL's chunked graph format, written: what DGL's own partitioning pipeline reads, and `asterism load`.
+"""DGL's chunked graph format, written: what DGL's own partitioning pipeline reads, and `asterism
+load`.
 
-Nodes are 0, 1, ... of each type, in the order of their stored ids; edges are in the order of theirs. So a space of dense ids that is
-loaded from its own chunks has the same edge ids, and images of the same digests.
-"""
+Nodes are 0, 1, ... of each type, in the order of their stored ids; edges are in the order of
+theirs. So a space of dense ids that is loaded from its own chunks has the same edge ids, and images
+of the same digests."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def chunks(
     chunk_rows : int
         Nodes or edges of a file at most.
     edges : {"csv", "parquet", "numpy"}
-        Of the files of edges. DGL's tools read csv (with a space between the two numbers) and parquet.
+        Of the files of edges. DGL's tools read csv (with a space between the two numbers) and
+        parquet.
     version : int, optional
         None: the current one.
     graph_name : str, optional
@@ -94,10 +96,18 @@ def chunks(
         raise InvalidRequest(f"edges {edges!r}: expected csv, parquet or numpy")
     if chunk_rows < 1:
         raise InvalidRequest(f"chunk_rows {chunk_rows}: expected at least 1")
-    layout = _with_stored_dtypes(make_plan(graph.schema, homogeneous=False, weight=weight), graph.schema)
-    parameters = {"chunk_rows": chunk_rows, "edge_format": edges, "graph_name": graph_name or graph.space}
+    layout = _with_stored_dtypes(
+        make_plan(graph.schema, homogeneous=False, weight=weight), graph.schema
+    )
+    parameters = {
+        "chunk_rows": chunk_rows,
+        "edge_format": edges,
+        "graph_name": graph_name or graph.space,
+    }
     target = ExportTarget.parse(out)
-    with run_resumable(graph, target, layout, parameters, version=version, shape=ExportShape(), execution=execution) as run:
+    with run_resumable(
+        graph, target, layout, parameters, version=version, shape=ExportShape(), execution=execution
+    ) as run:
         if run is not None:
             _write(run, chunk_rows, edges, graph_name or graph.space)
     manifest = published_manifest(target)
@@ -114,30 +124,56 @@ def chunks(
 
 
 def _with_stored_dtypes(layout: ExportPlan, schema: Schema) -> ExportPlan:
-    """The plan with every column in its own dtype, which NumPy's files have all of; types in the order of the schema."""
+    """The plan with every column in its own dtype, which NumPy's files have all of; types in the
+    order of the schema.
+    """
 
     def with_stored_dtypes(kind: TypePlan, owner: Any) -> TypePlan:
-        dtypes = {feature.name: np.dtype(feature.dtype) for feature in owner.features if feature.kind == "dense"}
-        columns = tuple(c if c.feature is None else replace(c, dtype=dtypes[c.feature]) for c in kind.columns)
+        dtypes = {
+            feature.name: np.dtype(feature.dtype)
+            for feature in owner.features
+            if feature.kind == "dense"
+        }
+        columns = tuple(
+            c if c.feature is None else replace(c, dtype=dtypes[c.feature]) for c in kind.columns
+        )
         return replace(kind, columns=columns)
 
     return ExportPlan(
-        nodes=tuple(with_stored_dtypes(kind, schema.node_types[kind.type_id]) for kind in layout.nodes),
-        edges=tuple(with_stored_dtypes(kind, schema.edge_types[kind.type_id]) for kind in layout.edges),
+        nodes=tuple(
+            with_stored_dtypes(kind, schema.node_types[kind.type_id]) for kind in layout.nodes
+        ),
+        edges=tuple(
+            with_stored_dtypes(kind, schema.edge_types[kind.type_id]) for kind in layout.edges
+        ),
         warnings=tuple(warning for warning in layout.warnings if "left out" in warning),
     )
 
 
 def _write(run: ExportRun, chunk_rows: int, edge_format: str, name: str) -> None:
     tables = read_ids(run)
-    meter = ProgressMeter(run, "node features", sum(len(table) for table, kind in zip(tables, run.plan.nodes, strict=True) if kind.columns))
+    meter = ProgressMeter(
+        run,
+        "node features",
+        sum(len(table) for table, kind in zip(tables, run.plan.nodes, strict=True) if kind.columns),
+    )
     for kind, table in zip(run.plan.nodes, tables, strict=True):
         run.run_step(f"nodes-{kind.type_id}", partial(_nodes, run, kind, table, chunk_rows, meter))
-    meter = ProgressMeter(run, "edges", count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
+    meter = ProgressMeter(
+        run,
+        "edges",
+        count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version),
+    )
     for kind in run.plan.edges:
-        run.run_step(f"edges-{kind.type_id}", partial(_edges, run, kind, tables, chunk_rows, edge_format, meter))
+        run.run_step(
+            f"edges-{kind.type_id}",
+            partial(_edges, run, kind, tables, chunk_rows, edge_format, meter),
+        )
     run.run_step("metadata", partial(_metadata, run, chunk_rows, edge_format, name))
-    counts = {element: {kind.label: _count(run, element, kind) for kind in kinds} for element, kinds in (("nodes", run.plan.nodes), ("edges", run.plan.edges))}
+    counts = {
+        element: {kind.label: _count(run, element, kind) for kind in kinds}
+        for element, kinds in (("nodes", run.plan.nodes), ("edges", run.plan.edges))
+    }
     write_manifest(run, {"format": "dgl-chunks", "config": "metadata.json", **counts})
 
 
@@ -146,7 +182,9 @@ def _count(run: ExportRun, element: str, kind: TypePlan) -> int:
     return count
 
 
-def _nodes(run: ExportRun, kind: TypePlan, table: NodeIdTable, chunk_rows: int, meter: ProgressMeter) -> dict[str, Any]:
+def _nodes(
+    run: ExportRun, kind: TypePlan, table: NodeIdTable, chunk_rows: int, meter: ProgressMeter
+) -> dict[str, Any]:
     """The features of a node type, in the order of ids."""
     ids = run.spool(f"ids-{kind.type_id}")
     write_id_list(run, "node_ids", kind.label, [ids])
@@ -154,7 +192,11 @@ def _nodes(run: ExportRun, kind: TypePlan, table: NodeIdTable, chunk_rows: int, 
         write_name_list(run, kind, [ids])
     columns = {values: _column(run, values) for values in kind.columns}
     arrays = {values: spool.allocate(len(table)) for values, spool in columns.items()}
-    for batch in run.graph.scan_nodes(kind.name, kind.names, version=run.version, rows=run.rows(kind)) if columns else ():
+    for batch in (
+        run.graph.scan_nodes(kind.name, kind.names, version=run.version, rows=run.rows(kind))
+        if columns
+        else ()
+    ):
         rank = table.rank(batch.ids)
         for values, rows in arrays.items():
             rows[rank] = values.extract(batch)
@@ -167,15 +209,36 @@ def _nodes(run: ExportRun, kind: TypePlan, table: NodeIdTable, chunk_rows: int, 
 
 
 def _column(run: ExportRun, values: ColumnPlan) -> Spool:
-    return Spool(path=run.scratch_path(), dtype=values.dtype, shape=values.shape, piece_bytes=run.spool("").piece_bytes)
+    return Spool(
+        path=run.scratch_path(),
+        dtype=values.dtype,
+        shape=values.shape,
+        piece_bytes=run.spool("").piece_bytes,
+    )
 
 
-def _edges(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable], chunk_rows: int, edge_format: str, meter: ProgressMeter) -> dict[str, Any]:
+def _edges(
+    run: ExportRun,
+    kind: TypePlan,
+    tables: list[NodeIdTable],
+    chunk_rows: int,
+    edge_format: str,
+    meter: ProgressMeter,
+) -> dict[str, Any]:
     """The ends and features of an edge type, in the order of ids."""
-    src, dst, eid = (Spool(path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes) for _ in range(3))
+    src, dst, eid = (
+        Spool(
+            path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes
+        )
+        for _ in range(3)
+    )
     columns = {values: _column(run, values) for values in kind.columns}
-    for batch in run.graph.scan_edges(kind.name, kind.names, version=run.version, rows=run.rows(kind)):
-        for spool, rows in zip((src, dst), end_ids(run, kind, batch.src, batch.dst, tables, gids=False), strict=True):
+    for batch in run.graph.scan_edges(
+        kind.name, kind.names, version=run.version, rows=run.rows(kind)
+    ):
+        for spool, rows in zip(
+            (src, dst), end_ids(run, kind, batch.src, batch.dst, tables, gids=False), strict=True
+        ):
             spool.append(rows)
         eid.append(batch.edge_ids)
         for values, spool in columns.items():
@@ -184,8 +247,16 @@ def _edges(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable], chunk_rows
     count = eid.rows
     max_id = max((int(piece.max()) for piece in eid.pieces()), default=-1)
     order = sorted_positions(run, eid, 0, max_id + 1) if count else np.zeros(0, np.int64)
-    write_id_list(run, "edge_ids", kind.label.replace(":", "_"), [run.reorder(eid, order, f"eid-{kind.type_id}")])
-    ordered = [run.reorder(spool, order, f"{name}-{kind.type_id}") for name, spool in (("src", src), ("dst", dst))]
+    write_id_list(
+        run,
+        "edge_ids",
+        kind.label.replace(":", "_"),
+        [run.reorder(eid, order, f"eid-{kind.type_id}")],
+    )
+    ordered = [
+        run.reorder(spool, order, f"{name}-{kind.type_id}")
+        for name, spool in (("src", src), ("dst", dst))
+    ]
     folder = kind.label.replace(":", "_")
     for i, (low, high) in enumerate(_spans(count, chunk_rows)):
         with run.open_output(f"edges/{folder}/{i}.{_SUFFIX[edge_format]}") as file:
@@ -208,13 +279,23 @@ def _spans(count: int, chunk_rows: int) -> list[tuple[int, int]]:
 def _pieces(spool: Spool, low: int, high: int, order: Array | None = None) -> Iterator[Array]:
     for start in range(low, high, spool.piece_rows):
         stop = min(high, start + spool.piece_rows)
-        yield np.array(spool.map()[start:stop]) if order is None else take_rows(spool.map(), order[start:stop])
+        yield (
+            np.array(spool.map()[start:stop])
+            if order is None
+            else take_rows(spool.map(), order[start:stop])
+        )
 
 
-def _write_arrays(run: ExportRun, folder: str, spool: Spool, chunk_rows: int, order: Array | None = None) -> None:
+def _write_arrays(
+    run: ExportRun, folder: str, spool: Spool, chunk_rows: int, order: Array | None = None
+) -> None:
     for i, (low, high) in enumerate(_spans(spool.rows, chunk_rows)):
         with run.open_output(f"{folder}/{i}.npy") as file:
-            head = {"descr": spool.dtype.str, "fortran_order": False, "shape": (high - low, *spool.shape)}
+            head = {
+                "descr": spool.dtype.str,
+                "fortran_order": False,
+                "shape": (high - low, *spool.shape),
+            }
             np.lib.format.write_array_header_1_0(file, head)
             for piece in _pieces(spool, low, high, order):
                 file.write(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
@@ -223,7 +304,9 @@ def _write_arrays(run: ExportRun, folder: str, spool: Spool, chunk_rows: int, or
 def _write_ends(file: Any, spools: list[Spool], low: int, high: int, edge_format: str) -> None:
     """Two columns of numbers."""
     if edge_format == "numpy":
-        np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (high - low, 2)})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<i8", "fortran_order": False, "shape": (high - low, 2)}
+        )
         for src, dst in zip(*(_pieces(spool, low, high) for spool in spools), strict=True):
             file.write(np.stack([src, dst], axis=1).reshape(-1).view(np.uint8).data)
         return
@@ -231,26 +314,48 @@ def _write_ends(file: Any, spools: list[Spool], low: int, high: int, edge_format
         import pyarrow as pa
         from pyarrow import csv, parquet
     except ImportError as error:
-        raise NotReady(f"edges={edge_format!r} needs pyarrow: pip install 'asterism[ingest]' ({error}); edges='numpy' needs nothing") from error
+        raise NotReady(
+            f"edges={edge_format!r} needs pyarrow: pip install 'asterism[ingest]' ({error}); "
+            "edges='numpy' needs nothing"
+        ) from error
     schema = pa.schema([("src", pa.int64()), ("dst", pa.int64())])
     options = csv.WriteOptions(include_header=False, delimiter=" ")
-    table_writer = parquet.ParquetWriter(file, schema) if edge_format == "parquet" else csv.CSVWriter(file, schema, write_options=options)
+    table_writer = (
+        parquet.ParquetWriter(file, schema)
+        if edge_format == "parquet"
+        else csv.CSVWriter(file, schema, write_options=options)
+    )
     with table_writer as writer:
         for src, dst in zip(*(_pieces(spool, low, high) for spool in spools), strict=True):
             writer.write_table(pa.table({"src": src, "dst": dst}, schema=schema))
 
 
 def _metadata(run: ExportRun, chunk_rows: int, edge_format: str, name: str) -> None:
-    nodes, edges = (sorted(kinds, key=lambda kind: kind.type_id) for kinds in (run.plan.nodes, run.plan.edges))
-    counts = {kind.label: _count(run, element, kind) for element, kinds in (("nodes", nodes), ("edges", edges)) for kind in kinds}
+    nodes, edges = (
+        sorted(kinds, key=lambda kind: kind.type_id) for kinds in (run.plan.nodes, run.plan.edges)
+    )
+    counts = {
+        kind.label: _count(run, element, kind)
+        for element, kinds in (("nodes", nodes), ("edges", edges))
+        for kind in kinds
+    }
 
     def rows(kind: TypePlan) -> list[int]:
         return [high - low for low, high in _spans(counts[kind.label], chunk_rows)]
 
     def data(kind: TypePlan, folder: str) -> dict[str, Any]:
-        return {c.name: {"format": {"name": "numpy"}, "data": [f"{folder}/{c.name}/{i}.npy" for i in range(len(rows(kind)))]} for c in kind.columns}
+        return {
+            c.name: {
+                "format": {"name": "numpy"},
+                "data": [f"{folder}/{c.name}/{i}.npy" for i in range(len(rows(kind)))],
+            }
+            for c in kind.columns
+        }
 
-    edge_layout: dict[str, Any] = {"name": edge_format, **({"delimiter": " "} if edge_format == "csv" else {})}
+    edge_layout: dict[str, Any] = {
+        "name": edge_format,
+        **({"delimiter": " "} if edge_format == "csv" else {}),
+    }
     content = {
         "graph_name": name,
         "node_type": [kind.label for kind in nodes],
@@ -262,12 +367,21 @@ def _metadata(run: ExportRun, chunk_rows: int, edge_format: str, name: str) -> N
         "edges": {
             kind.label: {
                 "format": edge_layout,
-                "data": [f"edges/{kind.label.replace(':', '_')}/{i}.{_SUFFIX[edge_format]}" for i in range(len(rows(kind)))],
+                "data": [
+                    f"edges/{kind.label.replace(':', '_')}/{i}.{_SUFFIX[edge_format]}"
+                    for i in range(len(rows(kind)))
+                ],
             }
             for kind in edges
         },
-        "node_data": {kind.label: data(kind, f"node_data/{kind.label}") for kind in nodes if kind.columns},
-        "edge_data": {kind.label: data(kind, f"edge_data/{kind.label.replace(':', '_')}") for kind in edges if kind.columns},
+        "node_data": {
+            kind.label: data(kind, f"node_data/{kind.label}") for kind in nodes if kind.columns
+        },
+        "edge_data": {
+            kind.label: data(kind, f"edge_data/{kind.label.replace(':', '_')}")
+            for kind in edges
+            if kind.columns
+        },
     }
     with run.open_output("metadata.json") as file:
         file.write(json.dumps(content, indent=4).encode() + b"\n")

@@ -1,9 +1,10 @@
-"""Coarser graphs, with pairs of nodes as one, until METIS has few of them to work on; and back to the parts of all nodes.
+"""Coarser graphs, with pairs of nodes as one, until METIS has few of them to work on; and back to
+the parts of all nodes.
 
-These are the upper levels of the multilevel scheme that METIS is (Karypis & Kumar, "Multilevel k-way partitioning scheme for
-irregular graphs", J. Parallel Distrib. Comput. 48, 1998). METIS holds all levels in memory, and a graph without clusters keeps nearly
-all of its edges on each; here a finer graph waits in scratch files until its turn comes again, so that there are two in memory.
-"""
+These are the upper levels of the multilevel scheme that METIS is (Karypis & Kumar, "Multilevel
+k-way partitioning scheme for irregular graphs", J. Parallel Distrib. Comput. 48, 1998). METIS holds
+all levels in memory, and a graph without clusters keeps nearly all of its edges on each; here a
+finer graph waits in scratch files until its turn comes again, so that there are two in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, ker
 from asterism_graphkit.random.rng import bounded, key_of, word
 
 COARSE_NODES = 1 << 17
-"""METIS gets no more: with much fewer it has no choice left, and cuts several percent more edges."""
+"""METIS gets no more: with much fewer it has no choice left, and cuts several percent more
+edges.
+"""
 _PURPOSE = 0x434F4152
 """The tag of these random words under a seed."""
 _PASSES = 10
@@ -29,7 +32,9 @@ _MIN_SHRINKAGE = 0.95
 
 @kernel
 def _visits(indptr: NDArray[Any], key: np.uint64) -> NDArray[np.int32]:
-    """All nodes at random, but that those with few neighbors, which have the least choice, come first."""
+    """All nodes at random, but that those with few neighbors, which have the least choice, come
+    first.
+    """
     n = indptr.shape[0] - 1
     shuffled = np.empty(n, np.int32)
     for i in range(n):
@@ -52,7 +57,9 @@ def _visits(indptr: NDArray[Any], key: np.uint64) -> NDArray[np.int32]:
 
 
 @inlined
-def _may_merge(columns: NDArray[np.int64], u: IntLike, v: IntLike, heaviest: NDArray[np.int64]) -> bool:
+def _may_merge(
+    columns: NDArray[np.int64], u: IntLike, v: IntLike, heaviest: NDArray[np.int64]
+) -> bool:
     """Whether two nodes may be one."""
     is_light = True
     for x in range(heaviest.shape[0]):
@@ -72,9 +79,8 @@ def _match_pairs(
 ) -> np.int64:
     """Put into ``coarse_of`` which coarse node each node is in; give how many there are.
 
-    A node goes with the neighbor that it has most edges to; else with one that has its heaviest neighbor in common, or is
-    alone like itself.
-    """
+    A node goes with the neighbor that it has most edges to; else with one that has its heaviest
+    neighbor in common, or is alone like itself."""
     n = indptr.shape[0] - 1
     mate, unmatched = np.full(n, -1, np.int32), np.full(n + 1, -1, np.int32)
     for i in range(n):
@@ -117,7 +123,9 @@ def _contract(
     coarse_weights: NDArray[Any],
     coarse_columns: NDArray[np.int64],
 ) -> np.int64:
-    """Fill the coarse graph (its ``indptr``, neighbors and weights) and the sums of its columns; give how many entries it has."""
+    """Fill the coarse graph (its ``indptr``, neighbors and weights) and the sums of its columns;
+    give how many entries it has.
+    """
     n, count = indptr.shape[0] - 1, coarse_indptr.shape[0] - 1
     members = np.full((count, 2), -1, np.int32)
     for v in range(n):
@@ -125,7 +133,9 @@ def _contract(
         members[c, 0 if members[c, 0] < 0 else 1] = v
         for x in range(columns.shape[1]):
             coarse_columns[c, x] += columns[v, x]
-    position = np.full(count, -1, np.int64)  # where a neighbor was written last: of this node where it is not before its row
+    position = np.full(
+        count, -1, np.int64
+    )  # where a neighbor was written last: of this node where it is not before its row
     size = np.int64(0)
     for c in range(count):
         first = size
@@ -150,7 +160,13 @@ def _contract(
 
 
 @inlined
-def _fits_in_part(loads: NDArray[np.int64], part: IntLike, columns: NDArray[np.int64], v: IntLike, caps: NDArray[np.int64]) -> bool:
+def _fits_in_part(
+    loads: NDArray[np.int64],
+    part: IntLike,
+    columns: NDArray[np.int64],
+    v: IntLike,
+    caps: NDArray[np.int64],
+) -> bool:
     """Whether a part can take a node."""
     fits = True
     for x in range(caps.shape[0]):
@@ -159,7 +175,9 @@ def _fits_in_part(loads: NDArray[np.int64], part: IntLike, columns: NDArray[np.i
 
 
 @inlined
-def _improves_balance(loads: NDArray[np.int64], a: IntLike, b: IntLike, columns: NDArray[np.int64], v: IntLike) -> bool:
+def _improves_balance(
+    loads: NDArray[np.int64], a: IntLike, b: IntLike, columns: NDArray[np.int64], v: IntLike
+) -> bool:
     """Whether parts are more even once a node went from ``a`` to ``b``."""
     improves = True
     for x in range(columns.shape[1]):
@@ -178,7 +196,9 @@ def _refine(
     loads: NDArray[np.int64],
     owners: NDArray[np.int32],
 ) -> None:
-    """Move nodes to the part of most of their neighbors, as far as it has room, until none gains; and out of parts that have too much."""
+    """Move nodes to the part of most of their neighbors, as far as it has room, until none gains;
+    and out of parts that have too much.
+    """
     n, parts, width = indptr.shape[0] - 1, loads.shape[0], caps.shape[0]
     part_weights, neighbor_parts = np.zeros(parts, np.int64), np.empty(parts, np.int64)
     active = np.ones(n, np.bool_)
@@ -206,16 +226,26 @@ def _refine(
             for i in range(count):
                 p = neighbor_parts[i]
                 weight_gain = part_weights[p] - part_weights[a]
-                if p == a or (weight_gain < gain and not (overloaded and best == a)) or not _fits_in_part(loads, p, columns, v, caps):
+                if (
+                    p == a
+                    or (weight_gain < gain and not (overloaded and best == a))
+                    or not _fits_in_part(loads, p, columns, v, caps)
+                ):
                     continue
-                if weight_gain > gain or (best == a and (overloaded or _improves_balance(loads, a, p, columns, v))):
+                if weight_gain > gain or (
+                    best == a and (overloaded or _improves_balance(loads, a, p, columns, v))
+                ):
                     best, gain = p, weight_gain
             for i in range(count):
                 part_weights[neighbor_parts[i]] = 0
             if overloaded and best == a:
                 # No part of a neighbor has room: whichever has.
                 for p in range(parts):
-                    if p != a and _fits_in_part(loads, np.int64(p), columns, v, caps) and _improves_balance(loads, a, np.int64(p), columns, v):
+                    if (
+                        p != a
+                        and _fits_in_part(loads, np.int64(p), columns, v, caps)
+                        and _improves_balance(loads, a, np.int64(p), columns, v)
+                    ):
                         best = np.int64(p)
                         break
             if best != a:
@@ -240,7 +270,8 @@ class _FinerLevel:
 
 
 class CoarseningLevels:
-    """A graph on its way to fewer nodes and back. It is this object's alone: whoever made it keeps no reference.
+    """A graph on its way to fewer nodes and back. It is this object's alone: whoever made it keeps
+    no reference.
 
     Parameters
     ----------
@@ -253,13 +284,17 @@ class CoarseningLevels:
         For the finer graphs, 8 bytes an entry (16 from 2^31 entries on).
     """
 
-    def __init__(self, graph: MetisGraph, columns: NDArray[np.int64], *, parts: int, seed: int, scratch: Path) -> None:
+    def __init__(
+        self, graph: MetisGraph, columns: NDArray[np.int64], *, parts: int, seed: int, scratch: Path
+    ) -> None:
         self.graph, self.columns = graph, columns
         self._parts, self._seed, self._scratch = parts, seed, scratch
         self._finer_levels: list[_FinerLevel] = []
         # No heavier than METIS lets them be: it wants so many nodes at least.
         min_coarse_nodes = max(len(graph) / (40 * max(1, parts.bit_length() - 1)), 30 * parts)
-        self._heaviest: NDArray[np.int64] = np.maximum(1, 1.5 * columns.sum(axis=0) / min_coarse_nodes).astype(np.int64)
+        self._heaviest: NDArray[np.int64] = np.maximum(
+            1, 1.5 * columns.sum(axis=0) / min_coarse_nodes
+        ).astype(np.int64)
 
     @property
     def depth(self) -> int:
@@ -270,7 +305,12 @@ class CoarseningLevels:
         """Make pairs of nodes one, until they are few, or hardly get fewer."""
         while len(self.graph) > few_nodes:
             graph, nodes = self.graph, len(self.graph)
-            fine_graph = as_kernel_array(graph.indptr), as_kernel_array(graph.neighbors), as_kernel_array(graph.weights), as_kernel_array(self.columns)
+            fine_graph = (
+                as_kernel_array(graph.indptr),
+                as_kernel_array(graph.neighbors),
+                as_kernel_array(graph.weights),
+                as_kernel_array(self.columns),
+            )
             coarse_of = np.empty(nodes, np.int32)
             order = _visits(fine_graph[0], key_of(self._seed, _PURPOSE, len(self._finer_levels)))
             count = int(_match_pairs(*fine_graph, self._heaviest, order, coarse_of))
@@ -279,15 +319,44 @@ class CoarseningLevels:
             del order
             entries, dtype = len(graph.neighbors), graph.neighbors.dtype
             # Of these only what is filled takes memory.
-            coarse_indptr, coarse_neighbors, coarse_weights = np.empty(count + 1, dtype), np.empty(entries, dtype), np.empty(entries, dtype)
+            coarse_indptr, coarse_neighbors, coarse_weights = (
+                np.empty(count + 1, dtype),
+                np.empty(entries, dtype),
+                np.empty(entries, dtype),
+            )
             coarse_columns = np.zeros((count, self.columns.shape[1]), np.int64)
-            entry_count = int(_contract(*fine_graph, coarse_of, coarse_indptr, coarse_neighbors, coarse_weights, coarse_columns))
-            spools = [Spool(path=self._scratch / f"finer-{len(self._finer_levels)}-{i}", dtype=dtype) for i in range(3)]
+            entry_count = int(
+                _contract(
+                    *fine_graph,
+                    coarse_of,
+                    coarse_indptr,
+                    coarse_neighbors,
+                    coarse_weights,
+                    coarse_columns,
+                )
+            )
+            spools = [
+                Spool(path=self._scratch / f"finer-{len(self._finer_levels)}-{i}", dtype=dtype)
+                for i in range(3)
+            ]
             for spool, values in zip(spools, fine_graph[:3], strict=True):
                 spool.remove()
                 spool.append(values)
-            self._finer_levels.append(_FinerLevel(spools=(spools[0], spools[1], spools[2]), columns=self.columns, coarse_of=coarse_of))
-            self.graph, self.columns = MetisGraph(indptr=coarse_indptr, neighbors=coarse_neighbors[:entry_count], weights=coarse_weights[:entry_count]), coarse_columns
+            self._finer_levels.append(
+                _FinerLevel(
+                    spools=(spools[0], spools[1], spools[2]),
+                    columns=self.columns,
+                    coarse_of=coarse_of,
+                )
+            )
+            self.graph, self.columns = (
+                MetisGraph(
+                    indptr=coarse_indptr,
+                    neighbors=coarse_neighbors[:entry_count],
+                    weights=coarse_weights[:entry_count],
+                ),
+                coarse_columns,
+            )
             del graph, fine_graph
 
     def refine(self, owners: NDArray[np.int32], imbalance: float) -> NDArray[np.int32]:
@@ -298,23 +367,40 @@ class CoarseningLevels:
         owners : int32
             The part of each node of ``graph``.
         imbalance : float
-            A part gets at most ``ceil((1 + imbalance) * sum / parts)`` of a column, but where it had more.
+            A part gets at most ``ceil((1 + imbalance) * sum / parts)`` of a column, but where it
+            had more.
         """
-        self.graph = MetisGraph(indptr=np.zeros(1, np.int32), neighbors=np.zeros(0, np.int32), weights=np.zeros(0, np.int32))
+        self.graph = MetisGraph(
+            indptr=np.zeros(1, np.int32),
+            neighbors=np.zeros(0, np.int32),
+            weights=np.zeros(0, np.int32),
+        )
         while self._finer_levels:
             finer = self._finer_levels.pop()
             owners = owners[finer.coarse_of]
-            caps = np.ceil((1 + imbalance) * finer.columns.sum(axis=0) / self._parts).astype(np.int64)
+            caps = np.ceil((1 + imbalance) * finer.columns.sum(axis=0) / self._parts).astype(
+                np.int64
+            )
             loads = np.zeros((self._parts, len(caps)), np.int64)
             indptr, neighbors, weights = (as_kernel_array(spool.map()) for spool in finer.spools)
-            _refine(indptr, neighbors, weights, as_kernel_array(finer.columns), caps, np.int64(_PASSES), loads, owners)
+            _refine(
+                indptr,
+                neighbors,
+                weights,
+                as_kernel_array(finer.columns),
+                caps,
+                np.int64(_PASSES),
+                loads,
+                owners,
+            )
             for spool in finer.spools:
                 spool.remove()
         return owners
 
 
 def required_bytes(nodes: int, edges: int, constraints: int) -> int:
-    """How much memory the first step takes, at most: the graph, and one that has nearly all of its edges.
+    """How much memory the first step takes, at most: the graph, and one that has nearly all of its
+    edges.
 
     Parameters
     ----------

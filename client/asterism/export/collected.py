@@ -1,4 +1,6 @@
-"""A finished export in one folder, to be read: as it lies there, brought from an address, or put together from where it was dispatched to."""
+"""A finished export in one folder, to be read: as it lies there, brought from an address, or put
+together from where it was dispatched to.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class CollectedExport:
 
 
 @contextmanager
-def collect_export(out: str | Path, ip_config: str | Path | None = None) -> Iterator[CollectedExport]:
+def collect_export(
+    out: str | Path, ip_config: str | Path | None = None
+) -> Iterator[CollectedExport]:
     """What is at a folder or an address, or at those of a template.
 
     Raises
@@ -56,20 +60,48 @@ def collect_export(out: str | Path, ip_config: str | Path | None = None) -> Iter
     """
     if not is_template(out):
         if ip_config is not None:
-            raise InvalidRequest(f"{redact(str(out))}: expected {{host}} in it, for there is a file of machines (ip_config)")
+            raise InvalidRequest(
+                f"{redact(str(out))}: expected {{host}} in it, for there is a file of "
+                "machines (ip_config)"
+            )
         targets = [ExportTarget.parse(out)]
     else:
         hosts = read_hosts(ip_config) if ip_config is not None else ()
         # How many parts there are is told where the first one is.
         first = ExportTarget.parse(part_addresses(str(out), len(hosts) or 1, hosts)[0])
-        targets = [ExportTarget.parse(address) for address in dict.fromkeys(part_addresses(str(out), int(_manifest(first)["parts"]), hosts))]
+        targets = [
+            ExportTarget.parse(address)
+            for address in dict.fromkeys(
+                part_addresses(str(out), int(_manifest(first)["parts"]), hosts)
+            )
+        ]
     manifests = [_manifest(target) for target in targets]
     for target, manifest in zip(targets, manifests, strict=True):
-        differing_keys = sorted(key for key in {*manifest, *manifests[0]} - {*_PER_DESTINATION_KEYS} if manifest.get(key) != manifests[0].get(key))
+        differing_keys = sorted(
+            key
+            for key in {*manifest, *manifests[0]} - {*_PER_DESTINATION_KEYS}
+            if manifest.get(key) != manifests[0].get(key)
+        )
         if differing_keys:
-            raise Corrupt(f"{target.display_name} and {targets[0].display_name} hold parts of different exports ({', '.join(differing_keys)}); dispatch one of them again")
-    parts = sorted({part for manifest in manifests for part in manifest.get("dispatched", range(manifest["parts"]))})
-    manifest_of_all = {**manifests[0], "files": {path: file_record for manifest in manifests for path, file_record in manifest["files"].items()}}
+            raise Corrupt(
+                f"{target.display_name} and {targets[0].display_name} hold parts of "
+                f"different exports ({', '.join(differing_keys)}); dispatch one of them again"
+            )
+    parts = sorted(
+        {
+            part
+            for manifest in manifests
+            for part in manifest.get("dispatched", range(manifest["parts"]))
+        }
+    )
+    manifest_of_all = {
+        **manifests[0],
+        "files": {
+            path: file_record
+            for manifest in manifests
+            for path, file_record in manifest["files"].items()
+        },
+    }
     display_name = redact(str(out)) if is_template(out) else targets[0].display_name
     with tempfile.TemporaryDirectory(prefix="asterism-verify-") as temporary:
         folder, lists, damaged_files = Path(temporary) / "export", Path(temporary) / "lists", []
@@ -77,17 +109,34 @@ def collect_export(out: str | Path, ip_config: str | Path | None = None) -> Iter
             folder = targets[0].path
         else:
             for target, manifest in zip(targets, manifests, strict=True):
-                damaged_files += _link_files(target.path, folder) if target.path is not None else _copy_files(target, manifest, folder)
+                damaged_files += (
+                    _link_files(target.path, folder)
+                    if target.path is not None
+                    else _copy_files(target, manifest, folder)
+                )
         dispatched = any("dispatched" in manifest for manifest in manifests)
-        yield CollectedExport(display_name=display_name, folder=folder, lists_folder=lists if dispatched else folder, manifest=manifest_of_all, parts=tuple(parts), damaged_files=tuple(damaged_files))
+        yield CollectedExport(
+            display_name=display_name,
+            folder=folder,
+            lists_folder=lists if dispatched else folder,
+            manifest=manifest_of_all,
+            parts=tuple(parts),
+            damaged_files=tuple(damaged_files),
+        )
 
 
 def _manifest(target: ExportTarget) -> dict[str, Any]:
     manifest = target.manifest()
     if manifest is None:
-        raise NotFound(f"{target.display_name}: no {MANIFEST}: there is no export, or one that never became whole")
+        raise NotFound(
+            f"{target.display_name}: no {MANIFEST}: there is no export, or one that never "
+            "became whole"
+        )
     if manifest.get("format") != _FORMAT or "sums" not in manifest:
-        raise NotFound(f"{target.display_name}/{MANIFEST}: not of an export for DGL of format {_FORMAT}; another version of Asterism wrote it, export again")
+        raise NotFound(
+            f"{target.display_name}/{MANIFEST}: not of an export for DGL of format "
+            f"{_FORMAT}; another version of Asterism wrote it, export again"
+        )
     return manifest
 
 
@@ -122,15 +171,22 @@ def _copy_files(target: ExportTarget, manifest: Mapping[str, Any], folder: Path)
 
 
 def rebuild_id_lists(export: ExportedGraph) -> None:
-    """Make the lists of stored ids of all parts, which no machine has, from those that each part has."""
+    """Make the lists of stored ids of all parts, which no machine has, from those that each part
+    has.
+    """
     for name, labels in (("n", export.ntypes), ("e", export.etypes)):
-        original = [read_tensors(export.folder / f"part{part}/orig_{name}ids.dgl") for part in range(export.parts)]
+        original = [
+            read_tensors(export.folder / f"part{part}/orig_{name}ids.dgl")
+            for part in range(export.parts)
+        ]
         for label in labels:
             path = export.lists_folder / f"{'node' if name == 'n' else 'edge'}_ids/{label}.npy"
             path.parent.mkdir(parents=True, exist_ok=True)
             rows = sum(len(each[label]) for each in original)
             with path.open("wb") as file:
-                np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)}
+                )
                 for each in original:
                     for piece in row_slices(each[label], _STEP):
                         file.write(np.ascontiguousarray(piece).view(np.uint8).data)

@@ -1,4 +1,6 @@
-"""One export under way: what it reads, where it writes, what it has to say, and how much memory it may take."""
+"""One export under way: what it reads, where it writes, what it has to say, and how much memory it
+may take.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from asterism.export.dgl_files import ArrayStream, write_tensors
-from asterism.export.graph_source import Array, Ids, ProgressCallback, ScannableGraph, UnreadableSource
+from asterism.export.graph_source import (
+    Array,
+    Ids,
+    ProgressCallback,
+    ScannableGraph,
+    UnreadableSource,
+)
 from asterism.export.journal import Journal
 from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan
 from asterism.export.scratch_files import PIECE_BYTES, Spool
@@ -32,7 +40,9 @@ _SETTINGS = "run.json"
 
 @dataclass(slots=True, kw_only=True)
 class ExportRun:
-    """What the steps of an export share. All but the graph and whoever watches is in its scratch folder, for other processes."""
+    """What the steps of an export share. All but the graph and whoever watches is in its scratch
+    folder, for other processes.
+    """
 
     graph: ScannableGraph = field(default_factory=UnreadableSource)
     plan: ExportPlan
@@ -67,20 +77,24 @@ class ExportRun:
         """Whether nodes are called by strings."""
         return self.graph.schema.has_string_ids
 
-    # -- steps ----------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     @property
     def journal(self) -> Journal:
         """Of the steps that are done."""
         return Journal(self.scratch / "journal")
 
-    def run_step(self, name: str, function: Callable[[], Mapping[str, Any] | None]) -> dict[str, Any]:
+    def run_step(
+        self, name: str, function: Callable[[], Mapping[str, Any] | None]
+    ) -> dict[str, Any]:
         """Do a step, unless it was done before; give what it found out."""
         result = self.journal.get(name)
         if result is None:
             self.warnings, self.files = [], {}
             facts = function() or {}
-            result = self.journal.put(name, {**facts, "warnings": self.warnings, "files": self.files})
+            result = self.journal.put(
+                name, {**facts, "warnings": self.warnings, "files": self.files}
+            )
         self.results[name] = result
         return result
 
@@ -89,7 +103,9 @@ class ExportRun:
         if name not in self.results:
             facts = self.journal.get(name)
             if facts is None:
-                raise FileNotFoundError(f"{self.scratch}: step {name!r} is not done; is this folder the same one here?")
+                raise FileNotFoundError(
+                    f"{self.scratch}: step {name!r} is not done; is this folder the same one here?"
+                )
             self.results[name] = facts
         return self.results[name]
 
@@ -134,7 +150,7 @@ class ExportRun:
             log.warning("%s", message)
         self.warnings.append(message)
 
-    # -- memory ---------------------------------------------------------------------------------------------------
+    # -- memory ------------------------------------------------------------------------------------
 
     @property
     def memory(self) -> int:
@@ -147,11 +163,15 @@ class ExportRun:
 
     def read_rows(self, spool: Spool) -> Array:
         """All rows: in memory where they are few, else mapped."""
-        fits_in_memory = spool.rows * spool.row_bytes <= self.memory // (8 * max(1, len(self.plan.nodes)))
+        fits_in_memory = spool.rows * spool.row_bytes <= self.memory // (
+            8 * max(1, len(self.plan.nodes))
+        )
         return spool.read() if fits_in_memory else spool.map()
 
     def allocate(self, rows: int, dtype: type[np.generic]) -> Array:
-        """Zeros to be written to in any order: in memory where they are few, else in a file that goes with its array."""
+        """Zeros to be written to in any order: in memory where they are few, else in a file that
+        goes with its array.
+        """
         if rows * np.dtype(dtype).itemsize <= self.memory // 8:
             return np.zeros(rows, dtype)
         spool = Spool(path=self.scratch_path(), dtype=np.dtype(dtype))
@@ -159,7 +179,7 @@ class ExportRun:
         spool.remove()
         return array
 
-    # -- scratch files --------------------------------------------------------------------------------------------
+    # -- scratch files -----------------------------------------------------------------------------
 
     def scratch_path(self) -> Path:
         """A name in the scratch folder that nobody else has."""
@@ -169,12 +189,24 @@ class ExportRun:
         """A scratch file for a column, or for ids."""
         piece_bytes = max(1 << 16, min(PIECE_BYTES, self.memory // 32))
         if values is None:
-            return Spool(path=self.scratch / name, dtype=np.dtype(np.int64), piece_bytes=piece_bytes)
-        return Spool(path=self.scratch / name, dtype=values.dtype, shape=values.shape, piece_bytes=piece_bytes)
+            return Spool(
+                path=self.scratch / name, dtype=np.dtype(np.int64), piece_bytes=piece_bytes
+            )
+        return Spool(
+            path=self.scratch / name,
+            dtype=values.dtype,
+            shape=values.shape,
+            piece_bytes=piece_bytes,
+        )
 
     def reorder(self, spool: Spool, order: Ids, name: str) -> Spool:
         """A spool's rows in another order, as a new one."""
-        result = Spool(path=self.scratch_path(), dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
+        result = Spool(
+            path=self.scratch_path(),
+            dtype=spool.dtype,
+            shape=spool.shape,
+            piece_bytes=spool.piece_bytes,
+        )
         result.path.touch()
         for piece in spool.pieces(order):
             result.append(piece)
@@ -183,13 +215,20 @@ class ExportRun:
     def rename_spool(self, spool: Spool, name: str) -> Spool:
         """A spool that is complete, under the name by which others know it."""
         spool.path.rename(self.scratch / name)
-        return Spool(path=self.scratch / name, dtype=spool.dtype, shape=spool.shape, piece_bytes=spool.piece_bytes)
+        return Spool(
+            path=self.scratch / name,
+            dtype=spool.dtype,
+            shape=spool.shape,
+            piece_bytes=spool.piece_bytes,
+        )
 
-    # -- files of the export --------------------------------------------------------------------------------------
+    # -- files of the export -----------------------------------------------------------------------
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[BinaryIO]:
-        """A file of the export: there once the block ends well, whole and durable; its size and digest are noted."""
+        """A file of the export: there once the block ends well, whole and durable; its size and
+        digest are noted.
+        """
         temporary = self.scratch_path()
         with open(temporary, "w+b", buffering=0) as file:
             yield file
@@ -208,7 +247,9 @@ class ExportRun:
             source.rename(target)
             return
         with open(source, "rb") as file:
-            RemoteFolder(self.address, content_name="export").write(path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size)
+            RemoteFolder(self.address, content_name="export").write(
+                path, iter(lambda: file.read(UPLOAD_BYTES), b""), expected=size
+            )
         source.unlink()
 
     def write_tensors(self, part: int, name: str, tensors: Mapping[str, ArrayStream]) -> None:
@@ -233,10 +274,16 @@ class ProgressMeter:
 
 
 def spool_column(*spools: Spool, order: Array | None = None) -> ArrayStream:
-    """Spools one after the other as a column of a file; a single one in ``order``, if not its own."""
+    """Spools one after the other as a column of a file; a single one in ``order``, if not its
+    own.
+    """
 
     def pieces() -> Iterator[Array]:
         for spool in spools:
             yield from spool.pieces(order)
 
-    return ArrayStream(dtype=spools[0].dtype, shape=(sum(spool.rows for spool in spools), *spools[0].shape), pieces=pieces)
+    return ArrayStream(
+        dtype=spools[0].dtype,
+        shape=(sum(spool.rows for spool in spools), *spools[0].shape),
+        pieces=pieces,
+    )

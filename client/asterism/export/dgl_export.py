@@ -27,7 +27,13 @@ from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import ScannableGraph
 from asterism.export.halo_parts import FORMATS
 from asterism.export.lifecycle import ExportShape, published_manifest, run_resumable, write_manifest
-from asterism.export.nodes import assign_global_ids, distribute_features, read_ids, remove_distributed_features, write_id_list
+from asterism.export.nodes import (
+    assign_global_ids,
+    distribute_features,
+    read_ids,
+    remove_distributed_features,
+    write_id_list,
+)
 from asterism.export.plan import ExportPlan, TypePlan, check_name, make_plan
 from asterism.export.publishing import ExportTarget
 from asterism.export.scratch_files import Spool
@@ -48,12 +54,20 @@ class DglExportOptions:
 
     def __post_init__(self) -> None:
         if self.halo_hops < 1:
-            raise InvalidRequest(f"halo_hops {self.halo_hops}: DGL needs the in-edges of a part's nodes, so at least 1")
+            raise InvalidRequest(
+                f"halo_hops {self.halo_hops}: DGL needs the in-edges of a part's nodes, so "
+                "at least 1"
+            )
         if not self.formats or not set(self.formats) <= set(FORMATS):
-            raise InvalidRequest(f"formats {list(self.formats)}: expected some of {', '.join(FORMATS)}")
+            raise InvalidRequest(
+                f"formats {list(self.formats)}: expected some of {', '.join(FORMATS)}"
+            )
         check_name("graph_name", self.graph_name)
         if self.graph_name == "manifest":
-            raise InvalidRequest("graph_name 'manifest': manifest.json is another file of the export; choose another name")
+            raise InvalidRequest(
+                "graph_name 'manifest': manifest.json is another file of the export; choose "
+                "another name"
+            )
 
 
 def dgl(
@@ -83,39 +97,45 @@ def dgl(
     Parameters
     ----------
     graph, out, parts : Graph, str or Path, int
-        What to read, at one version, which is pinned; the folder to make, or an address as fsspec names it, which appears when
-        all is written (at an address, ``manifest.json`` does), or with ``{part}`` or ``{host}`` in it, an address for each part
-        (`dispatch`, from a folder beside ``scratch``); how many partitions.
+        What to read, at one version, which is pinned; the folder to make, or an address as fsspec
+        names it, which appears when all is written (at an address, ``manifest.json`` does), or with
+        ``{part}`` or ``{host}`` in it, an address for each part (`dispatch`, from a folder beside
+        ``scratch``); how many partitions.
     assign : {"random", "hash", "metis", "ldg", "fennel"} or Path
-        Which part a node goes to: by a hash of (seed, type, id), or of the id alone; so that few edges are cut, by METIS in memory or by a
-        streaming partitioner in some bytes per node; or as a folder says, with ``<ntype>.txt`` (a part per line, nodes
-        by id) and ``partition_meta.json``.
+        Which part a node goes to: by a hash of (seed, type, id), or of the id alone; so that few
+        edges are cut, by METIS in memory or by a streaming partitioner in some bytes per node; or
+        as a folder says, with ``<ntype>.txt`` (a part per line, nodes by id) and
+        ``partition_meta.json``.
     seed, version : int
         Of the assignment; of the space, None being the current one.
     halo_hops : int
         How far beyond its own nodes a part knows the in-edges.
     graph_name : str, optional
-        What DGL calls the graph; the configuration is ``<graph_name>.json``. None: the space's name.
+        What DGL calls the graph; the configuration is ``<graph_name>.json``. None: the space's
+        name.
     homogeneous : bool
-        Write a graph of one node type and one edge type as ``_N`` and ``_N:_E:_N``, as DGL names a graph without types.
+        Write a graph of one node type and one edge type as ``_N`` and ``_N:_E:_N``, as DGL names a
+        graph without types.
     weight : str, optional
         The feature that weights of weighted types are written as; None leaves them out.
     formats : sequence of {"coo", "csr", "csc"}
         What ``graph.dgl`` holds. DGL makes what is missing when it is needed.
     num_trainers_per_machine : int
-        More than 1: divide each part among so many trainers; nodes and edges get a feature ``trainer_id``.
+        More than 1: divide each part among so many trainers; nodes and edges get a feature
+        ``trainer_id``.
     balance_ntypes : bool or dict
-        For METIS and the streaming ones: balance each node type over the parts by itself; or, by node type, each value of
-        a feature (its name) or of an array (nodes by id).
+        For METIS and the streaming ones: balance each node type over the parts by itself; or, by
+        node type, each value of a feature (its name) or of an array (nodes by id).
     balance_edges : bool
         Balance the in-degrees over the parts too.
     objective, imbalance, passes : {"cut", "vol"}, float, int
-        For METIS: fewest edges between parts, or least traffic; by which share a part may be larger than the others; how
-        often a streaming partitioner goes over the nodes.
+        For METIS: fewest edges between parts, or least traffic; by which share a part may be larger
+        than the others; how often a streaming partitioner goes over the nodes.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
     **how
-        `Execution`: who does the work in how much memory, and what becomes of an export that was cut off.
+        `Execution`: who does the work in how much memory, and what becomes of an export that was
+        cut off.
 
     Returns
     -------
@@ -125,7 +145,8 @@ def dgl(
     Raises
     ------
     Conflict, InvalidRequest, NotFound
-        ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or file of an assignment.
+        ``out`` is not empty; an option does not fit, or there are no nodes; no such version, or
+        file of an assignment.
     """
     options = DglExportOptions(
         assignment=AssignmentOptions(
@@ -150,28 +171,80 @@ def dgl(
 
 
 def _export_and_dispatch(
-    graph: ScannableGraph, out: str, options: DglExportOptions, layout: ExportPlan, version: int | None, ip_config: str | Path | None, execution: Execution
+    graph: ScannableGraph,
+    out: str,
+    options: DglExportOptions,
+    layout: ExportPlan,
+    version: int | None,
+    ip_config: str | Path | None,
+    execution: Execution,
 ) -> ExportReport:
     """Export to a folder, and from there each part to its address."""
-    parts, resume, overwrite = options.assignment.parts, execution.get("resume", False), execution.get("overwrite", False)
-    with staging_folder(out, parts, ip_config=ip_config, scratch=execution.get("scratch"), resume=resume) as folder:
+    parts, resume, overwrite = (
+        options.assignment.parts,
+        execution.get("resume", False),
+        execution.get("overwrite", False),
+    )
+    with staging_folder(
+        out, parts, ip_config=ip_config, scratch=execution.get("scratch"), resume=resume
+    ) as folder:
         # What an export that was killed left there is nobody else's.
-        report = _export_to_target(graph, ExportTarget.parse(folder), options, layout, version, {**execution, "overwrite": not resume})
-        dispatch_report = dispatch(folder, out, ip_config=ip_config, overwrite=overwrite, progress=execution.get("progress"))
+        report = _export_to_target(
+            graph,
+            ExportTarget.parse(folder),
+            options,
+            layout,
+            version,
+            {**execution, "overwrite": not resume},
+        )
+        dispatch_report = dispatch(
+            folder,
+            out,
+            ip_config=ip_config,
+            overwrite=overwrite,
+            progress=execution.get("progress"),
+        )
     config = f"{dispatch_report.places[0].address}/{options.graph_name}.json"
-    return replace(report, out=redact(out), config=config, warnings=report.warnings + dispatch_report.warnings)
+    return replace(
+        report, out=redact(out), config=config, warnings=report.warnings + dispatch_report.warnings
+    )
 
 
-def _export_to_target(graph: ScannableGraph, target: ExportTarget, options: DglExportOptions, layout: ExportPlan, version: int | None, execution: Execution) -> ExportReport:
+def _export_to_target(
+    graph: ScannableGraph,
+    target: ExportTarget,
+    options: DglExportOptions,
+    layout: ExportPlan,
+    version: int | None,
+    execution: Execution,
+) -> ExportReport:
     """Export to one place."""
     started = time.monotonic()
     assignment = options.assignment
-    shape = ExportShape(parts=assignment.parts, trainers=assignment.trainers, hops=options.halo_hops, formats=options.formats)
-    with run_resumable(graph, target, layout, _manifest_parameters(options), version=version, shape=shape, execution=execution) as run:
+    shape = ExportShape(
+        parts=assignment.parts,
+        trainers=assignment.trainers,
+        hops=options.halo_hops,
+        formats=options.formats,
+    )
+    with run_resumable(
+        graph,
+        target,
+        layout,
+        _manifest_parameters(options),
+        version=version,
+        shape=shape,
+        execution=execution,
+    ) as run:
         if run is not None:
             _write(run, options, execution)
     manifest = published_manifest(target)
-    return ExportReport.from_manifest(target.path or target.address, target.file_path(manifest["config"]), manifest, time.monotonic() - started)
+    return ExportReport.from_manifest(
+        target.path or target.address,
+        target.file_path(manifest["config"]),
+        manifest,
+        time.monotonic() - started,
+    )
 
 
 def _manifest_parameters(options: DglExportOptions) -> dict[str, Any]:
@@ -213,7 +286,10 @@ def _warn(run: ExportRun) -> None:
 
 def _assign(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable]) -> list[Owners]:
     """The place of each node of each type, by rank."""
-    spools = [Spool(path=run.scratch / f"owners-{kind.type_id}", dtype=np.dtype(np.int32)) for kind in run.plan.nodes]
+    spools = [
+        Spool(path=run.scratch / f"owners-{kind.type_id}", dtype=np.dtype(np.int32))
+        for kind in run.plan.nodes
+    ]
 
     def assign() -> dict[str, Any]:
         owners, method = assign_owners(run, options, tables)
@@ -228,7 +304,9 @@ def _assign(run: ExportRun, options: AssignmentOptions, tables: list[NodeIdTable
     return [run.read_rows(spool) for spool in spools]
 
 
-def _run_parts(run: ExportRun, executor: LazyExecutor, step: str, phase: str, edges: GlobalIdRanges) -> None:
+def _run_parts(
+    run: ExportRun, executor: LazyExecutor, step: str, phase: str, edges: GlobalIdRanges
+) -> None:
     """Have a step of every part done that is not."""
     rows = edges.counts.sum(axis=1)
     meter = ProgressMeter(run, phase, edges.total)
@@ -248,7 +326,13 @@ def _list_edges(run: ExportRun, edges: PartitionedEdges) -> None:
         write_id_list(run, "edge_ids", kind.label, [each[type_index].eid for each in part_edges])
 
 
-def _configure(run: ExportRun, options: DglExportOptions, method: str, nodes: GlobalIdRanges, edges: GlobalIdRanges) -> None:
+def _configure(
+    run: ExportRun,
+    options: DglExportOptions,
+    method: str,
+    nodes: GlobalIdRanges,
+    edges: GlobalIdRanges,
+) -> None:
     """Write the configuration that DGL loads partitions by."""
     content: dict[str, Any] = {
         "graph_name": options.graph_name,
@@ -263,13 +347,23 @@ def _configure(run: ExportRun, options: DglExportOptions, method: str, nodes: Gl
         "etypes": {kind.label: i for i, kind in enumerate(run.plan.edges)},
     }
     for part in range(run.parts):
-        files = {"node_feats": "node_feat.dgl", "edge_feats": "edge_feat.dgl", "part_graph": "graph.dgl"}
+        files = {
+            "node_feats": "node_feat.dgl",
+            "edge_feats": "edge_feat.dgl",
+            "part_graph": "graph.dgl",
+        }
         content[f"part-{part}"] = {key: f"part{part}/{name}" for key, name in files.items()}
     with run.open_output(f"{options.graph_name}.json") as file:
         file.write(json.dumps(content, indent=4).encode() + b"\n")
 
 
-def _manifest_content(run: ExportRun, options: DglExportOptions, method: str, nodes: GlobalIdRanges, edges: PartitionedEdges) -> dict[str, Any]:
+def _manifest_content(
+    run: ExportRun,
+    options: DglExportOptions,
+    method: str,
+    nodes: GlobalIdRanges,
+    edges: PartitionedEdges,
+) -> dict[str, Any]:
     """What the manifest says."""
     graph_results = [run.step_result(f"graph-{part}") for part in range(run.parts)]
     return {
@@ -279,19 +373,28 @@ def _manifest_content(run: ExportRun, options: DglExportOptions, method: str, no
         "part_method": method,
         "config": f"{options.graph_name}.json",
         "nodes": {kind.label: nodes.counts[:, i].tolist() for i, kind in enumerate(run.plan.nodes)},
-        "edges": {kind.label: edges.ranges.counts[:, i].tolist() for i, kind in enumerate(run.plan.edges)},
+        "edges": {
+            kind.label: edges.ranges.counts[:, i].tolist() for i, kind in enumerate(run.plan.edges)
+        },
         "halo_nodes": [result["halo_nodes"] for result in graph_results],
         "outer_edges": [result["outer_edges"] for result in graph_results],
         "edge_cut": sum(sum(edges.incoming_counts(part)) for part in range(run.parts)),
         "sums": {kind.label: _sums(run, "nodes", kind) for kind in run.plan.nodes}
         | {kind.label: _sums(run, "edges", kind) for kind in run.plan.edges},
-        "columns": {kind.label: {c.name: [c.dtype.name, *c.shape] for c in kind.columns} for kind in (*run.plan.nodes, *run.plan.edges)},
+        "columns": {
+            kind.label: {c.name: [c.dtype.name, *c.shape] for c in kind.columns}
+            for kind in (*run.plan.nodes, *run.plan.edges)
+        },
     }
 
 
 def _sums(run: ExportRun, element: str, kind: TypePlan) -> dict[str, str]:
     """The sums of a type's rows, as they were read: of identities, and of each column."""
-    steps = [f"{element}-{kind.type_id}"] if element == "edges" else [f"ids-{kind.type_id}", *([f"nodes-{kind.type_id}"] if kind.columns else [])]
+    steps = (
+        [f"{element}-{kind.type_id}"]
+        if element == "edges"
+        else [f"ids-{kind.type_id}", *([f"nodes-{kind.type_id}"] if kind.columns else [])]
+    )
     checksums: dict[str, str] = {}
     for step in steps:
         checksums |= run.step_result(step)["sums"]

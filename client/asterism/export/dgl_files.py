@@ -5,9 +5,9 @@ Everything is little endian, without alignment or compression. An array is::
     u64 magic, u64 0, i32 device type 1, i32 device id 0, i32 ndim, u8 code, u8 bits, u16 lanes 1,
     i64 shape[ndim], i64 nbytes, data in C order
 
-and a file of tensors (`save_tensors`: features, original ids) is ``u64 magic, u64 n, u64 n`` and n times a string and
-an array. DGL 1.1 to 2.4 write the same bytes. The files of graphs are in `asterism.export.dgl_graphs`.
-"""
+and a file of tensors (`save_tensors`: features, original ids) is ``u64 magic, u64 n, u64 n`` and n
+times a string and an array. DGL 1.1 to 2.4 write the same bytes. The files of graphs are in
+`asterism.export.dgl_graphs`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ _CODES = {dtype: key for key, dtype in _DTYPES.items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayStream:
-    """An array that is written piece by piece: whole rows, first to last, of ``shape`` altogether."""
+    """An array that is written piece by piece: whole rows, first to last, of ``shape``
+    altogether.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -67,7 +69,11 @@ class ArrayStream:
     def array(self) -> Array:
         """All pieces as one array; without a copy where there is one piece."""
         pieces = list(self.pieces())
-        return pieces[0] if len(pieces) == 1 else np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *pieces])
+        return (
+            pieces[0]
+            if len(pieces) == 1
+            else np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *pieces])
+        )
 
 
 class DglWriter:
@@ -99,13 +105,19 @@ class DglWriter:
         Raises
         ------
         InvalidRequest
-            For a dtype that DGL has no code for, or a scalar, which DGL writes but does not read back.
+            For a dtype that DGL has no code for, or a scalar, which DGL writes but does not read
+            back.
         """
         dtype = column.dtype if column.dtype == _BFLOAT16 else column.dtype.newbyteorder("<")
         if dtype not in _CODES:
-            raise InvalidRequest(f"DGL's files do not carry {column.dtype}; convert it to a signed integer or a float first")
+            raise InvalidRequest(
+                f"DGL's files do not carry {column.dtype}; convert it to a signed integer or "
+                "a float first"
+            )
         if not column.shape:
-            raise InvalidRequest("DGL does not read a tensor without dimensions back; give it the shape [1]")
+            raise InvalidRequest(
+                "DGL does not read a tensor without dimensions back; give it the shape [1]"
+            )
         code, bits = _CODES[dtype]
         self._file.write(_ARRAY_HEADER.pack(ARRAY_MAGIC, 0, 1, 0, len(column.shape), code, bits, 1))
         self.integers(f"{len(column.shape)}q", *column.shape)
@@ -117,7 +129,10 @@ class DglWriter:
             if raw.nbytes:
                 self._file.write(raw.reshape(-1).view(np.uint8).data)
         if written_bytes != column.nbytes:
-            raise Internal(f"a column of shape {list(column.shape)} came with {written_bytes} bytes instead of {column.nbytes}")
+            raise Internal(
+                f"a column of shape {list(column.shape)} came with {written_bytes} bytes "
+                f"instead of {column.nbytes}"
+            )
 
     def named_arrays(self, tensors: Mapping[str, ArrayStream]) -> None:
         """A vector of names and arrays."""
@@ -139,7 +154,9 @@ class DglReader:
         self.offset = 0
         with open(path, "rb") as file:
             # An empty file can not be mapped; it fails at the first number.
-            self._view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b"")
+            self._view = memoryview(
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
+            )
 
     def __len__(self) -> int:
         return len(self._view)
@@ -161,7 +178,9 @@ class DglReader:
         """The length of a vector whose items take at least ``min_item_bytes`` bytes."""
         (count,) = self.integers("Q")
         if count * min_item_bytes > len(self) - self.offset:
-            raise self.corrupt_error(f"{count} items do not fit into {len(self) - self.offset} bytes")
+            raise self.corrupt_error(
+                f"{count} items do not fit into {len(self) - self.offset} bytes"
+            )
         return count
 
     def expect(self, magic: int, description: str) -> None:
@@ -188,21 +207,33 @@ class DglReader:
         magic, _, _, _, ndim, code, bits, lanes = self.integers("QQiiiBBH")
         dtype = _DTYPES.get((code, bits))
         if magic != ARRAY_MAGIC or dtype is None or lanes != 1 or not 0 <= ndim <= 32:
-            raise self.corrupt_error(f"not an array: magic {magic:#x}, type {code} of {bits} bits x {lanes}, {ndim} dimensions")
+            raise self.corrupt_error(
+                f"not an array: magic {magic:#x}, type {code} of {bits} bits x {lanes}, "
+                f"{ndim} dimensions"
+            )
         shape = self.integers(f"{ndim}q")
         (nbytes,) = self.integers("q")
         size = 1
         for dimension in shape:
             size *= dimension
-        if min(shape, default=0) < 0 or size * dtype.itemsize != nbytes or nbytes > len(self) - self.offset:
-            raise self.corrupt_error(f"an array of shape {list(shape)} and {dtype} can not be {nbytes} bytes, of which {len(self) - self.offset} are there")
+        if (
+            min(shape, default=0) < 0
+            or size * dtype.itemsize != nbytes
+            or nbytes > len(self) - self.offset
+        ):
+            raise self.corrupt_error(
+                f"an array of shape {list(shape)} and {dtype} can not be {nbytes} bytes, of "
+                f"which {len(self) - self.offset} are there"
+            )
         array = np.frombuffer(self._view, dtype, size, self.offset if size else 0).reshape(shape)
         self.offset += nbytes
         return array
 
     def named_arrays(self) -> dict[str, ArrayStream]:
         """A vector of names and arrays."""
-        pairs = [(self.string(), ArrayStream.from_array(self.array())) for _ in range(self.count(48))]
+        pairs = [
+            (self.string(), ArrayStream.from_array(self.array())) for _ in range(self.count(48))
+        ]
         return dict(pairs)
 
     def end(self) -> None:

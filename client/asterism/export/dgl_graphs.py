@@ -1,13 +1,13 @@
 """DGL's files of graphs (`save_graphs`), written as a stream and read as views.
 
-    header to byte 4096: u64 magic, u64 version 2, u64 type 2 (heterograph), u64 number of graphs, the rest is 0
-    u64 where the first graph starts, labels, graphs
-    u64 L, [u64 number of graphs, u64 offsets] of L bytes, u64 L
+    header to byte 4096: u64 magic, u64 version 2, u64 type 2 (heterograph), u64 number of graphs,
+    the rest is 0 u64 where the first graph starts, labels, graphs u64 L, [u64 number of graphs, u64
+    offsets] of L bytes, u64 L
 
-A graph is its meta graph (node types and edge types as an out-CSR), one relation per edge type (COO, CSR and CSC as
-far as they are there), node counts, node and edge data, and the types' names. A part of a partition is one graph
-with one node type ``_N`` and one edge type ``_E``, whatever types it holds.
-"""
+A graph is its meta graph (node types and edge types as an out-CSR), one relation per edge type
+(COO, CSR and CSC as far as they are there), node counts, node and edge data, and the types' names.
+A part of a partition is one graph with one node type ``_N`` and one edge type ``_E``, whatever
+types it holds."""
 
 from __future__ import annotations
 
@@ -113,8 +113,13 @@ def write_graphs(file: BinaryIO, content: GraphFile) -> None:
 
 
 def _write_graph(writer: DglWriter, graph: DglGraph) -> None:
-    if not len(graph.ntypes) == len(graph.num_nodes) == len(graph.ndata) or not len(graph.etypes) == len(graph.relations) == len(graph.edata):
-        raise InvalidRequest("a graph has one count and one mapping per node type, one relation and one mapping per edge type")
+    if not len(graph.ntypes) == len(graph.num_nodes) == len(graph.ndata) or not len(
+        graph.etypes
+    ) == len(graph.relations) == len(graph.edata):
+        raise InvalidRequest(
+            "a graph has one count and one mapping per node type, one relation and one "
+            "mapping per edge type"
+        )
     writer.integers("Q", HETERO_MAGIC)
     _write_meta(writer, len(graph.ntypes), [(r.src_type, r.dst_type) for r in graph.relations])
     writer.integers("Q", len(graph.relations))
@@ -135,11 +140,24 @@ def _write_meta(writer: DglWriter, nodes: int, type_pairs: list[tuple[int, int]]
     order = np.argsort(src, kind="stable")
     indptr = np.searchsorted(src[order], np.arange(nodes + 1)).astype(np.int64)
     writer.integers("Q", META_MAGIC)
-    _write_csr(writer, Csr(rows=nodes, cols=nodes, indptr=ArrayStream.from_array(indptr), indices=ArrayStream.from_array(dst[order]), data=ArrayStream.from_array(order)))
+    _write_csr(
+        writer,
+        Csr(
+            rows=nodes,
+            cols=nodes,
+            indptr=ArrayStream.from_array(indptr),
+            indices=ArrayStream.from_array(dst[order]),
+            data=ArrayStream.from_array(order),
+        ),
+    )
 
 
 def _write_relation(writer: DglWriter, relation: Relation) -> None:
-    mask = (relation.coo is not None) * COO | (relation.csr is not None) * CSR | (relation.csc is not None) * CSC
+    mask = (
+        (relation.coo is not None) * COO
+        | (relation.csr is not None) * CSR
+        | (relation.csc is not None) * CSC
+    )
     writer.integers("Qqq", UNIT_MAGIC, _FORMATS | mask, _FORMATS | COO | CSR | CSC)
     same_type = relation.src_type == relation.dst_type
     for matrix in (relation.coo, relation.csr, relation.csc):
@@ -174,7 +192,9 @@ def read_graphs(path: Path) -> GraphFile:
     source.expect(FILE_MAGIC, "a file of graphs")
     version, kind, count = source.integers("3Q")
     if (version, kind) != (2, 2):
-        raise source.corrupt_error(f"version {version} and type {kind} of a file of graphs; this reads version 2 of type 2")
+        raise source.corrupt_error(
+            f"version {version} and type {kind} of a file of graphs; this reads version 2 of type 2"
+        )
     source.integers(f"{HEADER - 32}x")
     (first,) = source.integers("Q")
     labels = source.named_arrays()
@@ -201,19 +221,40 @@ def _read_graph(source: DglReader) -> DglGraph:
     ndata = tuple(source.named_arrays() for _ in range(source.count(8)))
     edata = tuple(source.named_arrays() for _ in range(source.count(8)))
     ntypes, etypes = source.strings(), source.strings()
-    if not len(ntypes) == len(num_nodes) == len(ndata) or not len(etypes) == len(relations) == len(edata):
+    if not len(ntypes) == len(num_nodes) == len(ndata) or not len(etypes) == len(relations) == len(
+        edata
+    ):
         raise source.corrupt_error("the numbers of types, counts and frames differ")
-    return DglGraph(ntypes=tuple(ntypes), etypes=tuple(etypes), num_nodes=num_nodes, relations=relations, ndata=ndata, edata=edata)
+    return DglGraph(
+        ntypes=tuple(ntypes),
+        etypes=tuple(etypes),
+        num_nodes=num_nodes,
+        relations=relations,
+        ndata=ndata,
+        edata=edata,
+    )
 
 
 def _read_meta(source: DglReader) -> list[tuple[int, int]]:
     """The node types that each edge type joins."""
     source.expect(META_MAGIC, "a meta graph")
     csr = _read_csr(source)
-    indptr, dst, order = (np.asarray(column.array()) for column in (csr.indptr, csr.indices, csr.data))
-    is_valid = all(each.ndim == 1 and each.dtype == np.int64 for each in (indptr, dst, order)) and len(indptr) == csr.rows + 1 and len(dst) == len(order)
+    indptr, dst, order = (
+        np.asarray(column.array()) for column in (csr.indptr, csr.indices, csr.data)
+    )
+    is_valid = (
+        all(each.ndim == 1 and each.dtype == np.int64 for each in (indptr, dst, order))
+        and len(indptr) == csr.rows + 1
+        and len(dst) == len(order)
+    )
     degrees = np.diff(indptr) if is_valid else np.zeros(0, np.int64)
-    if not is_valid or (degrees < 0).any() or indptr[0] != 0 or indptr[-1] != len(dst) or not np.array_equal(np.sort(order), np.arange(len(order))):
+    if (
+        not is_valid
+        or (degrees < 0).any()
+        or indptr[0] != 0
+        or indptr[-1] != len(dst)
+        or not np.array_equal(np.sort(order), np.arange(len(order)))
+    ):
         raise source.corrupt_error("a meta graph whose edges are not 0, 1, ...")
     src = np.repeat(np.arange(csr.rows), degrees)
     type_pairs = np.empty((len(order), 2), np.int64)
@@ -235,10 +276,24 @@ def _read_relation(source: DglReader, src_type: int, dst_type: int) -> Relation:
             cols, rows = source.integers("qq")
             row, col, data = (ArrayStream.from_array(source.array()) for _ in range(3))
             row_sorted, col_sorted = source.integers("BB")
-            coo = Coo(rows=rows, cols=cols, row=row, col=col, data=data, row_sorted=bool(row_sorted), col_sorted=bool(col_sorted))
+            coo = Coo(
+                rows=rows,
+                cols=cols,
+                row=row,
+                col=col,
+                data=data,
+                row_sorted=bool(row_sorted),
+                col_sorted=bool(col_sorted),
+            )
         else:
             compressed[bit] = _read_csr(source)
-    return Relation(src_type=src_type, dst_type=dst_type, coo=coo, csr=compressed.get(CSR), csc=compressed.get(CSC))
+    return Relation(
+        src_type=src_type,
+        dst_type=dst_type,
+        coo=coo,
+        csr=compressed.get(CSR),
+        csc=compressed.get(CSC),
+    )
 
 
 def _read_csr(source: DglReader) -> Csr:
@@ -246,4 +301,6 @@ def _read_csr(source: DglReader) -> Csr:
     cols, rows = source.integers("qq")
     indptr, indices, data = (ArrayStream.from_array(source.array()) for _ in range(3))
     (in_order,) = source.integers("B")
-    return Csr(rows=rows, cols=cols, indptr=indptr, indices=indices, data=data, sorted=bool(in_order))
+    return Csr(
+        rows=rows, cols=cols, indptr=indptr, indices=indices, data=data, sorted=bool(in_order)
+    )

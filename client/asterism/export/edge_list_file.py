@@ -1,7 +1,7 @@
 """The ends of all edges, as numbers of nodes, in a scratch file: what partitioners work from.
 
-A node's *number* is its rank by stored id, after the nodes of the types before: 0 .. n - 1 over all types.
-"""
+A node's *number* is its rank by stored id, after the nodes of the types before: 0 .. n - 1 over all
+types."""
 
 from __future__ import annotations
 
@@ -55,7 +55,12 @@ def type_offsets(tables: Sequence[NodeIdTable]) -> Ids:
 
 
 @kernel
-def _count(src: NDArray[np.int64], dst: NDArray[np.int64], degrees: NDArray[np.int64], in_degrees: NDArray[np.int64]) -> None:
+def _count(
+    src: NDArray[np.int64],
+    dst: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    in_degrees: NDArray[np.int64],
+) -> None:
     for i in range(src.shape[0]):
         in_degrees[dst[i]] += 1
         if src[i] != dst[i]:
@@ -73,12 +78,18 @@ def write_edge_list(run: ExportRun, tables: list[NodeIdTable]) -> EdgeListFile:
         in_degrees=np.zeros(total, np.int64),
     )
     edge_list.spool.remove()
-    meter = ProgressMeter(run, "edges to assign by", count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
+    meter = ProgressMeter(
+        run,
+        "edges to assign by",
+        count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version),
+    )
     for kind in run.plan.edges:
         for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
             src, dst = end_ids(run, kind, batch.src, batch.dst, tables, gids=False)
             src, dst = src + firsts[kind.src], dst + firsts[kind.dst]
-            _count(as_kernel_array(src), as_kernel_array(dst), edge_list.degrees, edge_list.in_degrees)
+            _count(
+                as_kernel_array(src), as_kernel_array(dst), edge_list.degrees, edge_list.in_degrees
+            )
             not_loop = src != dst
             edge_list.spool.append(np.stack([src[not_loop], dst[not_loop]], axis=1))
             meter.add(len(src))

@@ -1,8 +1,8 @@
-"""The edge side of an export: who owns which edge, their numbering, and the edge features of each part.
+"""The edge side of an export: who owns which edge, their numbering, and the edge features of each
+part.
 
-An edge is owned by the part of its destination. An edge between two parts is held by its source's part as well, as an
-outer edge.
-"""
+An edge is owned by the part of its destination. An edge between two parts is held by its source's
+part as well, as an outer edge."""
 
 from __future__ import annotations
 
@@ -57,8 +57,15 @@ class PartitionedEdges:
         return [_sorted_edges(self.run, kind, part) for kind in self.run.plan.edges]
 
     def incoming_edges(self, part: int) -> Spool:
-        """Source, destination and global id of each edge that a part owns and another one starts; by that one, and global id."""
-        return Spool(path=self.run.scratch / f"outer-{part}", dtype=np.dtype(np.int64), shape=(3,), piece_bytes=self.run.spool("").piece_bytes)
+        """Source, destination and global id of each edge that a part owns and another one starts;
+        by that one, and global id.
+        """
+        return Spool(
+            path=self.run.scratch / f"outer-{part}",
+            dtype=np.dtype(np.int64),
+            shape=(3,),
+            piece_bytes=self.run.spool("").piece_bytes,
+        )
 
     def incoming_counts(self, part: int) -> list[int]:
         """How many of those start in each part."""
@@ -66,7 +73,9 @@ class PartitionedEdges:
         return counts
 
 
-def end_ids(run: ExportRun, kind: TypePlan, src: Ids, dst: Ids, tables: list[NodeIdTable], *, gids: bool) -> tuple[Ids, Ids]:
+def end_ids(
+    run: ExportRun, kind: TypePlan, src: Ids, dst: Ids, tables: list[NodeIdTable], *, gids: bool
+) -> tuple[Ids, Ids]:
     """The global ids, or the ranks, of edges' ends."""
     mapped_ids = []
     for end_name, ids, node_type in (("source", src, kind.src), ("destination", dst, kind.dst)):
@@ -74,29 +83,48 @@ def end_ids(run: ExportRun, kind: TypePlan, src: Ids, dst: Ids, tables: list[Nod
         mapped = table.gid(ids) if gids else table.rank(ids)
         if mapped.size and mapped.min() < 0:
             first_unknown = int(np.argmin(mapped))
-            raise Corrupt(f"an edge of {kind.name} has the {end_name} {ids[first_unknown]}, which version {run.version} does not hold; build the space again")
+            raise Corrupt(
+                f"an edge of {kind.name} has the {end_name} {ids[first_unknown]}, which "
+                f"version {run.version} does not hold; build the space again"
+            )
         mapped_ids.append(mapped)
     return mapped_ids[0], mapped_ids[1]
 
 
-def distribute_edges(run: ExportRun, tables: list[NodeIdTable], nodes: GlobalIdRanges) -> GlobalIdRanges:
+def distribute_edges(
+    run: ExportRun, tables: list[NodeIdTable], nodes: GlobalIdRanges
+) -> GlobalIdRanges:
     """Deal every edge to the part of its destination, and number them all."""
-    meter = ProgressMeter(run, "edges", count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version))
+    meter = ProgressMeter(
+        run,
+        "edges",
+        count_rows(run.graph, "EDGE", [kind.type_id for kind in run.plan.edges], run.version),
+    )
     counts = np.zeros((run.parts, len(run.plan.edges)), np.int64)
     for type_index, kind in enumerate(run.plan.edges):
-        facts = run.run_step(f"edges-{kind.type_id}", partial(_distribute_type, run, kind, tables, nodes, meter))
+        facts = run.run_step(
+            f"edges-{kind.type_id}", partial(_distribute_type, run, kind, tables, nodes, meter)
+        )
         counts[:, type_index] = facts["edges"]
     run.run_step("edges", partial(_warn, run, counts, trainers=nodes.trainer_ends is not None))
     return GlobalIdRanges.from_counts(counts)
 
 
-def _distribute_type(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable], nodes: GlobalIdRanges, meter: ProgressMeter) -> dict[str, Any]:
+def _distribute_type(
+    run: ExportRun,
+    kind: TypePlan,
+    tables: list[NodeIdTable],
+    nodes: GlobalIdRanges,
+    meter: ProgressMeter,
+) -> dict[str, Any]:
     part_edges = [_unsorted_edges(run, kind, part) for part in range(run.parts)]
     for rows in part_edges:
         for spool in rows.spools:
             spool.remove()
     sums = Checksums()
-    for batch in run.graph.scan_edges(kind.name, kind.names, version=run.version, rows=run.rows(kind)):
+    for batch in run.graph.scan_edges(
+        kind.name, kind.names, version=run.version, rows=run.rows(kind)
+    ):
         src, dst = end_ids(run, kind, batch.src, batch.dst, tables, gids=True)
         values = {each.name: each.extract(batch) for each in kind.columns}
         sums.add("", ids_sum(batch.edge_ids, batch.src, batch.dst))
@@ -130,34 +158,57 @@ def _warn(run: ExportRun, counts: NDArray[np.int64], *, trainers: bool) -> None:
         elif (kind.columns or trainers) and run.parts > 1:
             parts_without = np.flatnonzero(counts[:, type_index] == 0)
             if parts_without.size:
-                part_list = ", ".join(map(str, parts_without[:8].tolist())) + (", ..." if parts_without.size > 8 else "")
+                part_list = ", ".join(map(str, parts_without[:8].tolist())) + (
+                    ", ..." if parts_without.size > 8 else ""
+                )
                 run.warn(
-                    f"part(s) {part_list} own no edge of type {kind.label}, which has features: DGL's servers do not start on a feature of no rows; "
+                    f"part(s) {part_list} own no edge of type {kind.label}, which has "
+                    "features: DGL's servers do not start on a feature of no rows; "
                     "export fewer parts, or leave its features out"
                 )
     if run.parts > 1:
         for part in np.flatnonzero(counts.sum(axis=1) == 0).tolist():
-            run.warn(f"part {part} owns no edge: where it holds none of other parts either, DGL's server of it does not start; export fewer parts")
+            run.warn(
+                f"part {part} owns no edge: where it holds none of other parts either, DGL's "
+                "server of it does not start; export fewer parts"
+            )
 
 
-def write_edges(run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> dict[str, Any]:
-    """Sort a part's edges of each type by destination, and write ``edge_feat.dgl`` and ``orig_eids.dgl``."""
+def write_edges(
+    run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
+) -> dict[str, Any]:
+    """Sort a part's edges of each type by destination, and write ``edge_feat.dgl`` and
+    ``orig_eids.dgl``.
+    """
     features: dict[str, ArrayStream] = {}
     original: dict[str, ArrayStream] = {}
     low, high = nodes.part_range(part)
     for type_index, kind in enumerate(run.plan.edges):
-        rows, expected = _unsorted_edges(run, kind, part), int(edges.ranges.counts[part, type_index])
+        rows, expected = (
+            _unsorted_edges(run, kind, part),
+            int(edges.ranges.counts[part, type_index]),
+        )
         if rows.dst.rows != expected:
-            raise Corrupt(f"{rows.dst.path}: {rows.dst.rows} edges, {expected} were written; do all workers see one scratch folder?")
+            raise Corrupt(
+                f"{rows.dst.path}: {rows.dst.rows} edges, {expected} were written; do all "
+                "workers see one scratch folder?"
+            )
         order = sorted_positions(run, rows.dst, low, high)
         sorted_edges = _sorted_edges(run, kind, part)
-        for spool, target in ((rows.src, sorted_edges.src), (rows.dst, sorted_edges.dst), (rows.eid, sorted_edges.eid)):
+        for spool, target in (
+            (rows.src, sorted_edges.src),
+            (rows.dst, sorted_edges.dst),
+            (rows.eid, sorted_edges.eid),
+        ):
             run.reorder(spool, order, target.path.name)
         original[kind.label] = spool_column(sorted_edges.eid)
         if nodes.trainer_ends is not None:
             # An edge is its destination's trainer's.
             features[f"{kind.label}/trainer_id"] = _trainer_column(sorted_edges, nodes)
-        features |= {f"{kind.label}/{name}": spool_column(spool, order=order) for name, spool in rows.columns.items()}
+        features |= {
+            f"{kind.label}/{name}": spool_column(spool, order=order)
+            for name, spool in rows.columns.items()
+        }
     run.write_tensors(part, "edge_feat.dgl", features)
     run.write_tensors(part, "orig_eids.dgl", original)
     return {"outer": _store_incoming(run, edges, nodes, part)}
@@ -180,27 +231,46 @@ def _trainer_column(rows: OwnedEdges, nodes: GlobalIdRanges) -> ArrayStream:
 def _sorted_edges(run: ExportRun, kind: TypePlan, part: int) -> OwnedEdges:
     """A part's edges in order; their columns are in the part's files."""
     name = f"sorted-{kind.type_id}-{part}"
-    return OwnedEdges(src=run.spool(f"{name}-src"), dst=run.spool(f"{name}-dst"), eid=run.spool(f"{name}-eid"), columns={})
+    return OwnedEdges(
+        src=run.spool(f"{name}-src"),
+        dst=run.spool(f"{name}-dst"),
+        eid=run.spool(f"{name}-eid"),
+        columns={},
+    )
 
 
-def _incoming_batches(edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> Iterator[tuple[Ids, NDArray[np.int32]]]:
-    """The edges that come from other parts, as rows of source, destination and global id, and the part of each one's source."""
+def _incoming_batches(
+    edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
+) -> Iterator[tuple[Ids, NDArray[np.int32]]]:
+    """The edges that come from other parts, as rows of source, destination and global id, and the
+    part of each one's source.
+    """
     low, high = nodes.part_range(part)
     for type_index, rows in enumerate(edges.owned_edges(part)):
         first = int(edges.ranges.starts[part, type_index])
         for offset, src, dst in end_batches(rows):
             selected = np.flatnonzero((src < low) | (src >= high))
             if selected.size:
-                yield np.stack([src[selected], dst[selected], first + offset + selected], axis=1), nodes.owners(src[selected])
+                yield (
+                    np.stack([src[selected], dst[selected], first + offset + selected], axis=1),
+                    nodes.owners(src[selected]),
+                )
 
 
-def _store_incoming(run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int) -> list[int]:
+def _store_incoming(
+    run: ExportRun, edges: PartitionedEdges, nodes: GlobalIdRanges, part: int
+) -> list[int]:
     """Keep the edges from other parts for those parts too, by part; give how many are for each."""
     counts = np.zeros(run.parts, np.int64)
     for _, owners in _incoming_batches(edges, nodes, part):
         counts += np.bincount(owners, minlength=run.parts)
     target = edges.incoming_edges(part)
-    spool = Spool(path=run.scratch_path(), dtype=target.dtype, shape=target.shape, piece_bytes=target.piece_bytes)
+    spool = Spool(
+        path=run.scratch_path(),
+        dtype=target.dtype,
+        shape=target.shape,
+        piece_bytes=target.piece_bytes,
+    )
     rows = spool.allocate(int(counts.sum()))
     next_row = np.cumsum(counts) - counts
     for incoming, owners in _incoming_batches(edges, nodes, part):

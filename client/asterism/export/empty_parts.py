@@ -1,8 +1,8 @@
-"""The repair of an assignment, so that no part misses a type that has features: DGL's servers do not start on a feature of no rows.
+"""The repair of an assignment, so that no part misses a type that has features: DGL's servers do
+not start on a feature of no rows.
 
-A node moves where another part can spare it. It is always the last of those that may (by id, of the part with the
-most), so that the same input gives the same repair.
-"""
+A node moves where another part can spare it. It is always the last of those that may (by id, of the
+part with the most), so that the same input gives the same repair."""
 
 from __future__ import annotations
 
@@ -19,15 +19,20 @@ from asterism.export.plan import TypePlan
 _STEP = 1 << 20
 
 
-def fill_empty_parts(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], *, trainers: int) -> None:
-    """Give each part a node of every type, and an edge of every type with features, where there are enough; in place.
+def fill_empty_parts(
+    run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], *, trainers: int
+) -> None:
+    """Give each part a node of every type, and an edge of every type with features, where there are
+    enough; in place.
 
     ``owners`` are places: part * ``trainers`` + trainer.
     """
     if run.parts == 1:
         return
     for kind, type_owners in zip(run.plan.nodes, owners, strict=True):
-        for warning in fill_nodes(type_owners, parts=run.parts, trainers=trainers, label=kind.label):
+        for warning in fill_nodes(
+            type_owners, parts=run.parts, trainers=trainers, label=kind.label
+        ):
             run.warn(warning)
     parts_without_edges = _parts_without_edges(run, owners, tables, trainers)
     if parts_without_edges:
@@ -36,13 +41,18 @@ def fill_empty_parts(run: ExportRun, owners: list[Owners], tables: list[NodeIdTa
 
 
 def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> list[str]:
-    """Give each part without a node of this type one from the fullest part, in place; say what was done."""
+    """Give each part without a node of this type one from the fullest part, in place; say what was
+    done.
+    """
     counts = np.zeros(parts, np.int64)
     for start in range(0, len(owners), _STEP):
         counts += np.bincount(owners[start : start + _STEP] // trainers, minlength=parts)
     if len(owners) < parts:
         return [
-            f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; export fewer parts, or DGL's servers will not start"
+            (
+                f"node type {label}: {len(owners)} nodes can not give each of {parts} parts one; "
+                "export fewer parts, or DGL's servers will not start"
+            )
         ] * (len(owners) > 0)
     empty = np.flatnonzero(counts == 0)
     for part in empty:
@@ -52,12 +62,19 @@ def fill_nodes(owners: Owners, *, parts: int, trainers: int = 1, label: str) -> 
         counts[part] += 1
     if not empty.size:
         return []
-    return [f"node type {label}: part(s) {_format_parts(empty)} had no node of it, so that DGL's servers would not start; one was moved into each"]
+    return [
+        (
+            f"node type {label}: part(s) {_format_parts(empty)} had no node of it, so that DGL's "
+            "servers would not start; one was moved into each"
+        )
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Requirement:
-    """What every part must own one of: the nodes of a type, or those with an edge of a type into them."""
+    """What every part must own one of: the nodes of a type, or those with an edge of a type into
+    them.
+    """
 
     edge_type: int | None
     """The edge type's place in the plan; -1: of any; None: nodes."""
@@ -68,20 +85,37 @@ class _Requirement:
 
     def mask(self, node_type: int, nodes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of some nodes of a type are among them."""
-        return self.members[node_type][nodes] if node_type in self.members else np.zeros(len(nodes), np.bool_)
+        return (
+            self.members[node_type][nodes]
+            if node_type in self.members
+            else np.zeros(len(nodes), np.bool_)
+        )
 
 
 def _needed(run: ExportRun, trainers: int) -> list[int]:
     """The edge types whose features a part must have rows of; the trainer of an edge is one."""
-    return [type_index for type_index, kind in enumerate(run.plan.edges) if kind.columns or trainers > 1]
+    return [
+        type_index for type_index, kind in enumerate(run.plan.edges) if kind.columns or trainers > 1
+    ]
 
 
-def _parts_without_edges(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int) -> dict[int, NDArray[np.int64]]:
-    """The parts that own no edge of a type that they should, and (-1) none at all; each scan ends once all parts have one."""
+def _parts_without_edges(
+    run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int
+) -> dict[int, NDArray[np.int64]]:
+    """The parts that own no edge of a type that they should, and (-1) none at all; each scan ends
+    once all parts have one.
+    """
     parts_without: dict[int, NDArray[np.int64]] = {}
     has_any_edge = np.zeros(run.parts, np.bool_)
     required_types = _needed(run, trainers)
-    for type_index in (*required_types, *(type_index for type_index in range(len(run.plan.edges)) if type_index not in required_types)):
+    for type_index in (
+        *required_types,
+        *(
+            type_index
+            for type_index in range(len(run.plan.edges))
+            if type_index not in required_types
+        ),
+    ):
         if type_index not in required_types and has_any_edge.all():
             break
         has_edge = np.zeros(run.parts, np.bool_)
@@ -89,7 +123,9 @@ def _parts_without_edges(run: ExportRun, owners: list[Owners], tables: list[Node
         for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
             rank = tables[kind.dst].rank(batch.dst)
             has_edge[owners[kind.dst][rank[rank >= 0]] // trainers] = True
-            if has_edge.all() or (type_index not in required_types and (has_edge | has_any_edge).all()):
+            if has_edge.all() or (
+                type_index not in required_types and (has_edge | has_any_edge).all()
+            ):
                 break
         has_any_edge |= has_edge
         if type_index in required_types and has_edge.any() and not has_edge.all():
@@ -99,33 +135,56 @@ def _parts_without_edges(run: ExportRun, owners: list[Owners], tables: list[Node
     return parts_without
 
 
-def _fill_edges(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int, parts_without_edges: dict[int, NDArray[np.int64]]) -> list[str]:
+def _fill_edges(
+    run: ExportRun,
+    owners: list[Owners],
+    tables: list[NodeIdTable],
+    trainers: int,
+    parts_without_edges: dict[int, NDArray[np.int64]],
+) -> list[str]:
     """Move nodes with edges into them to the parts that lack such; say where it was done."""
     requirements = _needs(run, owners, tables, trainers)
-    by_edge_type = {requirement.edge_type: requirement for requirement in requirements if requirement.edge_type is not None}
+    by_edge_type = {
+        requirement.edge_type: requirement
+        for requirement in requirements
+        if requirement.edge_type is not None
+    }
     filled_parts: dict[int, list[int]] = {}
     # The rarest first: they have the least choice.
-    for edge in sorted(parts_without_edges, key=lambda e: (e < 0, int(by_edge_type[e].counts.sum()))):
+    for edge in sorted(
+        parts_without_edges, key=lambda e: (e < 0, int(by_edge_type[e].counts.sum()))
+    ):
         for part in parts_without_edges[edge].tolist():
-            if not by_edge_type[edge].counts[part] and _move(by_edge_type[edge], requirements, owners, trainers, part):
+            if not by_edge_type[edge].counts[part] and _move(
+                by_edge_type[edge], requirements, owners, trainers, part
+            ):
                 filled_parts.setdefault(edge, []).append(part)
     return [
-        f"{'edges' if edge < 0 else f'edge type {run.plan.edges[edge].label}'}: part(s) {_format_parts(np.array(parts))} owned none, "
+        f"{'edges' if edge < 0 else f'edge type {run.plan.edges[edge].label}'}: part(s) "
+        f"{_format_parts(np.array(parts))} owned none, "
         "so that DGL's servers would not start; a node with such edges was moved into each"
         for edge, parts in filled_parts.items()
     ]
 
 
-def _needs(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int) -> list[_Requirement]:
+def _needs(
+    run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trainers: int
+) -> list[_Requirement]:
     requirements = [
-        _Requirement(edge_type=None, members={type_index: np.ones(len(each), np.bool_)}, counts=np.bincount(each // trainers, minlength=run.parts))
+        _Requirement(
+            edge_type=None,
+            members={type_index: np.ones(len(each), np.bool_)},
+            counts=np.bincount(each // trainers, minlength=run.parts),
+        )
         for type_index, each in enumerate(owners)
     ]
     any_edge_masks: dict[int, NDArray[np.bool_]] = {}
     required_masks: list[tuple[int, dict[int, NDArray[np.bool_]]]] = []
     for type_index, kind in enumerate(run.plan.edges):
         mask = _destination_mask(run, kind, tables)
-        any_edge_masks[kind.dst] = any_edge_masks[kind.dst] | mask if kind.dst in any_edge_masks else mask
+        any_edge_masks[kind.dst] = (
+            any_edge_masks[kind.dst] | mask if kind.dst in any_edge_masks else mask
+        )
         if type_index in _needed(run, trainers):
             required_masks.append((type_index, {kind.dst: mask}))
     for edge, members in (*required_masks, (-1, any_edge_masks)):
@@ -136,7 +195,9 @@ def _needs(run: ExportRun, owners: list[Owners], tables: list[NodeIdTable], trai
     return requirements
 
 
-def _destination_mask(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable]) -> NDArray[np.bool_]:
+def _destination_mask(
+    run: ExportRun, kind: TypePlan, tables: list[NodeIdTable]
+) -> NDArray[np.bool_]:
     """bool [nodes]: which nodes of its destinations' type an edge type leads to."""
     mask = np.zeros(len(tables[kind.dst]), np.bool_)
     for batch in run.graph.scan_edges(kind.name, (), version=run.version, rows=kind.batch_rows):
@@ -145,8 +206,16 @@ def _destination_mask(run: ExportRun, kind: TypePlan, tables: list[NodeIdTable])
     return mask
 
 
-def _move(requirement: _Requirement, requirements: list[_Requirement], owners: list[Owners], trainers: int, part: int) -> bool:
-    """Move one of ``requirement`` to a part, such that no other part loses the last of anything; whether there was one."""
+def _move(
+    requirement: _Requirement,
+    requirements: list[_Requirement],
+    owners: list[Owners],
+    trainers: int,
+    part: int,
+) -> bool:
+    """Move one of ``requirement`` to a part, such that no other part loses the last of anything;
+    whether there was one.
+    """
     best: tuple[int, int, int] | None = None
     for node_type, mask in requirement.members.items():
         nodes = np.flatnonzero(mask)
@@ -157,7 +226,11 @@ def _move(requirement: _Requirement, requirements: list[_Requirement], owners: l
         if movable.any():
             donor_counts = np.where(movable, requirement.counts[donors], -1)
             row = len(donor_counts) - 1 - int(np.argmax(donor_counts[::-1]))
-            best = max(best, (int(donor_counts[row]), node_type, int(nodes[row]))) if best else (int(donor_counts[row]), node_type, int(nodes[row]))
+            best = (
+                max(best, (int(donor_counts[row]), node_type, int(nodes[row])))
+                if best
+                else (int(donor_counts[row]), node_type, int(nodes[row]))
+            )
     if best is None:
         return False
     _, node_type, node = best

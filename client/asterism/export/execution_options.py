@@ -1,4 +1,6 @@
-"""How an export is carried out: the words that all kinds of exports have in common. None of them changes what is written."""
+"""How an export is carried out: the words that all kinds of exports have in common. None of them
+changes what is written.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +9,21 @@ from pathlib import Path
 from typing import TypedDict
 
 from asterism.export.context import DEFAULT_MEMORY_MIB, MIN_MEMORY_MIB
-from asterism.export.executors import DaskExecutor, Executor, InProcessExecutor, LazyExecutor, ProcessExecutor
+from asterism.export.executors import (
+    DaskExecutor,
+    Executor,
+    InProcessExecutor,
+    LazyExecutor,
+    ProcessExecutor,
+)
 from asterism.export.graph_source import ProgressCallback
 from asterism_proto.errors import InvalidRequest
 
 MAX_WORKERS = 1024
 _SINGLE_PROCESS_ROWS = 1 << 24
-"""Below so many nodes and edges, starting processes takes as much processor time as they would save."""
+"""Below so many nodes and edges, starting processes takes as much processor time as they would
+save.
+"""
 
 
 class Execution(TypedDict, total=False):
@@ -22,15 +32,23 @@ class Execution(TypedDict, total=False):
     overwrite: bool
     """Replace a folder that is not empty, once the new one stands; begin an unfinished one anew."""
     resume: bool
-    """Go on with an export to the same place that was cut off, or begin; an export that fails is kept, to go on with."""
+    """Go on with an export to the same place that was cut off, or begin; an export that fails is
+    kept, to go on with.
+    """
     memory_limit_mib: int
-    """What the arrays of each process may take, above what its libraries do (some 150 MiB). METIS and given assignments apart."""
+    """What the arrays of each process may take, above what its libraries do (some 150 MiB). METIS
+    and given assignments apart.
+    """
     workers: int | None
-    """Processes on this machine; None: as many as there are cores, or none beside this one where there is little to do."""
+    """Processes on this machine; None: as many as there are cores, or none beside this one where
+    there is little to do.
+    """
     dask: str | None
     """The scheduler of a Dask cluster whose workers do it instead, as ``"tcp://host:8786"``."""
     scratch: str | Path | None
-    """A folder for what is not finished, that all workers see under this name. None: beside ``out``, or this machine's for temporary files."""
+    """A folder for what is not finished, that all workers see under this name. None: beside
+    ``out``, or this machine's for temporary files.
+    """
     progress: ProgressCallback | None
     """Called with (phase, rows done, total or None)."""
 
@@ -50,7 +68,9 @@ def check_execution(execution: Execution) -> None:
     if workers is not None and not 1 <= workers <= MAX_WORKERS:
         raise InvalidRequest(f"workers {workers}: expected 1 to {MAX_WORKERS}")
     if workers is not None and execution.get("dask") is not None:
-        raise InvalidRequest("workers and dask: expected one of them; a Dask cluster has workers of its own")
+        raise InvalidRequest(
+            "workers and dask: expected one of them; a Dask cluster has workers of its own"
+        )
 
 
 def make_executor(execution: Execution, parts: int, rows: int) -> LazyExecutor:
@@ -60,7 +80,13 @@ def make_executor(execution: Execution, parts: int, rows: int) -> LazyExecutor:
     def make() -> Executor:
         if address is not None:
             return DaskExecutor(address)
-        count = workers if workers is not None else 1 if rows < _SINGLE_PROCESS_ROWS else len(os.sched_getaffinity(0))
+        count = (
+            workers
+            if workers is not None
+            else 1
+            if rows < _SINGLE_PROCESS_ROWS
+            else len(os.sched_getaffinity(0))
+        )
         count = min(count, parts)
         return InProcessExecutor() if count == 1 else ProcessExecutor(count)
 

@@ -21,10 +21,14 @@ StepResult = tuple[int, Mapping[str, Any]]
 
 
 class Executor(Protocol):
-    """Does one step of many parts. Tasks are named by their step and part; all else is in the scratch folder."""
+    """Does one step of many parts. Tasks are named by their step and part; all else is in the
+    scratch folder.
+    """
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
-        """Do the step of each of these parts, in any order; give each one as it is done. The first that fails ends it."""
+        """Do the step of each of these parts, in any order; give each one as it is done. The first
+        that fails ends it.
+        """
 
     def close(self) -> None:
         """Let go of workers."""
@@ -36,7 +40,12 @@ class ClosingExecutor:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -100,8 +109,13 @@ class _WorkerProcess:
 
     def __init__(self) -> None:
         # The path is given along: a worker finds the modules that this process finds.
-        program = f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.worker import main; main()"
-        self._process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.worker import "
+            "main; main()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
 
     def run_task(self, scratch: Path, step: str, part: int) -> Mapping[str, Any]:
         """Have a task done."""
@@ -118,7 +132,8 @@ class _WorkerProcess:
             status = self._process.wait()
             raise Unavailable(
                 f"the worker that was to do {step} of part {part} ended with status {status}"
-                f"{'; did its machine run out of memory? lower memory_limit_mib or workers' if status == -9 else ''}; resume=True goes on"
+                f"{'; did its machine run out of memory? lower memory_limit_mib or workers' if status == -9 else ''}; "
+                "resume=True goes on"
             )
         reply: dict[str, Any] = json.loads(line)
         if "code" in reply:
@@ -148,7 +163,10 @@ class DaskExecutor(ClosingExecutor):
         try:
             import distributed
         except ImportError as error:
-            raise InvalidRequest(f"dask {address!r} needs a package that is not installed here: pip install 'asterism[dask]' ({error})") from error
+            raise InvalidRequest(
+                f"dask {address!r} needs a package that is not installed here: pip install "
+                f"'asterism[dask]' ({error})"
+            ) from error
         self._as_completed: Callable[..., Any] = distributed.as_completed
         try:
             client: Any = distributed.Client
@@ -158,15 +176,23 @@ class DaskExecutor(ClosingExecutor):
 
     def run(self, scratch: Path, step: str, parts: Sequence[int]) -> Iterator[StepResult]:
         """As `Executor.run`."""
-        futures = {self._client.submit(task_reply, str(scratch), step, part, pure=False): part for part in parts}
+        futures = {
+            self._client.submit(task_reply, str(scratch), step, part, pure=False): part
+            for part in parts
+        }
         try:
             for future in self._as_completed(list(futures), loop=self._client.loop):
                 try:
                     reply = future.result()
                 except Exception as error:  # whatever befell the cluster
-                    raise Unavailable(f"{step} of part {futures[future]} was lost by the Dask cluster: {error!r}; resume=True goes on") from error
+                    raise Unavailable(
+                        f"{step} of part {futures[future]} was lost by the Dask cluster: "
+                        f"{error!r}; resume=True goes on"
+                    ) from error
                 if "code" in reply:
-                    raise from_status(reply["code"], f"{step} of part {futures[future]}: {reply['message']}")
+                    raise from_status(
+                        reply["code"], f"{step} of part {futures[future]}: {reply['message']}"
+                    )
                 yield futures[future], reply
         finally:
             self._client.cancel(list(futures), force=True)

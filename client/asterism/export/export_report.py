@@ -44,7 +44,9 @@ class ExportReport:
     seconds: float
 
     @classmethod
-    def from_manifest(cls, out: str | Path, config: str | Path, manifest: Mapping[str, Any], seconds: float) -> ExportReport:
+    def from_manifest(
+        cls, out: str | Path, config: str | Path, manifest: Mapping[str, Any], seconds: float
+    ) -> ExportReport:
         """The report of an export with this manifest."""
         return cls(
             out=out,

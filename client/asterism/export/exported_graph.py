@@ -1,4 +1,6 @@
-"""A finished export as it lies in its files: ranges, maps and the graph of each part, read on their own."""
+"""A finished export as it lies in its files: ranges, maps and the graph of each part, read on their
+own.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ class ExportedGraph:
     """What is wrong with the configuration."""
 
     @classmethod
-    def open(cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None) -> ExportedGraph:
+    def open(
+        cls, folder: Path, manifest: Mapping[str, Any], *, lists: Path | None = None
+    ) -> ExportedGraph:
         """The export in a folder, by its configuration; which the manifest must agree with."""
         config: dict[str, Any] = json.loads((folder / manifest["config"]).read_text())
         problems: list[str] = []
@@ -52,15 +56,28 @@ class ExportedGraph:
             ids: Mapping[str, int] = config[f"{element[0]}types"]
             labels = tuple(sorted(ids, key=lambda label: ids[label]))
             if [ids[label] for label in labels] != list(range(len(labels))):
-                raise Corrupt(f"{manifest['config']}: the ids of {element} types are {sorted(ids.values())}, not 0, 1, ...")
-            ranges = GlobalIdRanges.from_counts(np.array([manifest[f"{element}s"][label] for label in labels], np.int64).T.reshape(manifest["parts"], len(labels)))
+                raise Corrupt(
+                    f"{manifest['config']}: the ids of {element} types are "
+                    f"{sorted(ids.values())}, not 0, 1, ..."
+                )
+            ranges = GlobalIdRanges.from_counts(
+                np.array([manifest[f"{element}s"][label] for label in labels], np.int64).T.reshape(
+                    manifest["parts"], len(labels)
+                )
+            )
             problems += [
-                f"{manifest['config']}: {element}_map of {label} is not the ranges of what each part owns"
+                (
+                    f"{manifest['config']}: {element}_map of {label} is not the ranges of what "
+                    "each part owns"
+                )
                 for type_index, label in enumerate(labels)
                 if config[f"{element}_map"][label] != ranges.type_ranges(type_index)
             ]
             if config[f"num_{element}s"] != ranges.total:
-                problems.append(f"{manifest['config']}: num_{element}s is {config[f'num_{element}s']}; the parts own {ranges.total}")
+                problems.append(
+                    f"{manifest['config']}: num_{element}s is {config[f'num_{element}s']}; "
+                    f"the parts own {ranges.total}"
+                )
             tables.append((labels, ranges))
         return cls(
             folder=folder,
@@ -130,7 +147,9 @@ class ExportedGraph:
                 for owner in np.unique(owners[(src < low) | (src >= high)]).tolist():
                     owner_mask = owners == owner
                     counts[owner] += int(owner_mask.sum())
-                    sums[owner] = (sums[owner] + ids_sum(gid[owner_mask], src[owner_mask], dst[owner_mask])) & _MASK
+                    sums[owner] = (
+                        sums[owner] + ids_sum(gid[owner_mask], src[owner_mask], dst[owner_mask])
+                    ) & _MASK
         return [(int(count), each) for count, each in zip(counts, sums, strict=True)]
 
     def _multi_hop_halo_edges(self, part: int) -> EdgeChecksum:
@@ -217,10 +236,18 @@ class ExportedPart:
         nodes, edges = self.ndata["_ID"], self.edata["_ID"]
         if self.count != len(nodes) or self.count - (high - low) != export.halo_nodes[self.number]:
             halo = export.halo_nodes[self.number]
-            yield f"{file_name}: {self.count} nodes, {len(nodes)} ids; {high - low} of its own and {halo} of other parts were written"
+            yield (
+                f"{file_name}: {self.count} nodes, {len(nodes)} ids; {high - low} of its own "
+                f"and {halo} of other parts were written"
+            )
             return
-        if len(edges) != len(self.src) or (len(self.src) and max(int(self.src.max()), int(self.dst.max())) >= self.count):
-            yield f"{file_name}: {len(self.src)} edges between {self.count} nodes, {len(edges)} ids: edges lead to no node"
+        if len(edges) != len(self.src) or (
+            len(self.src) and max(int(self.src.max()), int(self.dst.max())) >= self.count
+        ):
+            yield (
+                f"{file_name}: {len(self.src)} edges between {self.count} nodes, "
+                f"{len(edges)} ids: edges lead to no node"
+            )
             return
         yield from self._check_frame(file_name, "node", self.ndata, export.nodes)
         yield from self._check_frame(file_name, "edge", self.edata, export.edges)
@@ -235,7 +262,9 @@ class ExportedPart:
             isolated_id = nodes[high - low + int(np.argmin(has_edge[high - low :]))]
             yield f"{file_name}: HALO node {isolated_id} is at no edge"
 
-    def _check_frame(self, file_name: str, element: str, data: Mapping[str, Array], ranges: GlobalIdRanges) -> Iterator[str]:
+    def _check_frame(
+        self, file_name: str, element: str, data: Mapping[str, Array], ranges: GlobalIdRanges
+    ) -> Iterator[str]:
         """What is wrong with the ids, flags, owners and types of nodes or edges."""
         low, high = ranges.part_range(self.number)
         ids = np.asarray(data["_ID"])
@@ -243,13 +272,25 @@ class ExportedPart:
         if not np.array_equal(ids[: high - low], np.arange(low, high)):
             yield f"{file_name}: the first {element}s are not those that the part owns, in order"
         if halo_ids.size and (
-            (np.diff(halo_ids) <= 0).any() or ((halo_ids >= low) & (halo_ids < high)).any() or halo_ids.min() < 0 or halo_ids.max() >= ranges.total
+            (np.diff(halo_ids) <= 0).any()
+            or ((halo_ids >= low) & (halo_ids < high)).any()
+            or halo_ids.min() < 0
+            or halo_ids.max() >= ranges.total
         ):
-            yield f"{file_name}: the {element}s of other parts are not in order, each once, or not of other parts"
+            yield (
+                f"{file_name}: the {element}s of other parts are not in order, each once, or "
+                "not of other parts"
+            )
             return
-        if not np.array_equal(np.asarray(data[f"inner_{element}"]) != 0, np.arange(len(ids)) < high - low):
+        if not np.array_equal(
+            np.asarray(data[f"inner_{element}"]) != 0, np.arange(len(ids)) < high - low
+        ):
             yield f"{file_name}: inner_{element} does not tell its own {element}s"
-        if element == "node" and len(ranges.starts) > 1 and not np.array_equal(data["part_id"], ranges.owners(ids)):
+        if (
+            element == "node"
+            and len(ranges.starts) > 1
+            and not np.array_equal(data["part_id"], ranges.owners(ids))
+        ):
             yield f"{file_name}: part_id does not tell the owners of nodes"
         if "_TYPE" in data and not np.array_equal(data["_TYPE"], ranges.types(ids)):
             yield f"{file_name}: _TYPE does not tell the types of {element}s"
@@ -264,7 +305,9 @@ class ExportedPart:
             yield start - low, ids[self.src[start:stop]], ids[self.dst[start:stop]]
 
     def owned_edges(self, etype: int) -> Iterator[tuple[int, Ids, Ids]]:
-        """Position in its type, and global ids of the ends, of each edge of a type that the part owns."""
+        """Position in its type, and global ids of the ends, of each edge of a type that the part
+        owns.
+        """
         starts = self.export.edges.starts[self.number] - self.export.edges.starts[self.number, 0]
         yield from self._edge_batches(int(starts[etype]), int(starts[etype + 1]))
 
@@ -280,15 +323,29 @@ class ExportedPart:
         count, total, ids = 0, 0, self.edata["_ID"]
         for offset, src, dst in self._edge_batches(last - first, len(self.src)):
             count += len(src)
-            total = (total + ids_sum(np.asarray(ids[last - first + offset : last - first + offset + len(src)]), src, dst)) & _MASK
+            total = (
+                total
+                + ids_sum(
+                    np.asarray(ids[last - first + offset : last - first + offset + len(src)]),
+                    src,
+                    dst,
+                )
+            ) & _MASK
         return count, total
 
 
 def _ends(path: Path, matrix: Csr) -> tuple[Array, Array]:
     """Rows and columns of a compressed matrix, by edge id."""
-    indptr, indices, order = (np.asarray(column.array()) for column in (matrix.indptr, matrix.indices, matrix.data))
+    indptr, indices, order = (
+        np.asarray(column.array()) for column in (matrix.indptr, matrix.indices, matrix.data)
+    )
     seen = np.zeros(len(indices), np.bool_)
-    if len(order) != len(indices) or len(indptr) != matrix.rows + 1 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+    if (
+        len(order) != len(indices)
+        or len(indptr) != matrix.rows + 1
+        or indptr[-1] != len(indices)
+        or (np.diff(indptr) < 0).any()
+    ):
         raise Corrupt(f"{path}: a compressed matrix whose rows do not end where its edges do")
     seen[order] = True
     if not seen.all():

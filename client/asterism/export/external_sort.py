@@ -1,4 +1,6 @@
-"""Putting rows of a scratch file in order by a key, in bounded memory: a stable order as positions."""
+"""Putting rows of a scratch file in order by a key, in bounded memory: a stable order as
+positions.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def _fits(run: ExportRun, bucket: _Bucket) -> bool:
 
 
 def _sort_in_memory(bucket: _Bucket) -> Ids:
-    order, _ = group_by_key((bucket.keys.read() - bucket.low).astype(np.int32), bucket.high - bucket.low)
+    order, _ = group_by_key(
+        (bucket.keys.read() - bucket.low).astype(np.int32), bucket.high - bucket.low
+    )
     return order if bucket.positions is None else bucket.positions.read()[order]
 
 
@@ -67,8 +71,14 @@ def _place_bucket(run: ExportRun, bucket: _Bucket, order: Ids, first: int) -> No
     if bucket.high - bucket.low == 1:
         # One key: a hub's edges. They are in order as they came.
         row = first
-        for piece in bucket.keys.pieces() if bucket.positions is None else bucket.positions.pieces():
-            order[row : row + len(piece)] = np.arange(row - first, row - first + len(piece)) if bucket.positions is None else piece
+        for piece in (
+            bucket.keys.pieces() if bucket.positions is None else bucket.positions.pieces()
+        ):
+            order[row : row + len(piece)] = (
+                np.arange(row - first, row - first + len(piece))
+                if bucket.positions is None
+                else piece
+            )
             row += len(piece)
     elif _fits(run, bucket):
         order[first : first + bucket.keys.rows] = _sort_in_memory(bucket)
@@ -82,7 +92,9 @@ def _place_bucket(run: ExportRun, bucket: _Bucket, order: Ids, first: int) -> No
 
 
 def _buckets(run: ExportRun, bucket: _Bucket) -> list[_Bucket]:
-    """The rows dealt to ranges of keys that hold as many as fit, as far as that can be seen at once."""
+    """The rows dealt to ranges of keys that hold as many as fit, as far as that can be seen at
+    once.
+    """
     width = -(-(bucket.high - bucket.low) // _MAX_BINS)
     bins = -(-(bucket.high - bucket.low) // width)
     counts = np.zeros(bins, np.int64)
@@ -101,8 +113,22 @@ def _buckets(run: ExportRun, bucket: _Bucket) -> list[_Bucket]:
     ends.append(bins)
     buckets = []
     for begin, end in zip([0, *ends[:-1]], ends, strict=True):
-        spools = [Spool(path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=bucket.keys.piece_bytes) for _ in range(2)]
-        buckets.append(_Bucket(keys=spools[0], positions=spools[1], low=bucket.low + begin * width, high=min(bucket.high, bucket.low + end * width)))
+        spools = [
+            Spool(
+                path=run.scratch_path(),
+                dtype=np.dtype(np.int64),
+                piece_bytes=bucket.keys.piece_bytes,
+            )
+            for _ in range(2)
+        ]
+        buckets.append(
+            _Bucket(
+                keys=spools[0],
+                positions=spools[1],
+                low=bucket.low + begin * width,
+                high=min(bucket.high, bucket.low + end * width),
+            )
+        )
     first = 0
     positions = None if bucket.positions is None else bucket.positions.pieces()
     for piece in bucket.keys.pieces():

@@ -1,8 +1,9 @@
-"""The id space of a partition: who owns which range of nodes, and where a stored node id lies in it.
+"""The id space of a partition: who owns which range of nodes, and where a stored node id lies in
+it.
 
-A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an edge's numbers all edges by (owner, edge type,
-destination). A *type-wise* id numbers the nodes of one type in the same order: it is what users of a DistGraph see.
-"""
+A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an
+edge's numbers all edges by (owner, edge type, destination). A *type-wise* id numbers the nodes of
+one type in the same order: it is what users of a DistGraph see."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ from asterism_graphkit.relabel.hash_index import fill_index, find, index_slots
 Counts = NDArray[np.int64]
 
 _MAX_TABLE_FACTOR = 4
-"""A table of all ids up to the largest, as long as that is no more than so many times their number."""
+"""A table of all ids up to the largest, as long as that is no more than so many times their
+number.
+"""
 _STEP = 1 << 18
 
 
@@ -32,15 +35,21 @@ class GlobalIdRanges:
     starts: Counts
     """int64 [parts, types + 1]: part p owns ``starts[p, t] .. starts[p, t + 1] - 1`` of type t."""
     trainer_ends: Counts | None = None
-    """int64 [parts, types, trainers]: where the ids of each trainer end, within a part and type; None: one to a part."""
+    """int64 [parts, types, trainers]: where the ids of each trainer end, within a part and type;
+    None: one to a part.
+    """
 
     @classmethod
     def from_counts(cls, counts: Counts, trainers: int = 1) -> GlobalIdRanges:
-        """The ranges for counts [parts, types], or [parts * trainers, types]: trainers follow each other within a part and type."""
+        """The ranges for counts [parts, types], or [parts * trainers, types]: trainers follow each
+        other within a part and type.
+        """
         if trainers > 1:
             by_trainer = counts.reshape(-1, trainers, counts.shape[1])
             part_ranges = cls.from_counts(by_trainer.sum(axis=1))
-            ends = part_ranges.starts[:, :-1, None] + np.cumsum(by_trainer, axis=1).transpose(0, 2, 1)
+            ends = part_ranges.starts[:, :-1, None] + np.cumsum(by_trainer, axis=1).transpose(
+                0, 2, 1
+            )
             return cls(starts=part_ranges.starts, trainer_ends=ends)
         parts, types = counts.shape
         ends = np.cumsum(counts.reshape(-1), dtype=np.int64).reshape(parts, types)
@@ -65,17 +74,23 @@ class GlobalIdRanges:
 
     def owners(self, ids: Ids) -> NDArray[np.int32]:
         """int32[n]: the part of each global id."""
-        parts: NDArray[np.int32] = np.searchsorted(self.starts[1:, 0], ids, side="right").astype(np.int32)
+        parts: NDArray[np.int32] = np.searchsorted(self.starts[1:, 0], ids, side="right").astype(
+            np.int32
+        )
         return parts
 
     def types(self, ids: Ids) -> NDArray[np.int32]:
         """int32[n]: the type of each global id."""
         ends = self.starts[:, 1:].reshape(-1)
-        type_ids: NDArray[np.int32] = (np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)).astype(np.int32)
+        type_ids: NDArray[np.int32] = (
+            np.searchsorted(ends, ids, side="right") % (self.starts.shape[1] - 1)
+        ).astype(np.int32)
         return type_ids
 
     def trainers(self, ids: Ids) -> Ids:
-        """int64[n]: the trainer of each global id, numbered over all parts; the part where each has one."""
+        """int64[n]: the trainer of each global id, numbered over all parts; the part where each has
+        one.
+        """
         if self.trainer_ends is None:
             return self.owners(ids).astype(np.int64)
         _, types, trainers = self.trainer_ends.shape
@@ -84,7 +99,9 @@ class GlobalIdRanges:
         return trainer_ids
 
     def slot_starts(self, kind: int) -> Ids:
-        """int64 [parts * trainers]: where the ids of a type begin at each place (part * trainers + trainer)."""
+        """int64 [parts * trainers]: where the ids of a type begin at each place (part * trainers +
+        trainer).
+        """
         if self.trainer_ends is None:
             return self.starts[:, kind].copy()
         ends = self.trainer_ends[:, kind]
@@ -100,7 +117,9 @@ AllocateArray = Callable[[int, type[np.generic]], NDArray[Any]]
 
 
 class NodeIdTable:
-    """The nodes of one type: stored ids in ascending order, and their global ids once parts are assigned."""
+    """The nodes of one type: stored ids in ascending order, and their global ids once parts are
+    assigned.
+    """
 
     def __init__(self, ids: Ids, allocate: AllocateArray = np.zeros) -> None:
         self.ids = ids
@@ -129,7 +148,9 @@ class NodeIdTable:
         """int64[n]: the position of each stored id, -1 where there is none."""
         if self._index is not None:
             return find(ids, *self._index)
-        id_bound = len(self.ids) if self._dense else len(self._table) if self._table is not None else 0
+        id_bound = (
+            len(self.ids) if self._dense else len(self._table) if self._table is not None else 0
+        )
         in_range = (ids >= 0) & (ids < id_bound)
         if in_range.all():
             return ids if self._table is None else self._table[ids]
@@ -141,10 +162,17 @@ class NodeIdTable:
         """int64[n]: the global id of each stored id, -1 where there is none."""
         rank = self.rank(ids)
         is_known = rank >= 0
-        return self.gids[rank] if is_known.all() else np.where(is_known, self.gids[np.where(is_known, rank, 0)], -1)
+        return (
+            self.gids[rank]
+            if is_known.all()
+            else np.where(is_known, self.gids[np.where(is_known, rank, 0)], -1)
+        )
 
-    def assign_gids(self, owners: NDArray[np.int32], ranges: GlobalIdRanges, kind: int, gids: Ids) -> Iterator[tuple[int, Ids]]:
-        """Take each node's place and number the nodes, into ``gids``; give places and runs of their stored ids, in the new order.
+    def assign_gids(
+        self, owners: NDArray[np.int32], ranges: GlobalIdRanges, kind: int, gids: Ids
+    ) -> Iterator[tuple[int, Ids]]:
+        """Take each node's place and number the nodes, into ``gids``; give places and runs of their
+        stored ids, in the new order.
 
         Parameters
         ----------
@@ -158,7 +186,9 @@ class NodeIdTable:
         self.gids = gids
         next_gid = ranges.slot_starts(kind)
         for start in range(0, len(owners), _STEP):
-            order, offsets = group_by_key(np.ascontiguousarray(owners[start : start + _STEP]), len(next_gid))
+            order, offsets = group_by_key(
+                np.ascontiguousarray(owners[start : start + _STEP]), len(next_gid)
+            )
             for slot, (low, high) in enumerate(pairwise(offsets.tolist())):
                 if high > low:
                     rows = start + order[low:high]

@@ -75,10 +75,24 @@ class ScannableGraph(Protocol):
     def schema(self) -> Schema:
         """Its types and their features."""
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedNodes]:
+    def scan_nodes(
+        self,
+        ntype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[ScannedNodes]:
         """Every node of a type once."""
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedEdges]:
+    def scan_edges(
+        self,
+        etype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[ScannedEdges]:
         """Every edge of a type once."""
 
 
@@ -92,11 +106,25 @@ class UnreadableSource:
         """No step of a worker asks for it: it has the plan."""
         raise Internal("a worker was to ask for the schema")
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedNodes]:
+    def scan_nodes(
+        self,
+        ntype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[ScannedNodes]:
         """No step of a worker scans."""
         raise Internal(f"a worker was to scan the nodes of {ntype}")
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[ScannedEdges]:
+    def scan_edges(
+        self,
+        etype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[ScannedEdges]:
         """No step of a worker scans."""
         raise Internal(f"a worker was to scan the edges of {etype}")
 
@@ -105,7 +133,9 @@ class UnreadableSource:
 class PinnableGraph(Protocol):
     """A graph whose versions come and go."""
 
-    def pin(self, version: int | None = None, *, owner: str | None = None) -> AbstractContextManager[ScannableGraph]:
+    def pin(
+        self, version: int | None = None, *, owner: str | None = None
+    ) -> AbstractContextManager[ScannableGraph]:
         """The graph at one version, which stays while the block runs."""
 
 
@@ -128,7 +158,9 @@ class VersionedGraph(Protocol):
         """What a version holds."""
 
 
-def count_rows(graph: ScannableGraph, element: str, type_ids: Iterable[int], version: int) -> int | None:
+def count_rows(
+    graph: ScannableGraph, element: str, type_ids: Iterable[int], version: int
+) -> int | None:
     """How many nodes or edges of these types a scan will give, where the graph knows."""
     if not isinstance(graph, VersionedGraph):
         return None
@@ -153,9 +185,13 @@ def version_digest(graph: ScannableGraph, version: int) -> str:
 
 @runtime_checkable
 class NodeFeatureSource(Protocol):
-    """A graph that can be asked for columns of given nodes: for what they are called, where that is a string."""
+    """A graph that can be asked for columns of given nodes: for what they are called, where that is
+    a string.
+    """
 
-    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, ScanColumn]:
+    def node_features(
+        self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None
+    ) -> Mapping[str, ScanColumn]:
         """Columns of nodes of a type, in their order."""
 
 
@@ -173,6 +209,12 @@ def sample_parameters(graph: ScannableGraph) -> Mapping[str, Any] | None:
     return graph.sample if isinstance(graph, SampledSource) else None
 
 
-def pin_version(graph: ScannableGraph, version: int | None, owner: str) -> AbstractContextManager[ScannableGraph]:
-    """The graph at a version that does not go while it is read, however long that takes; as it is where none ever goes."""
-    return graph.pin(version, owner=owner) if isinstance(graph, PinnableGraph) else nullcontext(graph)
+def pin_version(
+    graph: ScannableGraph, version: int | None, owner: str
+) -> AbstractContextManager[ScannableGraph]:
+    """The graph at a version that does not go while it is read, however long that takes; as it is
+    where none ever goes.
+    """
+    return (
+        graph.pin(version, owner=owner) if isinstance(graph, PinnableGraph) else nullcontext(graph)
+    )

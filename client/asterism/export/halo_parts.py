@@ -1,4 +1,6 @@
-"""The graph of each part: its own nodes and edges, and those of other parts that it holds beside (HALO)."""
+"""The graph of each part: its own nodes and edges, and those of other parts that it holds beside
+(HALO).
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,21 @@ _STEP = 1 << 18
 class LocalIdMap:
     """From global to local node ids of one part: owned nodes first, then the others by id."""
 
-    def __init__(self, run: ExportRun, total: int, low: int, high: int, end_ids: Iterator[Ids]) -> None:
+    def __init__(
+        self, run: ExportRun, total: int, low: int, high: int, end_ids: Iterator[Ids]
+    ) -> None:
         is_halo = run.allocate(total, np.bool_)
         for ids in end_ids:
             is_halo[ids] = True
         is_halo[low:high] = False
         self._local_ids = run.allocate(total, np.int32 if total < 1 << 31 else np.int64)
         for start in range(low, high, _STEP):
-            self._local_ids[start : min(high, start + _STEP)] = np.arange(start - low, min(high, start + _STEP) - low)
-        spool = Spool(path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes)
+            self._local_ids[start : min(high, start + _STEP)] = np.arange(
+                start - low, min(high, start + _STEP) - low
+            )
+        spool = Spool(
+            path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes
+        )
         count = 0
         for start in range(0, total, _STEP):
             ids = start + np.flatnonzero(is_halo[start : start + _STEP])
@@ -50,12 +58,16 @@ class LocalIdMap:
         return self._local_ids[ids].astype(np.int64)
 
 
-def write_graph(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> dict[str, Any]:
+def write_graph(
+    run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
+) -> dict[str, Any]:
     """Write one part's ``graph.dgl``; give how much it holds beside its own."""
     halo_edges = _halo_edges(run, nodes, edges, part)
     low, high = nodes.part_range(part)
     local = LocalIdMap(run, nodes.total, low, high, _halo_ends(edges, part, halo_edges))
-    writer = _PartGraph(run=run, nodes=nodes, edges=edges, part=part, halo_edges=halo_edges, local_ids=local)
+    writer = _PartGraph(
+        run=run, nodes=nodes, edges=edges, part=part, halo_edges=halo_edges, local_ids=local
+    )
     with run.open_output(f"part{part}/graph.dgl") as file:
         write_graphs(file, GraphFile(graphs=(writer.graph(run.formats),)))
     return {"halo_nodes": len(local.halo), "outer_edges": len(halo_edges)}
@@ -70,17 +82,25 @@ def _halo_ends(edges: PartitionedEdges, part: int, halo_edges: Ids) -> Iterator[
 
 
 def _halo_edges(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> Ids:
-    """Source, destination and global id of each edge that a part holds but does not own, by global id.
+    """Source, destination and global id of each edge that a part holds but does not own, by global
+    id.
 
     These are its outer edges, and the edges into its HALO nodes where those are held too.
     """
-    spool = Spool(path=run.scratch_path(), dtype=np.dtype(np.int64), shape=(3,), piece_bytes=run.spool("").piece_bytes)
+    spool = Spool(
+        path=run.scratch_path(),
+        dtype=np.dtype(np.int64),
+        shape=(3,),
+        piece_bytes=run.spool("").piece_bytes,
+    )
     if run.hops == 1 or run.parts == 1:
         for source_part in range(run.parts):
             counts = edges.incoming_counts(source_part)
             incoming, first = edges.incoming_edges(source_part), sum(counts[:part])
             for start in range(first, first + counts[part], incoming.piece_rows):
-                spool.append(incoming.map()[start : min(first + counts[part], start + incoming.piece_rows)])
+                spool.append(
+                    incoming.map()[start : min(first + counts[part], start + incoming.piece_rows)]
+                )
     else:
         for rows in _multi_hop_halo_edges(run, nodes, edges, part):
             spool.append(rows)
@@ -89,7 +109,9 @@ def _halo_edges(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, 
     return halo_edges
 
 
-def _multi_hop_halo_edges(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> Iterator[Ids]:
+def _multi_hop_halo_edges(
+    run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
+) -> Iterator[Ids]:
     """The same where HALO nodes have in-edges too: all edges are read once more for each hop."""
     low, high = nodes.part_range(part)
     in_halo = run.allocate(edges.ranges.total, np.bool_)
@@ -142,7 +164,9 @@ class _PartGraph:
         ndata = self._data(low, high, self.local_ids.halo, "inner_node", self.nodes)
         edata = self._data(first, last, self.halo_edges[:, 2], "inner_edge", self.edges.ranges)
         if self.run.parts > 1:
-            ndata["part_id"] = self._id_column(np.int64, low, high, self.local_ids.halo, self.nodes.owners)
+            ndata["part_id"] = self._id_column(
+                np.int64, low, high, self.local_ids.halo, self.nodes.owners
+            )
         return DglGraph(
             ntypes=("_N",),
             etypes=("_E",),
@@ -152,24 +176,39 @@ class _PartGraph:
             edata=(edata,),
         )
 
-    def _data(self, low: int, high: int, halo_ids: Ids, inner_name: str, ranges: GlobalIdRanges) -> dict[str, ArrayStream]:
-        """What DGL keeps of each node or edge: its global id, whether it is the part's own, its type."""
+    def _data(
+        self, low: int, high: int, halo_ids: Ids, inner_name: str, ranges: GlobalIdRanges
+    ) -> dict[str, ArrayStream]:
+        """What DGL keeps of each node or edge: its global id, whether it is the part's own, its
+        type.
+        """
         data = {
             "_ID": self._id_column(np.int64, low, high, halo_ids, lambda ids: ids),
-            inner_name: self._id_column(np.uint8, low, high, halo_ids, lambda ids: (ids >= low) & (ids < high)),
+            inner_name: self._id_column(
+                np.uint8, low, high, halo_ids, lambda ids: (ids >= low) & (ids < high)
+            ),
         }
         if self.run.plan.is_heterogeneous or self.run.parts == 1:
             data["_TYPE"] = self._id_column(np.int32, low, high, halo_ids, ranges.types)
         return data
 
-    def _id_column(self, dtype: type[np.generic], low: int, high: int, halo_ids: Ids, values_of: Callable[[Ids], Array]) -> ArrayStream:
+    def _id_column(
+        self,
+        dtype: type[np.generic],
+        low: int,
+        high: int,
+        halo_ids: Ids,
+        values_of: Callable[[Ids], Array],
+    ) -> ArrayStream:
         def pieces() -> Iterator[Array]:
             for start in range(low, high, _STEP):
                 yield values_of(np.arange(start, min(high, start + _STEP))).astype(dtype)
             for ids in row_slices(halo_ids, _STEP):
                 yield values_of(ids).astype(dtype)
 
-        return ArrayStream(dtype=np.dtype(dtype), shape=(high - low + len(halo_ids),), pieces=pieces)
+        return ArrayStream(
+            dtype=np.dtype(dtype), shape=(high - low + len(halo_ids),), pieces=pieces
+        )
 
     def _ends(self, end: int) -> Iterator[Array]:
         """Local sources (0) or destinations (1) of all edges, by local edge id."""
@@ -180,7 +219,10 @@ class _PartGraph:
             yield self.local_ids(batch[:, end])
 
     def _relation(self, nodes: int, edges: int, formats: Sequence[str]) -> Relation:
-        src, dst = (ArrayStream(dtype=np.dtype(np.int64), shape=(edges,), pieces=partial(self._ends, end)) for end in (0, 1))
+        src, dst = (
+            ArrayStream(dtype=np.dtype(np.int64), shape=(edges,), pieces=partial(self._ends, end))
+            for end in (0, 1)
+        )
         return Relation(
             src_type=0,
             dst_type=0,
@@ -192,7 +234,10 @@ class _PartGraph:
     def _compressed(self, nodes: int, rows: ArrayStream, cols: ArrayStream) -> Csr:
         """The edges by ``rows``."""
         if nodes >= 1 << 31:
-            raise InvalidRequest(f"a part of {nodes} nodes is too large for csr or csc here; write coo, and DGL makes them")
+            raise InvalidRequest(
+                f"a part of {nodes} nodes is too large for csr or csc here; write coo, and "
+                "DGL makes them"
+            )
         keys, other_ends = (self._spooled(each) for each in (rows, cols))
         order = sorted_positions(self.run, keys, 0, nodes)
         indptr = self.run.allocate(nodes + 1, np.int64)
@@ -201,11 +246,23 @@ class _PartGraph:
             indptr[rows_present + 1] += counts
         np.cumsum(indptr, out=indptr)
         indices = self.run.reorder(other_ends, order, other_ends.path.name)
-        data = ArrayStream(dtype=np.dtype(np.int64), shape=order.shape, pieces=lambda: row_slices(order, _STEP))
-        return Csr(rows=nodes, cols=nodes, indptr=ArrayStream.from_array(indptr), indices=spool_column(indices), data=data)
+        data = ArrayStream(
+            dtype=np.dtype(np.int64), shape=order.shape, pieces=lambda: row_slices(order, _STEP)
+        )
+        return Csr(
+            rows=nodes,
+            cols=nodes,
+            indptr=ArrayStream.from_array(indptr),
+            indices=spool_column(indices),
+            data=data,
+        )
 
     def _spooled(self, ends: ArrayStream) -> Spool:
-        spool = Spool(path=self.run.scratch_path(), dtype=ends.dtype, piece_bytes=self.run.spool("").piece_bytes)
+        spool = Spool(
+            path=self.run.scratch_path(),
+            dtype=ends.dtype,
+            piece_bytes=self.run.spool("").piece_bytes,
+        )
         spool.path.touch()
         for piece in ends.pieces():
             spool.append(piece)

@@ -1,4 +1,6 @@
-"""The journal of an export: which steps are done, and what they found out. It is what an export goes on by after it was killed."""
+"""The journal of an export: which steps are done, and what they found out. It is what an export
+goes on by after it was killed.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Journal:
     def put(self, step: str, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a step is done; give the facts as `get` does."""
         text = json.dumps(facts)
-        # Under a name of its own first: whoever looks sees all of it or nothing, however many write it.
+        # Under a name of its own first: whoever looks sees all of it or nothing, however many write
+        # it.
         temporary = self._folder / f"{step}.{uuid.uuid4().hex[:8]}"
         with temporary.open("w") as file:
             file.write(text)

@@ -1,4 +1,6 @@
-"""Carrying an export out: from the beginning, or from where one of the same was cut off, to where it is published."""
+"""Carrying an export out: from the beginning, or from where one of the same was cut off, to where
+it is published.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,20 @@ from typing import Any
 
 from asterism.export.context import ExportRun
 from asterism.export.execution_options import Execution, check_execution, memory_limit
-from asterism.export.graph_source import ScannableGraph, pin_version, sample_parameters, version_digest
+from asterism.export.graph_source import (
+    ScannableGraph,
+    pin_version,
+    sample_parameters,
+    version_digest,
+)
 from asterism.export.plan import ExportPlan
-from asterism.export.publishing import MANIFEST, ExportTarget, open_working_folder, publish, remove_previous
+from asterism.export.publishing import (
+    MANIFEST,
+    ExportTarget,
+    open_working_folder,
+    publish,
+    remove_previous,
+)
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
 
 
@@ -28,37 +41,71 @@ class ExportShape:
 
 @contextmanager
 def run_resumable(
-    graph: ScannableGraph, target: ExportTarget, layout: ExportPlan, parameters: Mapping[str, Any], *, version: int | None, shape: ExportShape, execution: Execution
+    graph: ScannableGraph,
+    target: ExportTarget,
+    layout: ExportPlan,
+    parameters: Mapping[str, Any],
+    *,
+    version: int | None,
+    shape: ExportShape,
+    execution: Execution,
 ) -> Iterator[ExportRun | None]:
-    """The export until the block ends, and published then; None where one of the same stands already.
+    """The export until the block ends, and published then; None where one of the same stands
+    already.
 
     Parameters
     ----------
     graph, target, layout
-        What is read, at one version that is pinned meanwhile; where it goes; which types and columns.
+        What is read, at one version that is pinned meanwhile; where it goes; which types and
+        columns.
     parameters : mapping
         What was asked for: another export to the same place is not gone on with.
     version, shape, how
         None: the current one; the parts; who does it.
     """
     check_execution(execution)
-    full_parameters = json.loads(json.dumps({"space": graph.space, "sample": sample_parameters(graph), **parameters, "plan": layout.to_dict()}))
-    with open_working_folder(target, full_parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+    full_parameters = json.loads(
+        json.dumps(
+            {
+                "space": graph.space,
+                "sample": sample_parameters(graph),
+                **parameters,
+                "plan": layout.to_dict(),
+            }
+        )
+    )
+    with open_working_folder(
+        target,
+        full_parameters,
+        overwrite=execution.get("overwrite", False),
+        resume=execution.get("resume", False),
+        scratch=execution.get("scratch"),
+    ) as working_folder:
         if working_folder.published:
             yield None
             publish(working_folder, target)
             return
         pinned_version = working_folder.state.get("version", version)
         if version not in (None, pinned_version):
-            raise Conflict(f"version {version}: the export that was cut off is of version {pinned_version}; ask for that one, or do not resume")
+            raise Conflict(
+                f"version {version}: the export that was cut off is of version "
+                f"{pinned_version}; ask for that one, or do not resume"
+            )
         with pin_version(graph, pinned_version, f"export to {target.display_name}") as source:
-            pinned_version = int(working_folder.state["version"]) if working_folder.resumed else _first_version(source, layout, pinned_version)
+            pinned_version = (
+                int(working_folder.state["version"])
+                if working_folder.resumed
+                else _first_version(source, layout, pinned_version)
+            )
             digest = version_digest(source, pinned_version)
             if not working_folder.resumed:
-                working_folder = working_folder.begin({**full_parameters, "version": pinned_version, "digest": digest})
+                working_folder = working_folder.begin(
+                    {**full_parameters, "version": pinned_version, "digest": digest}
+                )
             elif working_folder.state["digest"] != digest:
                 raise Conflict(
-                    f"space {graph.space!r} has another version {pinned_version} than when the export was cut off; do not resume, or name another place"
+                    f"space {graph.space!r} has another version {pinned_version} than when "
+                    "the export was cut off; do not resume, or name another place"
                 )
             run = ExportRun(
                 graph=source,
@@ -90,7 +137,9 @@ def _first_version(graph: ScannableGraph, layout: ExportPlan, version: int | Non
 
 
 def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
-    """Write the manifest, the last file: ``content``, where it is from, and size and digest of every other file."""
+    """Write the manifest, the last file: ``content``, where it is from, and size and digest of
+    every other file.
+    """
 
     def write() -> None:
         manifest = {
@@ -99,9 +148,15 @@ def write_manifest(run: ExportRun, content: Mapping[str, Any]) -> None:
             "digest": version_digest(run.graph, run.version),
             "sample": sample_parameters(run.graph),
             **content,
-            "warnings": [warning for facts in run.results.values() for warning in facts["warnings"]],
+            "warnings": [
+                warning for facts in run.results.values() for warning in facts["warnings"]
+            ],
             "asked": run.parameters,
-            "files": {path: file_record for facts in run.results.values() for path, file_record in sorted(facts["files"].items())},
+            "files": {
+                path: file_record
+                for facts in run.results.values()
+                for path, file_record in sorted(facts["files"].items())
+            },
         }
         with run.open_output(MANIFEST) as file:
             file.write(json.dumps(manifest, indent=2).encode() + b"\n")

@@ -23,12 +23,17 @@ _STEP = 1 << 16
 
 
 def write_names(run: ExportRun, part: int, ids: Mapping[TypePlan, Sequence[Spool]]) -> None:
-    """Write what the nodes of a part are called, in the order of their ids: ``<ntype>/indptr`` and ``<ntype>/utf8``."""
+    """Write what the nodes of a part are called, in the order of their ids: ``<ntype>/indptr`` and
+    ``<ntype>/utf8``.
+    """
     tensors: dict[str, ArrayStream] = {}
     spools_to_remove = []
     for kind, spools in ids.items():
         indptr, text = _collect_names(run, kind, spools)
-        tensors |= {f"{kind.label}/indptr": spool_column(indptr), f"{kind.label}/utf8": spool_column(text)}
+        tensors |= {
+            f"{kind.label}/indptr": spool_column(indptr),
+            f"{kind.label}/utf8": spool_column(text),
+        }
         spools_to_remove += [indptr, text]
     run.write_tensors(part, STRING_IDS_FILE, tensors)
     for spool in spools_to_remove:
@@ -36,10 +41,14 @@ def write_names(run: ExportRun, part: int, ids: Mapping[TypePlan, Sequence[Spool
 
 
 def write_name_list(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> None:
-    """Write what the nodes of a type are called, in the order of their ids, as ``node_names/<label>.indptr.npy`` and ``.utf8.npy``."""
+    """Write what the nodes of a type are called, in the order of their ids, as
+    ``node_names/<label>.indptr.npy`` and ``.utf8.npy``.
+    """
     for suffix, spool in zip(("indptr", "utf8"), _collect_names(run, kind, ids), strict=True):
         with run.open_output(f"node_names/{kind.label}.{suffix}.npy") as file:
-            np.lib.format.write_array_header_1_0(file, {"descr": spool.dtype.str, "fortran_order": False, "shape": (spool.rows,)})
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": spool.dtype.str, "fortran_order": False, "shape": (spool.rows,)}
+            )
             for piece in spool.pieces():
                 file.write(piece.view(np.uint8).data)
         spool.remove()
@@ -49,18 +58,27 @@ def _collect_names(run: ExportRun, kind: TypePlan, ids: Sequence[Spool]) -> tupl
     """Where each name begins, and their bytes."""
     if not isinstance(run.graph, NodeFeatureSource):
         raise Internal(f"a {type(run.graph).__name__} can not be asked what its nodes are called")
-    offsets = Spool(path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes)
-    text = Spool(path=run.scratch_path(), dtype=np.dtype(np.uint8), piece_bytes=run.spool("").piece_bytes)
+    offsets = Spool(
+        path=run.scratch_path(), dtype=np.dtype(np.int64), piece_bytes=run.spool("").piece_bytes
+    )
+    text = Spool(
+        path=run.scratch_path(), dtype=np.dtype(np.uint8), piece_bytes=run.spool("").piece_bytes
+    )
     text.path.touch()
     offsets.append(np.zeros(1, np.int64))
     total = 0
     for batch in _pieces(ids):
-        names = run.graph.node_features(batch, [contract.ID_COLUMN], kind.name, version=run.version)[contract.ID_COLUMN]
+        names = run.graph.node_features(
+            batch, [contract.ID_COLUMN], kind.name, version=run.version
+        )[contract.ID_COLUMN]
         assert isinstance(names, tuple)
         indptr, values = names
         if bool((np.diff(indptr) == 0).any()):
             unnamed_id = batch[int(np.argmin(np.diff(indptr)))]
-            raise Corrupt(f"node {unnamed_id} of type {kind.name} has no name in version {run.version}; build the space again")
+            raise Corrupt(
+                f"node {unnamed_id} of type {kind.name} has no name in version "
+                f"{run.version}; build the space again"
+            )
         offsets.append(indptr[1:] + total)
         text.append(values)
         total += len(values)
@@ -97,28 +115,52 @@ def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
     """
     path = Path(folder) / f"part{part}" / STRING_IDS_FILE
     if not path.is_file():
-        raise NotFound(f"{path}: there is no such file; the part is not there, or nodes have no names in the space")
+        raise NotFound(
+            f"{path}: there is no such file; the part is not there, or nodes have no names "
+            "in the space"
+        )
     tensors = read_tensors(path)
     if f"{ntype}/indptr" not in tensors:
-        raise NotFound(f"{path}: no node type {ntype!r}; there are {', '.join(key[:-7] for key in tensors if key.endswith('/indptr'))}")
-    return contract.decode_strings((np.asarray(tensors[f"{ntype}/indptr"]), np.asarray(tensors[f"{ntype}/utf8"])))
+        raise NotFound(
+            f"{path}: no node type {ntype!r}; there are "
+            f"{', '.join(key[:-7] for key in tensors if key.endswith('/indptr'))}"
+        )
+    return contract.decode_strings(
+        (np.asarray(tensors[f"{ntype}/indptr"]), np.asarray(tensors[f"{ntype}/utf8"]))
+    )
 
 
 def name_problems(folder: Path, ids: Mapping[str, Ids], salt: int) -> list[str]:
     """What is wrong with the names of a part: ids follow from them."""
     tensors, problems = read_tensors(folder / STRING_IDS_FILE), []
     if set(tensors) != {f"{label}/{suffix}" for label in ids for suffix in ("indptr", "utf8")}:
-        return [f"{folder.name}/{STRING_IDS_FILE}: {sorted(tensors)}; expected indptr and utf8 of {', '.join(ids)}"]
+        return [
+            (
+                f"{folder.name}/{STRING_IDS_FILE}: {sorted(tensors)}; expected indptr and utf8 "
+                f"of {', '.join(ids)}"
+            )
+        ]
     for label, expected in ids.items():
         indptr, text = tensors[f"{label}/indptr"], tensors[f"{label}/utf8"]
         if len(indptr) != len(expected) + 1 or indptr[0] != 0 or indptr[-1] != len(text):
-            problems.append(f"{folder.name}/{STRING_IDS_FILE}: {len(indptr) - 1} names of {label}, of which the part owns {len(expected)}")
+            problems.append(
+                f"{folder.name}/{STRING_IDS_FILE}: {len(indptr) - 1} names of {label}, of "
+                f"which the part owns {len(expected)}"
+            )
             continue
         for start in range(0, len(expected), _STEP):
             offsets = np.asarray(indptr[start : start + _STEP + 1])
             batch = np.asarray(expected[start : start + _STEP])
-            mismatched = np.flatnonzero(compute_string_ids(offsets - offsets[0], np.asarray(text[offsets[0] : offsets[-1]]), salt) != batch)
+            mismatched = np.flatnonzero(
+                compute_string_ids(
+                    offsets - offsets[0], np.asarray(text[offsets[0] : offsets[-1]]), salt
+                )
+                != batch
+            )
             if mismatched.size:
-                problems.append(f"{folder.name}/{STRING_IDS_FILE}: the name of node {batch[mismatched[0]]} of {label} is not the one that its id is of")
+                problems.append(
+                    f"{folder.name}/{STRING_IDS_FILE}: the name of node "
+                    f"{batch[mismatched[0]]} of {label} is not the one that its id is of"
+                )
                 break
     return problems

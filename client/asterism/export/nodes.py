@@ -28,7 +28,11 @@ _STEP = 1 << 18
 def read_ids(run: ExportRun) -> list[NodeIdTable]:
     """The ids of each node type of the plan, in ascending order."""
     tables = []
-    meter = ProgressMeter(run, "node ids", count_rows(run.graph, "NODE", [kind.type_id for kind in run.plan.nodes], run.version))
+    meter = ProgressMeter(
+        run,
+        "node ids",
+        count_rows(run.graph, "NODE", [kind.type_id for kind in run.plan.nodes], run.version),
+    )
     for kind in run.plan.nodes:
         spool = run.spool(f"ids-{kind.type_id}")
         run.run_step(f"ids-{kind.type_id}", partial(_read_ids, run, kind, spool, meter))
@@ -43,7 +47,9 @@ def _read_ids(run: ExportRun, kind: TypePlan, spool: Spool, meter: ProgressMeter
     for batch in run.graph.scan_nodes(kind.name, (), version=run.version, rows=run.rows(kind)):
         spool.append(batch.ids)
         sums.add("", ids_sum(batch.ids))
-        ascending = ascending and int(batch.ids[0]) > last_id and bool((np.diff(batch.ids) > 0).all())
+        ascending = (
+            ascending and int(batch.ids[0]) > last_id and bool((np.diff(batch.ids) > 0).all())
+        )
         last_id = int(batch.ids[-1])
         meter.add(len(batch.ids))
     if not ascending:
@@ -55,14 +61,19 @@ def _read_ids(run: ExportRun, kind: TypePlan, spool: Spool, meter: ProgressMeter
         for piece in spool.pieces():
             repeats = np.flatnonzero(np.diff(piece, prepend=last_id) == 0)
             if repeats.size:
-                raise Corrupt(f"version {run.version} gives {kind.name} {piece[repeats[0]]} twice; build the space again")
+                raise Corrupt(
+                    f"version {run.version} gives {kind.name} {piece[repeats[0]]} twice; "
+                    "build the space again"
+                )
             last_id = int(piece[-1])
     if not spool.rows:
         run.warn(f"node type {kind.label} has no nodes")
     return {"sums": sums.to_dict()}
 
 
-def assign_global_ids(run: ExportRun, tables: list[NodeIdTable], owners: list[Owners]) -> GlobalIdRanges:
+def assign_global_ids(
+    run: ExportRun, tables: list[NodeIdTable], owners: list[Owners]
+) -> GlobalIdRanges:
     """Settle the global ids, and write each part's original ids and the whole list of them by type.
 
     ``owners`` are places: part * trainers + trainer.
@@ -76,17 +87,29 @@ def assign_global_ids(run: ExportRun, tables: list[NodeIdTable], owners: list[Ow
 
 def node_ranges(run: ExportRun) -> GlobalIdRanges:
     """How nodes are numbered, as `number` found."""
-    counts = np.array(run.step_result("numbered")["nodes"], np.int64).reshape(run.parts * run.trainers, len(run.plan.nodes))
+    counts = np.array(run.step_result("numbered")["nodes"], np.int64).reshape(
+        run.parts * run.trainers, len(run.plan.nodes)
+    )
     return GlobalIdRanges.from_counts(counts, run.trainers)
 
 
-def _assign_global_ids(run: ExportRun, tables: list[NodeIdTable], owners: list[Owners], gids: list[Spool]) -> dict[str, Any]:
-    counts = np.stack([_counts(type_owners, run.parts * run.trainers) for type_owners in owners], axis=1)
+def _assign_global_ids(
+    run: ExportRun, tables: list[NodeIdTable], owners: list[Owners], gids: list[Spool]
+) -> dict[str, Any]:
+    counts = np.stack(
+        [_counts(type_owners, run.parts * run.trainers) for type_owners in owners], axis=1
+    )
     ranges = GlobalIdRanges.from_counts(counts, run.trainers)
     max_part_nodes = int(ranges.counts.sum(axis=1).max())
     if max_part_nodes >= 1 << 31:
-        raise InvalidRequest(f"a part would own {max_part_nodes} nodes; export more parts, of fewer than 2^31 nodes each")
-    original = [[run.spool(f"orig-{kind.type_id}-{slot}") for slot in range(len(counts))] for kind in run.plan.nodes]
+        raise InvalidRequest(
+            f"a part would own {max_part_nodes} nodes; export more parts, of fewer than 2^31 "
+            "nodes each"
+        )
+    original = [
+        [run.spool(f"orig-{kind.type_id}-{slot}") for slot in range(len(counts))]
+        for kind in run.plan.nodes
+    ]
     for i, (kind, table) in enumerate(zip(run.plan.nodes, tables, strict=True)):
         for spool in original[i]:
             spool.remove()
@@ -95,10 +118,20 @@ def _assign_global_ids(run: ExportRun, tables: list[NodeIdTable], owners: list[O
         write_id_list(run, "node_ids", kind.label, original[i])
     for part in range(run.parts):
         first = part * run.trainers
-        tensors = {kind.label: spool_column(*original[i][first : first + run.trainers]) for i, kind in enumerate(run.plan.nodes)}
+        tensors = {
+            kind.label: spool_column(*original[i][first : first + run.trainers])
+            for i, kind in enumerate(run.plan.nodes)
+        }
         run.write_tensors(part, "orig_nids.dgl", tensors)
         if run.has_string_ids:
-            write_names(run, part, {kind: original[i][first : first + run.trainers] for i, kind in enumerate(run.plan.nodes)})
+            write_names(
+                run,
+                part,
+                {
+                    kind: original[i][first : first + run.trainers]
+                    for i, kind in enumerate(run.plan.nodes)
+                },
+            )
     for spools in original:
         for spool in spools:
             spool.remove()
@@ -114,10 +147,14 @@ def _counts(owners: Owners, slots: int) -> Ids:
 
 
 def write_id_list(run: ExportRun, folder: str, label: str, spools: list[Spool]) -> None:
-    """Write the original ids of a type, one part after the other, as ``<folder>/<label>.npy``: by type-wise id."""
+    """Write the original ids of a type, one part after the other, as ``<folder>/<label>.npy``: by
+    type-wise id.
+    """
     with run.open_output(f"{folder}/{label}.npy") as file:
         rows = sum(spool.rows for spool in spools)
-        np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)})
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)}
+        )
         for spool in spools:
             for piece in spool.pieces():
                 file.write(piece.view(np.uint8).data)
@@ -125,7 +162,9 @@ def write_id_list(run: ExportRun, folder: str, label: str, spools: list[Spool]) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _FeatureRows:
-    """The scratch files of one type in one part: places among the part's nodes of the type, and columns."""
+    """The scratch files of one type in one part: places among the part's nodes of the type, and
+    columns.
+    """
 
     positions: Spool
     columns: dict[str, Spool]
@@ -139,18 +178,32 @@ class _FeatureRows:
 def distribute_features(run: ExportRun, tables: list[NodeIdTable], ranges: GlobalIdRanges) -> None:
     """Give every part its nodes' features, in the order in which they come."""
     kinds = [(type_index, kind) for type_index, kind in enumerate(run.plan.nodes) if kind.columns]
-    meter = ProgressMeter(run, "node features", sum(len(tables[type_index]) for type_index, _ in kinds))
+    meter = ProgressMeter(
+        run, "node features", sum(len(tables[type_index]) for type_index, _ in kinds)
+    )
     for type_index, kind in kinds:
-        run.run_step(f"nodes-{kind.type_id}", partial(_distribute_type, run, kind, tables[type_index], ranges, type_index, meter))
+        run.run_step(
+            f"nodes-{kind.type_id}",
+            partial(_distribute_type, run, kind, tables[type_index], ranges, type_index, meter),
+        )
 
 
-def _distribute_type(run: ExportRun, kind: TypePlan, table: NodeIdTable, ranges: GlobalIdRanges, type_index: int, meter: ProgressMeter) -> dict[str, Any]:
+def _distribute_type(
+    run: ExportRun,
+    kind: TypePlan,
+    table: NodeIdTable,
+    ranges: GlobalIdRanges,
+    type_index: int,
+    meter: ProgressMeter,
+) -> dict[str, Any]:
     spools = [_feature_rows(run, kind, part) for part in range(run.parts)]
     for rows in spools:
         for spool in rows.spools:
             spool.remove()
     sums = Checksums()
-    for batch in run.graph.scan_nodes(kind.name, kind.names, version=run.version, rows=run.rows(kind)):
+    for batch in run.graph.scan_nodes(
+        kind.name, kind.names, version=run.version, rows=run.rows(kind)
+    ):
         _distribute_batch(batch, kind, table, ranges, type_index, spools, sums)
         meter.add(len(batch.ids))
     return {"sums": sums.to_dict()}
@@ -159,15 +212,29 @@ def _distribute_type(run: ExportRun, kind: TypePlan, table: NodeIdTable, ranges:
 def _feature_rows(run: ExportRun, kind: TypePlan, part: int) -> _FeatureRows:
     return _FeatureRows(
         positions=run.spool(f"node-{kind.type_id}-{part}-at"),
-        columns={c.name: run.spool(f"node-{kind.type_id}-{part}-{i}", c) for i, c in enumerate(kind.columns)},
+        columns={
+            c.name: run.spool(f"node-{kind.type_id}-{part}-{i}", c)
+            for i, c in enumerate(kind.columns)
+        },
     )
 
 
-def _distribute_batch(batch: ScannedNodes, kind: TypePlan, table: NodeIdTable, ranges: GlobalIdRanges, type_index: int, spools: list[_FeatureRows], sums: Checksums) -> None:
+def _distribute_batch(
+    batch: ScannedNodes,
+    kind: TypePlan,
+    table: NodeIdTable,
+    ranges: GlobalIdRanges,
+    type_index: int,
+    spools: list[_FeatureRows],
+    sums: Checksums,
+) -> None:
     """Append a batch's rows to the scratch files of the parts that own them."""
     gids = table.gid(batch.ids)
     if gids.size and gids.min() < 0:
-        raise Corrupt(f"node {batch.ids[int(np.argmin(gids))]} of type {kind.name} was not there when its version was scanned before")
+        raise Corrupt(
+            f"node {batch.ids[int(np.argmin(gids))]} of type {kind.name} was not there when "
+            "its version was scanned before"
+        )
     values = {each.name: each.extract(batch) for each in kind.columns}
     for name, each in values.items():
         sums.add(name, rows_sum(batch.ids, each))
@@ -180,29 +247,46 @@ def _distribute_batch(batch: ScannedNodes, kind: TypePlan, table: NodeIdTable, r
 
 def write_features(run: ExportRun, ranges: GlobalIdRanges, part: int) -> None:
     """Write one part's ``node_feat.dgl``."""
-    tensors: dict[str, ArrayStream] = trainer_columns(ranges, part, [kind.label for kind in run.plan.nodes])
+    tensors: dict[str, ArrayStream] = trainer_columns(
+        ranges, part, [kind.label for kind in run.plan.nodes]
+    )
     for type_index, kind in enumerate(run.plan.nodes):
         if not kind.columns:
             continue
         rows, expected = _feature_rows(run, kind, part), int(ranges.counts[part, type_index])
         if not expected and ranges.counts[:, type_index].any():
-            run.warn(f"part {part} has no node of type {kind.label}, which has features: DGL's servers do not start on a feature of no rows")
+            run.warn(
+                f"part {part} has no node of type {kind.label}, which has features: DGL's "
+                "servers do not start on a feature of no rows"
+            )
         order = _order(run, rows.positions, expected, kind)
-        tensors |= {f"{kind.label}/{name}": spool_column(spool, order=order) for name, spool in rows.columns.items()}
+        tensors |= {
+            f"{kind.label}/{name}": spool_column(spool, order=order)
+            for name, spool in rows.columns.items()
+        }
     run.write_tensors(part, "node_feat.dgl", tensors)
 
 
 def trainer_columns(ranges: GlobalIdRanges, part: int, labels: list[str]) -> dict[str, ArrayStream]:
-    """DGL's feature ``trainer_id`` of a part's nodes of each type, where a part has several trainers."""
+    """DGL's feature ``trainer_id`` of a part's nodes of each type, where a part has several
+    trainers.
+    """
     if ranges.trainer_ends is None:
         return {}
 
     def pieces(low: int, high: int) -> Iterator[Array]:
-        return (ranges.trainers(np.arange(start, min(high, start + _STEP))) for start in range(low, high, _STEP))
+        return (
+            ranges.trainers(np.arange(start, min(high, start + _STEP)))
+            for start in range(low, high, _STEP)
+        )
 
     columns = {}
-    for label, low, high in zip(labels, ranges.starts[part, :-1].tolist(), ranges.starts[part, 1:].tolist(), strict=True):
-        columns[f"{label}/trainer_id"] = ArrayStream(dtype=np.dtype(np.int64), shape=(high - low,), pieces=partial(pieces, low, high))
+    for label, low, high in zip(
+        labels, ranges.starts[part, :-1].tolist(), ranges.starts[part, 1:].tolist(), strict=True
+    ):
+        columns[f"{label}/trainer_id"] = ArrayStream(
+            dtype=np.dtype(np.int64), shape=(high - low,), pieces=partial(pieces, low, high)
+        )
     return columns
 
 
@@ -216,7 +300,10 @@ def remove_distributed_features(run: ExportRun, part: int) -> None:
 def _order(run: ExportRun, positions: Spool, expected: int, kind: TypePlan) -> Ids | None:
     """Where in the scratch file each of the part's rows is; None where they are in order."""
     if positions.rows != expected:
-        raise Corrupt(f"node type {kind.name}: {positions.rows} nodes of a part came with their features, {expected} without")
+        raise Corrupt(
+            f"node type {kind.name}: {positions.rows} nodes of a part came with their "
+            f"features, {expected} without"
+        )
     first, is_ordered = 0, True
     for piece in positions.pieces():
         is_ordered = is_ordered and bool((piece == np.arange(first, first + len(piece))).all())
@@ -227,7 +314,9 @@ def _order(run: ExportRun, positions: Spool, expected: int, kind: TypePlan) -> I
     first = 0
     for piece in positions.pieces():
         if piece.max() >= expected:
-            raise Corrupt(f"node type {kind.name}: a node that came with its features was not there before")
+            raise Corrupt(
+                f"node type {kind.name}: a node that came with its features was not there before"
+            )
         order[piece] = np.arange(first + 1, first + 1 + len(piece))
         first += len(piece)
     for low in range(0, expected, _STEP):
@@ -238,7 +327,9 @@ def _order(run: ExportRun, positions: Spool, expected: int, kind: TypePlan) -> I
 
 
 def split_by_part(gids: Ids, ranges: GlobalIdRanges) -> Iterator[tuple[int, Ids | None]]:
-    """Each part that owns some of ``gids``, and the positions of those; None where it owns them all."""
+    """Each part that owns some of ``gids``, and the positions of those; None where it owns them
+    all.
+    """
     parts = len(ranges.starts)
     if parts == 1:
         yield 0, None

@@ -1,8 +1,9 @@
-"""The steps of an export that read no graph: one part each, on any machine that sees the scratch folder.
+"""The steps of an export that read no graph: one part each, on any machine that sees the scratch
+folder.
 
-A task takes what earlier steps left there and notes in the journal what it found out. It may be done twice, even at the same time:
-what it reads stays, and what it writes gets its name once it is whole, with the same bytes each time.
-"""
+A task takes what earlier steps left there and notes in the journal what it found out. It may be
+done twice, even at the same time: what it reads stays, and what it writes gets its name once it is
+whole, with the same bytes each time."""
 
 from __future__ import annotations
 
@@ -25,11 +26,15 @@ StepFacts = dict[str, Any]
 
 def load_ranges(run: ExportRun) -> tuple[GlobalIdRanges, PartitionedEdges]:
     """How nodes and edges are numbered, as earlier steps found."""
-    edges = np.array([run.step_result(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64).T
+    edges = np.array(
+        [run.step_result(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64
+    ).T
     return node_ranges(run), PartitionedEdges(run=run, ranges=GlobalIdRanges.from_counts(edges))
 
 
-def _write_part(run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int) -> StepFacts:
+def _write_part(
+    run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
+) -> StepFacts:
     """Features, and the edges sorted: needs what was dealt to the part."""
     write_features(run, nodes, part)
     return write_edges(run, edges, nodes, part)
@@ -52,7 +57,10 @@ def run_task(scratch: str, step: str, part: int) -> StepFacts:
     """
     folder = Path(scratch)
     if not (folder / "run.json").is_file():
-        raise NotFound(f"{folder}: this worker does not see the scratch folder; give one with scratch= that all workers see under the same name")
+        raise NotFound(
+            f"{folder}: this worker does not see the scratch folder; give one with scratch= "
+            "that all workers see under the same name"
+        )
     run = ExportRun.load(folder)
     nodes, edges = load_ranges(run)
     return run.run_step(f"{step}-{part}", partial(_TASKS[step], run, nodes, edges, part))

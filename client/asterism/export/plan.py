@@ -1,4 +1,6 @@
-"""What an export writes: types in DGL's order and by their written names, and the columns of each."""
+"""What an export writes: types in DGL's order and by their written names, and the columns of
+each.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ class ColumnPlan:
         if isinstance(values, tuple):
             raise TypeError(f"feature {self.feature!r} came ragged, the schema says dense")
         if values.dtype == np.uint64 and values.size and int(values.max()) > np.iinfo(np.int64).max:
-            raise InvalidRequest(f"feature {self.feature!r}: {values.max()} does not fit int64, DGL's widest integer")
+            raise InvalidRequest(
+                f"feature {self.feature!r}: {values.max()} does not fit int64, DGL's widest integer"
+            )
         return values.astype(self.dtype, copy=False)
 
 
@@ -65,7 +69,9 @@ class TypePlan:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row as it is read."""
-        return 32 + sum(column.dtype.itemsize * int(np.prod(column.shape)) for column in self.columns)
+        return 32 + sum(
+            column.dtype.itemsize * int(np.prod(column.shape)) for column in self.columns
+        )
 
     @property
     def batch_rows(self) -> int:
@@ -74,14 +80,39 @@ class TypePlan:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
-        columns = [{"name": c.name, "feature": c.feature, "dtype": c.dtype.str, "shape": list(c.shape)} for c in self.columns]
-        return {"name": self.name, "label": self.label, "type_id": self.type_id, "src": self.src, "dst": self.dst, "columns": columns}
+        columns = [
+            {"name": c.name, "feature": c.feature, "dtype": c.dtype.str, "shape": list(c.shape)}
+            for c in self.columns
+        ]
+        return {
+            "name": self.name,
+            "label": self.label,
+            "type_id": self.type_id,
+            "src": self.src,
+            "dst": self.dst,
+            "columns": columns,
+        }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> TypePlan:
         """The reverse of `to_dict`."""
-        columns = tuple(ColumnPlan(name=c["name"], feature=c["feature"], dtype=np.dtype(c["dtype"]), shape=tuple(c["shape"])) for c in document["columns"])
-        return cls(name=document["name"], label=document["label"], type_id=document["type_id"], src=document["src"], dst=document["dst"], columns=columns)
+        columns = tuple(
+            ColumnPlan(
+                name=c["name"],
+                feature=c["feature"],
+                dtype=np.dtype(c["dtype"]),
+                shape=tuple(c["shape"]),
+            )
+            for c in document["columns"]
+        )
+        return cls(
+            name=document["name"],
+            label=document["label"],
+            type_id=document["type_id"],
+            src=document["src"],
+            dst=document["dst"],
+            columns=columns,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +139,20 @@ class ExportPlan:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ExportPlan:
         """The reverse of `to_dict`."""
-        nodes, edges = (tuple(TypePlan.from_dict(kind) for kind in document[element]) for element in ("nodes", "edges"))
+        nodes, edges = (
+            tuple(TypePlan.from_dict(kind) for kind in document[element])
+            for element in ("nodes", "edges")
+        )
         return cls(nodes=nodes, edges=edges, warnings=tuple(document["warnings"]))
 
 
 def check_name(description: str, name: str) -> str:
     """``name``, unless DGL would take it apart or a file can not be called so."""
     if not re.fullmatch(r"[^/:\s\x00]{1,200}", name) or name in (".", ".."):
-        raise InvalidRequest(f"{description} {name!r}: DGL needs a name without '/', ':' and white space; choose another")
+        raise InvalidRequest(
+            f"{description} {name!r}: DGL needs a name without '/', ':' and white space; "
+            "choose another"
+        )
     return name
 
 
@@ -132,10 +169,13 @@ def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Expor
         The feature that the weights of weighted types are written as; None: leave them out.
     """
     if not schema.edge_types:
-        raise InvalidRequest("the space has no edge type; DGL does not load a partition without one")
+        raise InvalidRequest(
+            "the space has no edge type; DGL does not load a partition without one"
+        )
     if homogeneous and (len(schema.node_types), len(schema.edge_types)) != (1, 1):
         raise InvalidRequest(
-            f"homogeneous: the space has {len(schema.node_types)} node types and {len(schema.edge_types)} edge types; "
+            f"homogeneous: the space has {len(schema.node_types)} node types and "
+            f"{len(schema.edge_types)} edge types; "
             "only a graph with one of each can go without their names"
         )
     if weight is not None:
@@ -156,7 +196,11 @@ def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Expor
     edges = tuple(
         TypePlan(
             name=t.name,
-            label="_N:_E:_N" if homogeneous else ":".join(check_name("edge type", name) for name in (t.src_type, t.relation, t.dst_type)),
+            label="_N:_E:_N"
+            if homogeneous
+            else ":".join(
+                check_name("edge type", name) for name in (t.src_type, t.relation, t.dst_type)
+            ),
             type_id=schema.edge_types.index(t),
             columns=_columns(f"edge type {t.name}", t, weight, warnings),
             src=type_index[t.src_type],
@@ -167,22 +211,41 @@ def make_plan(schema: Schema, *, homogeneous: bool, weight: str | None) -> Expor
     return ExportPlan(nodes=nodes, edges=edges, warnings=tuple(warnings))
 
 
-def _columns(description: str, owner: NodeType | EdgeType, weight: str | None, warnings: list[str]) -> tuple[ColumnPlan, ...]:
+def _columns(
+    description: str, owner: NodeType | EdgeType, weight: str | None, warnings: list[str]
+) -> tuple[ColumnPlan, ...]:
     dense: Sequence[Feature] = [feature for feature in owner.features if feature.kind == "dense"]
     for feature in owner.features:
         check_name("feature", feature.name)
         if feature == STRING_ID_FEATURE:
             continue  # what nodes are called is written beside their ids
         if feature.kind != "dense":
-            warnings.append(f"{description}: feature {feature.name!r} is {feature.kind} and left out: DGL's tensors are dense")
+            warnings.append(
+                f"{description}: feature {feature.name!r} is {feature.kind} and left out: "
+                "DGL's tensors are dense"
+            )
     warnings.extend(
-        f"{description}: feature {f.name!r} is {f.dtype}, which DGL does not have, and written as {_DGL_DTYPES[f.dtype]}"
+        (
+            f"{description}: feature {f.name!r} is {f.dtype}, which DGL does not have, and "
+            f"written as {_DGL_DTYPES[f.dtype]}"
+        )
         for f in dense
         if f.dtype in _DGL_DTYPES and f.dtype != "bool"
     )
-    columns = [ColumnPlan(name=f.name, feature=f.name, dtype=np.dtype(_DGL_DTYPES.get(f.dtype, f.dtype)), shape=f.shape) for f in dense]
+    columns = [
+        ColumnPlan(
+            name=f.name,
+            feature=f.name,
+            dtype=np.dtype(_DGL_DTYPES.get(f.dtype, f.dtype)),
+            shape=f.shape,
+        )
+        for f in dense
+    ]
     if owner.weighted and weight is not None:
         if any(feature.name == weight for feature in owner.features):
-            raise InvalidRequest(f"{description} has a feature {weight!r} already; give the weights another name, or None to leave them out")
+            raise InvalidRequest(
+                f"{description} has a feature {weight!r} already; give the weights another "
+                "name, or None to leave them out"
+            )
         columns.append(ColumnPlan(name=weight, feature=None, dtype=np.dtype(np.float32), shape=()))
     return tuple(columns)

@@ -1,4 +1,6 @@
-"""The beginning and the end of an export: a place of its own while it is unfinished, a manifest over its files, then the name."""
+"""The beginning and the end of an export: a place of its own while it is unfinished, a manifest
+over its files, then the name.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,11 @@ class ExportTarget:
         text = str(out)
         if text.startswith("file://"):
             return cls(path=Path(text.removeprefix("file://")), address="")
-        return cls(path=None, address=text.rstrip("/")) if "://" in text else cls(path=Path(out), address="")
+        return (
+            cls(path=None, address=text.rstrip("/"))
+            if "://" in text
+            else cls(path=Path(out), address="")
+        )
 
     @property
     def display_name(self) -> str:
@@ -52,7 +58,11 @@ class ExportTarget:
     def manifest(self) -> dict[str, Any] | None:
         """The manifest of the finished export that is there; None where there is none."""
         try:
-            content = (self.path / MANIFEST).read_bytes() if self.path is not None else RemoteFolder(self.address, content_name="export").read(MANIFEST)
+            content = (
+                (self.path / MANIFEST).read_bytes()
+                if self.path is not None
+                else RemoteFolder(self.address, content_name="export").read(MANIFEST)
+            )
             manifest: Any = json.loads(content)
         except (OSError, ValueError, NotFound):
             return None
@@ -71,7 +81,9 @@ class ExportTarget:
             return self.path.with_name(f"{self.path.name}.partial")
         location = self.address or str(self.path.absolute() if self.path is not None else "")
         folder = Path(tempfile.gettempdir()) if scratch is None else Path(scratch)
-        return (folder / f"asterism-export-{hashlib.sha256(location.encode()).hexdigest()[:16]}").absolute()
+        return (
+            folder / f"asterism-export-{hashlib.sha256(location.encode()).hexdigest()[:16]}"
+        ).absolute()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,13 +118,22 @@ class WorkingFolder:
 
 
 @contextmanager
-def open_working_folder(target: ExportTarget, parameters: Mapping[str, Any], *, overwrite: bool, resume: bool, scratch: str | Path | None) -> Iterator[WorkingFolder]:
-    """The folder of an export until it is published: one that was cut off, or a new one. Removed when the block fails, unless ``resume``.
+def open_working_folder(
+    target: ExportTarget,
+    parameters: Mapping[str, Any],
+    *,
+    overwrite: bool,
+    resume: bool,
+    scratch: str | Path | None,
+) -> Iterator[WorkingFolder]:
+    """The folder of an export until it is published: one that was cut off, or a new one. Removed
+    when the block fails, unless ``resume``.
 
     Raises
     ------
     Conflict
-        Where the target is taken, or an unfinished export to it is, by one that is under way, or one of something else.
+        Where the target is taken, or an unfinished export to it is, by one that is under way, or
+        one of something else.
     """
     folder = target.working_folder(scratch)
     lock = _lock_folder(folder, target)
@@ -121,18 +142,36 @@ def open_working_folder(target: ExportTarget, parameters: Mapping[str, Any], *, 
         if state is not None and resume:
             differing = sorted(key for key in parameters if parameters[key] != state.get(key))
             if differing:
-                differences = ", ".join(f"{key} {state.get(key)!r}, not {parameters[key]!r}" for key in differing)
-                raise Conflict(f"{folder}: the unfinished export to {target.display_name} is of {differences}; ask for the same, or do not resume")
-        working_folder = WorkingFolder(folder=folder, state=state or {}, resumed=state is not None, published=False)
-        if resume and not working_folder.out.is_dir() and _matches(parameters, target.manifest()) and (state is not None or not overwrite):
+                differences = ", ".join(
+                    f"{key} {state.get(key)!r}, not {parameters[key]!r}" for key in differing
+                )
+                raise Conflict(
+                    f"{folder}: the unfinished export to {target.display_name} is of "
+                    f"{differences}; ask for the same, or do not resume"
+                )
+        working_folder = WorkingFolder(
+            folder=folder, state=state or {}, resumed=state is not None, published=False
+        )
+        if (
+            resume
+            and not working_folder.out.is_dir()
+            and _matches(parameters, target.manifest())
+            and (state is not None or not overwrite)
+        ):
             yield replace(working_folder, published=True)
             return
         if target.is_occupied and not overwrite:
-            raise Conflict(f"{target.display_name} is there already; choose another place, or say overwrite")
+            raise Conflict(
+                f"{target.display_name} is there already; choose another place, or say overwrite"
+            )
         if state is not None and not resume and not overwrite:
-            raise Conflict(f"{folder}: an export to {target.display_name} was cut off; say resume to go on with it, or overwrite to begin anew")
+            raise Conflict(
+                f"{folder}: an export to {target.display_name} was cut off; say resume to go "
+                "on with it, or overwrite to begin anew"
+            )
         if state is None or not resume or state.get("boot") != _boot_id():
-            # What a machine that went down had not written yet is not known: only what this boot wrote is gone on with.
+            # What a machine that went down had not written yet is not known: only what this boot
+            # wrote is gone on with.
             working_folder = replace(working_folder, state={}, resumed=False)
             _empty_folder(folder)
         try:
@@ -158,7 +197,10 @@ def _lock_folder(folder: Path, target: ExportTarget) -> int:
                 return lock
         except BlockingIOError as error:
             os.close(lock)
-            raise Conflict(f"{folder}: an export to {target.display_name} is under way in another process; wait for it") from error
+            raise Conflict(
+                f"{folder}: an export to {target.display_name} is under way in another "
+                "process; wait for it"
+            ) from error
         os.close(lock)  # another export was done with it just then
 
 
@@ -187,11 +229,15 @@ def _empty_folder(folder: Path) -> None:
 
 
 def remove_previous(run: ExportRun, target: ExportTarget) -> None:
-    """Remove the export that an address holds, if any: its manifest first, so that nobody takes what is left for an export."""
+    """Remove the export that an address holds, if any: its manifest first, so that nobody takes
+    what is left for an export.
+    """
     if target.path is not None:
         return
     remote_folder = RemoteFolder(target.address, content_name="export")
-    old_files = run.run_step("replaced", lambda: {"old": sorted((target.manifest() or {"files": []})["files"])})["old"]
+    old_files = run.run_step(
+        "replaced", lambda: {"old": sorted((target.manifest() or {"files": []})["files"])}
+    )["old"]
 
     def remove() -> None:
         for path in (MANIFEST, *old_files):
@@ -202,7 +248,9 @@ def remove_previous(run: ExportRun, target: ExportTarget) -> None:
 
 
 def publish(working_folder: WorkingFolder, target: ExportTarget) -> None:
-    """Give the finished export its name; what was there before goes once it has it. Done again, it goes on."""
+    """Give the finished export its name; what was there before goes once it has it. Done again, it
+    goes on.
+    """
     if target.path is not None and working_folder.out.is_dir():
         _sync_all(working_folder.out)
         make_folder(target.path.parent)

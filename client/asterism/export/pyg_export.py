@@ -1,8 +1,8 @@
-"""The partition layout of `torch_geometric.distributed`, from a finished export for DGL, written without torch.
+"""The partition layout of `torch_geometric.distributed`, from a finished export for DGL, written
+without torch.
 
-PyG's ids are DGL's type-wise ones; a *global* id counts on over types, as PyG's own `Partitioner` has it. A part has the edges into its
-nodes, by destination.
-"""
+PyG's ids are DGL's type-wise ones; a *global* id counts on over types, as PyG's own `Partitioner`
+has it. A part has the edges into its nodes, by destination."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ class PygReport:
 
 
 def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> PygReport:
-    """Write what `torch_geometric.distributed` loads: `LocalGraphStore.from_partition` and `LocalFeatureStore.from_partition`.
+    """Write what `torch_geometric.distributed` loads: `LocalGraphStore.from_partition` and
+    `LocalFeatureStore.from_partition`.
 
     Parameters
     ----------
@@ -69,12 +70,24 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
     folder = ExportTarget.parse(source)
     manifest = folder.manifest()
     if folder.path is None:
-        raise InvalidRequest(f"{folder.display_name}: expected a folder of this machine's, as its files are mapped; bring it here first")
+        raise InvalidRequest(
+            f"{folder.display_name}: expected a folder of this machine's, as its files are "
+            "mapped; bring it here first"
+        )
     if manifest is None or "sums" not in manifest:
-        raise NotFound(f"{folder.display_name}: no {MANIFEST} of an export for DGL; make one with export.dgl first")
+        raise NotFound(
+            f"{folder.display_name}: no {MANIFEST} of an export for DGL; make one with "
+            "export.dgl first"
+        )
     target = ExportTarget.parse(out)
     parameters = {"layout": "pyg", "files_of_source": manifest["files"]}
-    with open_working_folder(target, parameters, overwrite=execution.get("overwrite", False), resume=execution.get("resume", False), scratch=execution.get("scratch")) as working_folder:
+    with open_working_folder(
+        target,
+        parameters,
+        overwrite=execution.get("overwrite", False),
+        resume=execution.get("resume", False),
+        scratch=execution.get("scratch"),
+    ) as working_folder:
         if not working_folder.published:
             if not working_folder.resumed:
                 working_folder = working_folder.begin(parameters)
@@ -136,25 +149,54 @@ class _PygExport:
         export = self._export
         part = export.part(part_number)
         source = export.folder / f"part{part_number}"
-        edges = {label: self._edges(part, type_index, label) for type_index, label in enumerate(export.etypes)}
-        nodes = {label: self._nodes(part_number, type_index) for type_index, label in enumerate(export.ntypes)}
+        edges = {
+            label: self._edges(part, type_index, label)
+            for type_index, label in enumerate(export.etypes)
+        }
+        nodes = {
+            label: self._nodes(part_number, type_index)
+            for type_index, label in enumerate(export.ntypes)
+        }
         for kinds, name in ((nodes, "node"), (edges, "edge")):
             features = read_tensors(source / f"{name}_feat.dgl")
             for label, content in kinds.items():
-                columns: dict[Content, Content] = {key.split("/")[1]: _array_column(v) for key, v in features.items() if key.startswith(f"{label}/")}
+                columns: dict[Content, Content] = {
+                    key.split("/")[1]: _array_column(v)
+                    for key, v in features.items()
+                    if key.startswith(f"{label}/")
+                }
                 content["feats"] = columns
-        graph: dict[Content, Content] = {self._etype(label): type_content.pop("graph") for label, type_content in edges.items()}
+        graph: dict[Content, Content] = {
+            self._etype(label): type_content.pop("graph") for label, type_content in edges.items()
+        }
         # PyG's store does not load ids of which there are none.
-        counts = {label: int(ranges.counts[part_number, type_index]) for ranges, labels in self._ranges() for type_index, label in enumerate(labels)}
-        efeat: dict[Content, Content] = {self._etype(label): type_content for label, type_content in edges.items() if type_content["feats"] and counts[label]}
-        nfeat: dict[Content, Content] = {label: type_content for label, type_content in nodes.items() if counts[label]}
+        counts = {
+            label: int(ranges.counts[part_number, type_index])
+            for ranges, labels in self._ranges()
+            for type_index, label in enumerate(labels)
+        }
+        efeat: dict[Content, Content] = {
+            self._etype(label): type_content
+            for label, type_content in edges.items()
+            if type_content["feats"] and counts[label]
+        }
+        nfeat: dict[Content, Content] = {
+            label: type_content for label, type_content in nodes.items() if counts[label]
+        }
         if not self._is_heterogeneous:
-            graph, nfeat, efeat = _single_type_content(graph), _single_type_content(nfeat), _single_type_content(efeat)
+            graph, nfeat, efeat = (
+                _single_type_content(graph),
+                _single_type_content(nfeat),
+                _single_type_content(efeat),
+            )
         for name, type_content in (("graph", graph), ("node_feats", nfeat), ("edge_feats", efeat)):
             self._save(f"part_{part_number}/{name}.pt", type_content)
 
     def _ranges(self) -> list[tuple[GlobalIdRanges, tuple[str, ...]]]:
-        return [(self._export.nodes, self._export.ntypes), (self._export.edges, self._export.etypes)]
+        return [
+            (self._export.nodes, self._export.ntypes),
+            (self._export.edges, self._export.etypes),
+        ]
 
     def _nodes(self, part: int, type_index: int) -> dict[Content, Content]:
         counts = self._export.nodes.counts
@@ -165,35 +207,57 @@ class _PygExport:
 
     def _edges(self, part: ExportedPart, type_index: int, label: str) -> dict[Content, Content]:
         export, counts = self._export, self._export.edges.counts
-        first, count = int(counts[: part.number, type_index].sum()), int(counts[part.number, type_index])
+        first, count = (
+            int(counts[: part.number, type_index].sum()),
+            int(counts[part.number, type_index]),
+        )
         types = export.src_type_of(label), export.dst_type_of(label)
 
         def end_ids(end: int) -> Iterator[Array]:
             for _, *gids in part.owned_edges(type_index):
                 yield export.typewise_ids(types[end], gids[end])
 
-        row, col = (ArrayStream(dtype=np.dtype(np.int64), shape=(count,), pieces=partial(end_ids, end)) for end in (0, 1))
+        row, col = (
+            ArrayStream(dtype=np.dtype(np.int64), shape=(count,), pieces=partial(end_ids, end))
+            for end in (0, 1)
+        )
         size = tuple(int(export.nodes.counts[:, ntype].sum()) for ntype in types)
         ids = partial(_numbers, first, first + count)
-        graph: dict[Content, Content] = {"edge_id": ids(self._edge_offsets[type_index]), "row": row, "col": col, "size": size}
+        graph: dict[Content, Content] = {
+            "edge_id": ids(self._edge_offsets[type_index]),
+            "row": row,
+            "col": col,
+            "size": size,
+        }
         return {"graph": graph, "global_id": ids(0)}
 
     def _write_maps(self) -> None:
         """The part of every node and edge; which stored ids they are; what there is."""
         export = self._export
-        for name, ranges, labels, stored_ids in (("node", export.nodes, export.ntypes, export.node_ids), ("edge", export.edges, export.etypes, export.edge_ids)):
+        for name, ranges, labels, stored_ids in (
+            ("node", export.nodes, export.ntypes, export.node_ids),
+            ("edge", export.edges, export.etypes, export.edge_ids),
+        ):
             for type_index, label in enumerate(labels):
-                path = f"{name}_map/{'__'.join(self._etype(label))}.pt" if self._is_heterogeneous else f"{name}_map.pt"
+                path = (
+                    f"{name}_map/{'__'.join(self._etype(label))}.pt"
+                    if self._is_heterogeneous
+                    else f"{name}_map.pt"
+                )
                 self._save(path, _owners(ranges.counts[:, type_index]))
                 ids = stored_ids(label)
                 with self._run.open_output(f"{name}_ids/{label}.npy") as file:
-                    np.lib.format.write_array_header_1_0(file, {"descr": "<i8", "fortran_order": False, "shape": ids.shape})
+                    np.lib.format.write_array_header_1_0(
+                        file, {"descr": "<i8", "fortran_order": False, "shape": ids.shape}
+                    )
                     for piece in row_slices(ids, _STEP):
                         file.write(np.ascontiguousarray(piece).view(np.uint8).data)
         meta = {
             "num_parts": export.parts,
             "node_types": list(export.ntypes) if self._is_heterogeneous else None,
-            "edge_types": [list(self._etype(label)) for label in export.etypes] if self._is_heterogeneous else None,
+            "edge_types": [list(self._etype(label)) for label in export.etypes]
+            if self._is_heterogeneous
+            else None,
             "node_offset": self._node_offsets if self._is_heterogeneous else None,
             "is_hetero": self._is_heterogeneous,
             "is_sorted": True,
@@ -202,12 +266,27 @@ class _PygExport:
             file.write(json.dumps(meta, indent=2).encode() + b"\n")
 
     def _write_manifest(self) -> None:
-        copied_keys = ("space", "version", "digest", "sample", "seed", "assign", "parts", "nodes", "edges", "edge_cut")
+        copied_keys = (
+            "space",
+            "version",
+            "digest",
+            "sample",
+            "seed",
+            "assign",
+            "parts",
+            "nodes",
+            "edges",
+            "edge_cut",
+        )
         content = {
             "format": "pyg",
             **{key: self._manifest[key] for key in copied_keys},
             "asked": self._run.parameters,
-            "files": {path: file_record for facts in self._run.results.values() for path, file_record in sorted(facts["files"].items())},
+            "files": {
+                path: file_record
+                for facts in self._run.results.values()
+                for path, file_record in sorted(facts["files"].items())
+            },
         }
         with self._run.open_output(MANIFEST) as file:
             file.write(json.dumps(content, indent=2).encode() + b"\n")
@@ -223,7 +302,9 @@ def _single_type_content(content: Mapping[Content, Content]) -> dict[Content, Co
 
 
 def _array_column(values: Array) -> ArrayStream:
-    return ArrayStream(dtype=values.dtype, shape=values.shape, pieces=lambda: row_slices(values, _STEP))
+    return ArrayStream(
+        dtype=values.dtype, shape=values.shape, pieces=lambda: row_slices(values, _STEP)
+    )
 
 
 def _generated_column(count: int, generate: Callable[[int, int], Ids]) -> ArrayStream:
@@ -237,10 +318,17 @@ def _generated_column(count: int, generate: Callable[[int, int], Ids]) -> ArrayS
 
 def _numbers(low: int, high: int, offset: int) -> ArrayStream:
     """The numbers from ``low`` to ``high - 1``, plus ``offset``."""
-    return _generated_column(high - low, lambda start, stop: np.arange(offset + low + start, offset + low + stop))
+    return _generated_column(
+        high - low, lambda start, stop: np.arange(offset + low + start, offset + low + stop)
+    )
 
 
 def _owners(counts: Ids) -> ArrayStream:
     """The part of each id, so many for each part."""
     ends = np.cumsum(counts)
-    return _generated_column(int(ends[-1]), lambda start, stop: np.searchsorted(ends, np.arange(start, stop), side="right").astype(np.int64))
+    return _generated_column(
+        int(ends[-1]),
+        lambda start, stop: np.searchsorted(ends, np.arange(start, stop), side="right").astype(
+            np.int64
+        ),
+    )

@@ -1,8 +1,8 @@
-"""A sample of a graph that is exported as a graph: seeds, what their fanouts reach, and every edge among those nodes.
+"""A sample of a graph that is exported as a graph: seeds, what their fanouts reach, and every edge
+among those nodes.
 
-That is how a graph of billions of edges becomes a data set that fits. It reads through the service at one version; the same
-version, words and seed choose the same nodes.
-"""
+That is how a graph of billions of edges becomes a data set that fits. It reads through the service
+at one version; the same version, words and seed choose the same nodes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _EDGES_PER_REQUEST = 1 << 18
 
 
 class SampledGraph:
-    """The graph that a sample induces: what `sampled` gives. It is scanned as any other is, and samples when that begins."""
+    """The graph that a sample induces: what `sampled` gives. It is scanned as any other is, and
+    samples when that begins.
+    """
 
     def __init__(self, graph: Graph, parameters: Mapping[str, Any], seed_ids: Ids | None) -> None:
         self._graph, self._parameters, self._given_seeds = graph, dict(parameters), seed_ids
@@ -55,7 +57,9 @@ class SampledGraph:
         return self._graph.manifest(version).digest
 
     @contextmanager
-    def pin(self, version: int | None = None, *, owner: str | None = None) -> Iterator[SampledGraph]:
+    def pin(
+        self, version: int | None = None, *, owner: str | None = None
+    ) -> Iterator[SampledGraph]:
         """The sample of one version, which stays while the block runs."""
         with self._graph.pin(version, owner=owner) as pinned:
             yield SampledGraph(pinned, self._parameters, self._given_seeds)
@@ -73,8 +77,17 @@ class SampledGraph:
             starts = self._given_seeds
         else:
             weighting = {"weighted": parameters["weighted"]}
-            starts = self._graph.sample_nodes(parameters["seeds"], parameters["ntype"], replace=False, seed=parameters["seed"], version=version, **weighting).nodes
-        nodes_by_type: dict[str, list[Ids]] = {node_type.name: [] for node_type in self.schema.node_types}
+            starts = self._graph.sample_nodes(
+                parameters["seeds"],
+                parameters["ntype"],
+                replace=False,
+                seed=parameters["seed"],
+                version=version,
+                **weighting,
+            ).nodes
+        nodes_by_type: dict[str, list[Ids]] = {
+            node_type.name: [] for node_type in self.schema.node_types
+        }
         nodes_by_type[parameters["ntype"]].append(starts)
         for start in range(0, len(starts) if parameters["fanouts"] else 0, _SEEDS_PER_REQUEST):
             batch = self._graph.sample_subgraph(
@@ -89,23 +102,52 @@ class SampledGraph:
                 **weights,
             )
             for name, nodes in batch.nodes.items():
-                nodes_by_type[name] = [np.union1d(np.concatenate([np.zeros(0, np.int64), *nodes_by_type[name]]), nodes)]
-        return {name: np.unique(np.concatenate([np.zeros(0, np.int64), *nodes])) for name, nodes in nodes_by_type.items()}
+                nodes_by_type[name] = [
+                    np.union1d(np.concatenate([np.zeros(0, np.int64), *nodes_by_type[name]]), nodes)
+                ]
+        return {
+            name: np.unique(np.concatenate([np.zeros(0, np.int64), *nodes]))
+            for name, nodes in nodes_by_type.items()
+        }
 
-    def node_features(self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None) -> Mapping[str, ScanColumn]:
+    def node_features(
+        self, nodes: Ids, names: Iterable[str], ntype: str, *, version: int | None = None
+    ) -> Mapping[str, ScanColumn]:
         """Columns of nodes of a type, in their order."""
         return self._graph.node_features(nodes, names, ntype, version=version)
 
-    def scan_nodes(self, ntype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[NodeBatch]:
+    def scan_nodes(
+        self,
+        ntype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[NodeBatch]:
         """The nodes of a type that were chosen, by id."""
         sampled_ids, column_names = self.sampled_nodes(ntype, version), list(names)
         for start in range(0, len(sampled_ids), rows):
             ids = sampled_ids[start : start + rows]
-            columns = self._graph.node_features(ids, [*column_names, "weight"], ntype, version=version)
+            columns = self._graph.node_features(
+                ids, [*column_names, "weight"], ntype, version=version
+            )
             weights: Any = columns.pop("weight")
-            yield NodeBatch(part=0, ids=ids, weights=weights, features=columns, version=self._sampled_version(version))
+            yield NodeBatch(
+                part=0,
+                ids=ids,
+                weights=weights,
+                features=columns,
+                version=self._sampled_version(version),
+            )
 
-    def scan_edges(self, etype: str, names: Iterable[str] = (), *, version: int | None = None, rows: int = 65536) -> Iterator[EdgeBatch]:
+    def scan_edges(
+        self,
+        etype: str,
+        names: Iterable[str] = (),
+        *,
+        version: int | None = None,
+        rows: int = 65536,
+    ) -> Iterator[EdgeBatch]:
         """The edges of a type whose ends were both chosen."""
         kind, column_names = self._edge_type(etype), list(names)
         sampled_ids = self.sampled_nodes(kind.dst_type, version)
@@ -113,7 +155,11 @@ class SampledGraph:
             selected = np.flatnonzero(_is_member(sampled_ids, dst))
             for start in range(0, len(selected), rows):
                 batch = selected[start : start + rows]
-                columns = self._graph.edge_features(eids[batch], column_names, etype, version=version) if column_names else {}
+                columns = (
+                    self._graph.edge_features(eids[batch], column_names, etype, version=version)
+                    if column_names
+                    else {}
+                )
                 yield EdgeBatch(
                     part=0,
                     src=src[batch],
@@ -130,27 +176,48 @@ class SampledGraph:
     def _edge_type(self, name: str) -> EdgeType:
         return self.schema.edge_types[self.schema.edge_type_id(name)]
 
-    def _edges_from_sample(self, kind: EdgeType, version: int | None) -> Iterator[tuple[Ids, Ids, Ids, NDArray[np.float32]]]:
-        """Ends, ids and weights of all edges from chosen nodes, in the order of these; those of hubs last, by scans."""
+    def _edges_from_sample(
+        self, kind: EdgeType, version: int | None
+    ) -> Iterator[tuple[Ids, Ids, Ids, NDArray[np.float32]]]:
+        """Ends, ids and weights of all edges from chosen nodes, in the order of these; those of
+        hubs last, by scans.
+        """
         hubs: list[Ids] = [np.zeros(0, np.int64)]
         sampled_ids = self.sampled_nodes(kind.src_type, version)
         for start in range(0, len(sampled_ids), _NODES_PER_REQUEST):
             nodes = sampled_ids[start : start + _NODES_PER_REQUEST]
-            degrees = self._graph.degrees(nodes, kind.name, ntype=kind.src_type, version=version)[:, 0]
+            degrees = self._graph.degrees(nodes, kind.name, ntype=kind.src_type, version=version)[
+                :, 0
+            ]
             hubs.append(nodes[degrees > _EDGES_PER_REQUEST])
-            nodes, degrees = nodes[degrees <= _EDGES_PER_REQUEST], degrees[degrees <= _EDGES_PER_REQUEST]
+            nodes, degrees = (
+                nodes[degrees <= _EDGES_PER_REQUEST],
+                degrees[degrees <= _EDGES_PER_REQUEST],
+            )
             groups = np.cumsum(degrees) // _EDGES_PER_REQUEST
             for group in np.split(nodes, np.flatnonzero(np.diff(groups)) + 1):
-                neighbors = self._graph.neighbors(group, kind.name, ntype=kind.src_type, version=version)
+                neighbors = self._graph.neighbors(
+                    group, kind.name, ntype=kind.src_type, version=version
+                )
                 assert neighbors.weights is not None
                 assert neighbors.edge_ids is not None
-                yield np.repeat(group, np.diff(neighbors.indptr)), neighbors.nodes, neighbors.edge_ids, neighbors.weights
+                yield (
+                    np.repeat(group, np.diff(neighbors.indptr)),
+                    neighbors.nodes,
+                    neighbors.edge_ids,
+                    neighbors.weights,
+                )
         hub_ids = np.concatenate(hubs)
         if hub_ids.size:
             parts = np.unique(part_of(hub_ids, self.schema.parts, self.schema.placement)).tolist()
             for batch in self._graph.scan_edges(kind.name, version=version, parts=parts):
                 is_from_hub = _is_member(hub_ids, batch.src)
-                yield batch.src[is_from_hub], batch.dst[is_from_hub], batch.edge_ids[is_from_hub], batch.weights[is_from_hub]
+                yield (
+                    batch.src[is_from_hub],
+                    batch.dst[is_from_hub],
+                    batch.edge_ids[is_from_hub],
+                    batch.weights[is_from_hub],
+                )
 
 
 def sampled(
@@ -165,7 +232,8 @@ def sampled(
     direction: str = "in",
     seed: int = 0,
 ) -> SampledGraph:
-    """A sample of a graph, to be exported in its place: ``export.dgl(export.sampled(graph, 10_000, [10, 5]), ...)``.
+    """A sample of a graph, to be exported in its place: ``export.dgl(export.sampled(graph, 10_000,
+    [10, 5]), ...)``.
 
     Parameters
     ----------
@@ -189,7 +257,8 @@ def sampled(
     Returns
     -------
     SampledGraph
-        All chosen nodes with their features, and every edge between two of them, also one that no draw followed. Stored ids stay.
+        All chosen nodes with their features, and every edge between two of them, also one that no
+        draw followed. Stored ids stay.
 
     Raises
     ------
@@ -198,16 +267,24 @@ def sampled(
     """
     types = [node_type.name for node_type in graph.schema.node_types]
     if ntype is None and len(types) > 1:
-        raise InvalidRequest(f"the space has the node types {', '.join(types)}; say ntype, of the seeds")
+        raise InvalidRequest(
+            f"the space has the node types {', '.join(types)}; say ntype, of the seeds"
+        )
     if ntype is not None and ntype not in types:
         raise InvalidRequest(f"ntype {ntype!r}: there are the node types {', '.join(types)}")
     if direction not in ("in", "out"):
         raise InvalidRequest(f"direction {direction!r}: expected in or out")
-    seed_ids = None if isinstance(seeds, int) else np.unique(graph._require_ids("seeds", seeds, ntype or types[0], None))
+    seed_ids = (
+        None
+        if isinstance(seeds, int)
+        else np.unique(graph._require_ids("seeds", seeds, ntype or types[0], None))
+    )
     parameters = {
         "seeds": validation.count("seeds", seeds, minimum=1) if isinstance(seeds, int) else None,
         "given": None if seed_ids is None else hashlib.sha256(seed_ids.tobytes()).hexdigest(),
-        "fanouts": [hop if hop == -1 else validation.count("fanouts", hop, minimum=1) for hop in fanouts],
+        "fanouts": [
+            hop if hop == -1 else validation.count("fanouts", hop, minimum=1) for hop in fanouts
+        ],
         "ntype": ntype or types[0],
         "etypes": validation.names(etypes) or None,
         "weighted": weighted,

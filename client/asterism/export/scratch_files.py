@@ -41,7 +41,8 @@ class Spool:
         """Add rows at the end."""
         raw = np.ascontiguousarray(values, self.dtype)
         if len(raw):
-            # Opened anew each time: there are parts x types x columns of these, more than files may be open.
+            # Opened anew each time: there are parts x types x columns of these, more than files may
+            # be open.
             with open(self.path, "ab") as file:
                 file.write(raw.reshape(-1).view(np.uint8).data)
 
@@ -56,7 +57,9 @@ class Spool:
         rows = self.rows
         if rows == 0:
             return np.empty((0, *self.shape), self.dtype)
-        mapped: Array = np.memmap(self.path, self.dtype, "r" if mode == "r" else "r+", shape=(rows, *self.shape))
+        mapped: Array = np.memmap(
+            self.path, self.dtype, "r" if mode == "r" else "r+", shape=(rows, *self.shape)
+        )
         return mapped
 
     def read(self) -> Array:
@@ -71,7 +74,11 @@ class Spool:
         for start in range(0, self.rows, step):
             # A map per piece: what it touched does not stay resident.
             rows = self.map()
-            yield np.array(rows[start : start + step]) if order is None else np.take(rows, order[start : start + step], axis=0)
+            yield (
+                np.array(rows[start : start + step])
+                if order is None
+                else np.take(rows, order[start : start + step], axis=0)
+            )
 
     @property
     def piece_rows(self) -> int:

@@ -1,19 +1,23 @@
-"""Streaming partitioners, for graphs beyond memory: nodes are placed one after the other, each once its neighbors are looked at.
+"""Streaming partitioners, for graphs beyond memory: nodes are placed one after the other, each once
+its neighbors are looked at.
 
 A node goes to the part that holds most of its neighbors, less a penalty for how full the part is:
 
-* ``ldg``, linear deterministic greedy: ``neighbors * (1 - fill)``, where ``fill`` is the part's share of its capacity
-  (Stanton & Kliot, "Streaming graph partitioning for large distributed graphs", KDD 2012).
-* ``fennel``: ``neighbors - 1.5 * edges / nodes * sqrt(load)``, where ``load`` is 1 where the part has its even share (Tsourakakis,
-  Gkantsidis, Radunovic & Vojnovic, "FENNEL: streaming graph partitioning for massive scale graphs", WSDM 2014, section 4:
-  gamma = 3/2, alpha = edges * sqrt(parts) / nodes^1.5).
+* ``ldg``, linear deterministic greedy: ``neighbors * (1 - fill)``, where ``fill`` is the part's
+  share of its capacity (Stanton & Kliot, "Streaming graph partitioning for large distributed
+  graphs", KDD 2012).
+* ``fennel``: ``neighbors - 1.5 * edges / nodes * sqrt(load)``, where ``load`` is 1 where the part
+  has its even share (Tsourakakis, Gkantsidis, Radunovic & Vojnovic, "FENNEL: streaming graph
+  partitioning for massive scale graphs", WSDM 2014, section 4: gamma = 3/2, alpha = edges *
+  sqrt(parts) / nodes^1.5).
 
-Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) fill the parts anew, and take the last
-pass's part of a neighbor that this pass has not come to. The penalty stays as it is: the capacities see to the balance.
+Further passes (Nishimura & Ugander, "Restreaming graph partitioning", KDD 2013) fill the parts
+anew, and take the last pass's part of a neighbor that this pass has not come to. The penalty stays
+as it is: the capacities see to the balance.
 
-Every class of nodes (a type, or what else is to be balanced) has loads and capacities of its own, and a capacity is
-never exceeded. Memory is a few words per node; edges are read from scratch files, sorted by stretches of the stream.
-"""
+Every class of nodes (a type, or what else is to be balanced) has loads and capacities of its own,
+and a capacity is never exceeded. Memory is a few words per node; edges are read from scratch files,
+sorted by stretches of the stream."""
 
 from __future__ import annotations
 
@@ -33,7 +37,9 @@ from asterism_graphkit.random.rng import bounded, key_of, word
 
 METHODS = ("ldg", "fennel")
 BLOCK_ENTRIES = 1 << 24
-"""How many ends of edges are in memory at once: stretches of the stream are so long, and at least one node."""
+"""How many ends of edges are in memory at once: stretches of the stream are so long, and at least
+one node.
+"""
 _PURPOSE = 0x53545245
 """The tag of these random words under a seed."""
 
@@ -63,7 +69,9 @@ def _best_part(
     penalty: np.float64,
     first_part: np.int64,
 ) -> np.int64:
-    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``first_part`` says who wins among equals."""
+    """The place to put a node into: ``penalty`` is Fennel's, or negative for LDG; ``first_part``
+    says who wins among equals.
+    """
     part_count = neighbors.shape[0]
     best, best_score, best_size, best_fits = np.int64(-1), 0.0, np.int64(0), False
     for i in range(part_count):
@@ -82,7 +90,9 @@ def _best_part(
             if load_capacity < 0x7FFFFFFFFFFFFFFF:
                 score -= penalty * np.sqrt(load[part] / even_load)
         if not fits:
-            score = -np.float64(load[part])  # none that fits: the one with the least, whatever its neighbors
+            score = -np.float64(
+                load[part]
+            )  # none that fits: the one with the least, whatever its neighbors
         is_better = score > best_score or (score == best_score and sizes[part] < best_size)
         if best < 0 or (fits and not best_fits) or (fits == best_fits and is_better):
             best, best_score, best_size, best_fits = np.int64(part), score, sizes[part], fits
@@ -108,11 +118,16 @@ def _place(
     load: NDArray[np.int64],
     owners: NDArray[np.int32],
 ) -> None:
-    """Place the nodes ``order[first:]`` whose neighbors are given; ``sizes`` [classes, parts] and ``load`` [parts] count up."""
+    """Place the nodes ``order[first:]`` whose neighbors are given; ``sizes`` [classes, parts] and
+    ``load`` [parts] count up.
+    """
     parts = load.shape[0]
     parts_per_group = parts // groups  # parts of a group
     neighbor_counts, group_neighbor_counts = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
-    group_sizes, group_load = np.zeros((sizes.shape[0], groups), np.int64), np.zeros(groups, np.int64)
+    group_sizes, group_load = (
+        np.zeros((sizes.shape[0], groups), np.int64),
+        np.zeros(groups, np.int64),
+    )
     for c in range(sizes.shape[0]):
         for p in range(parts):
             group_sizes[c, p // parts_per_group] += sizes[c, p]
@@ -184,7 +199,12 @@ def _interleave(sizes: NDArray[np.int64], order: NDArray[Any]) -> None:
 
 @kernel
 def _distribute(
-    pairs: NDArray[Any], position: NDArray[Any], block_ends: NDArray[np.int64], counts: NDArray[np.int64], next_row: NDArray[np.int64], rows: NDArray[Any]
+    pairs: NDArray[Any],
+    position: NDArray[Any],
+    block_ends: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    next_row: NDArray[np.int64],
+    rows: NDArray[Any],
 ) -> None:
     """Rows (position, neighbor) of both ends of each edge, by the stretch of the position."""
     block_count = block_ends.shape[0]
@@ -205,14 +225,19 @@ def _distribute(
                     else:
                         low = middle + 1
                 if write:
-                    rows[next_row[low], 0], rows[next_row[low], 1] = node_position, pairs[i, 1 - side]
+                    rows[next_row[low], 0], rows[next_row[low], 1] = (
+                        node_position,
+                        pairs[i, 1 - side],
+                    )
                     next_row[low] += 1
                 else:
                     counts[low] += 1
 
 
 @kernel
-def _fill(rows: NDArray[Any], first: np.int64, next_slot: NDArray[np.int64], neighbors: NDArray[Any]) -> None:
+def _fill(
+    rows: NDArray[Any], first: np.int64, next_slot: NDArray[np.int64], neighbors: NDArray[Any]
+) -> None:
     for i in range(rows.shape[0]):
         local_row = rows[i, 0] - first
         neighbors[next_slot[local_row]] = rows[i, 1]
@@ -231,9 +256,13 @@ class _Stream:
     """int64 [n], by position."""
 
     def block(self, block: int) -> tuple[int, Ids, NDArray[Any]]:
-        """The first position of a stretch, and the neighbors of each of its nodes, as (indptr, neighbors)."""
+        """The first position of a stretch, and the neighbors of each of its nodes, as (indptr,
+        neighbors).
+        """
         first = int(self.ends[block - 1]) if block else 0
-        indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[block])])])
+        indptr = np.concatenate(
+            [np.zeros(1, np.int64), np.cumsum(self.degrees[first : int(self.ends[block])])]
+        )
         neighbors, next_slot = np.empty(int(indptr[-1]), self.order.dtype), indptr[:-1].copy()
         for piece in self.spools[block].pieces():
             _fill(as_kernel_array(piece), np.int64(first), next_slot, neighbors)
@@ -251,15 +280,29 @@ def _write_stream(pairs: EdgeListFile, sizes: Ids, scratch: Path, block_entries:
     ends: list[int] = []
     while not ends or ends[-1] < len(order):
         first_entry = int(entry_ends[ends[-1] - 1]) if ends else 0
-        ends.append(max((ends[-1] if ends else 0) + 1, int(np.searchsorted(entry_ends, first_entry + block_entries, side="right"))))
+        ends.append(
+            max(
+                (ends[-1] if ends else 0) + 1,
+                int(np.searchsorted(entry_ends, first_entry + block_entries, side="right")),
+            )
+        )
     del entry_ends
     block_ends = np.array(ends, np.int64)
-    spools = [Spool(path=scratch / f"stretch-{i}", dtype=order.dtype, shape=(2,)) for i in range(len(ends))]
+    spools = [
+        Spool(path=scratch / f"stretch-{i}", dtype=order.dtype, shape=(2,))
+        for i in range(len(ends))
+    ]
     for spool in spools:
         spool.remove()
     for piece in pairs.pieces():
-        rows, counts, next_row = np.empty((2 * len(piece), 2), order.dtype), np.zeros(len(ends), np.int64), np.zeros(len(ends), np.int64)
-        _distribute(piece, as_kernel_array(position), as_kernel_array(block_ends), counts, next_row, rows)
+        rows, counts, next_row = (
+            np.empty((2 * len(piece), 2), order.dtype),
+            np.zeros(len(ends), np.int64),
+            np.zeros(len(ends), np.int64),
+        )
+        _distribute(
+            piece, as_kernel_array(position), as_kernel_array(block_ends), counts, next_row, rows
+        )
         for i in np.flatnonzero(counts).tolist():
             spools[i].append(rows[next_row[i] - counts[i] : next_row[i]])
     return _Stream(order=order, ends=block_ends, spools=spools, degrees=degrees)
@@ -288,17 +331,20 @@ def partition_stream(
     sizes : int64 [types]
         Nodes of each type: types take turns in the stream, each in the order of its ids.
     parts, groups : int
-        How many parts, and how many groups of neighboring parts: the group is chosen first, then the part in it.
+        How many parts, and how many groups of neighboring parts: the group is chosen first, then
+        the part in it.
     method : {"ldg", "fennel"}
     constraints : Demands
-        What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class. In-degrees likewise, as
-        long as a part with room for the node can take them; then the part with the least takes them.
+        What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class.
+        In-degrees likewise, as long as a part with room for the node can take them; then the part
+        with the least takes them.
     seed : int
         Decides between equals.
     passes : int
         How often the stream goes by.
     scratch : Path
-        A folder for the neighbors: four (below 2^31 nodes) or eight bytes for each of four numbers an edge.
+        A folder for the neighbors: four (below 2^31 nodes) or eight bytes for each of four numbers
+        an edge.
     on_progress : callable
         Called with the number of nodes that were placed since.
     block_entries : int
@@ -313,7 +359,11 @@ def partition_stream(
     even_sizes = counts / parts
     capacities = np.ceil((1 + constraints.imbalance) * even_sizes).astype(np.int64)
     total = int(pairs.in_degrees.sum())
-    load_capacity = int(np.ceil((1 + constraints.imbalance) * total / parts)) if constraints.edges and total else 0x7FFFFFFFFFFFFFFF
+    load_capacity = (
+        int(np.ceil((1 + constraints.imbalance) * total / parts))
+        if constraints.edges and total
+        else 0x7FFFFFFFFFFFFFFF
+    )
     owners = np.full(pairs.nodes, -1, np.int32)
     penalty = -1.0 if method == "ldg" else 1.5 * len(pairs) / max(1, pairs.nodes)
     for _ in range(passes):

@@ -1,8 +1,9 @@
-"""Files that `torch.load` reads, written as a stream, without torch: tensors inside of dictionaries.
+"""Files that `torch.load` reads, written as a stream, without torch: tensors inside of
+dictionaries.
 
-Such a file is a ZIP archive, nothing compressed: ``data.pkl`` says what there is, in a few of the opcodes of the pickle protocol 2,
-and ``data/<k>`` are the bytes of the k-th tensor. What is written loads with ``weights_only=True``. Nothing here reads such a file.
-"""
+Such a file is a ZIP archive, nothing compressed: ``data.pkl`` says what there is, in a few of the
+opcodes of the pickle protocol 2, and ``data/<k>`` are the bytes of the k-th tensor. What is written
+loads with ``weights_only=True``. Nothing here reads such a file."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ import numpy as np
 from asterism.export.dgl_files import ArrayStream
 from asterism_proto.errors import InvalidRequest
 
-Content: TypeAlias = "Mapping[Content, Content] | tuple[Content, ...] | ArrayStream | str | int | None"
+Content: TypeAlias = (
+    "Mapping[Content, Content] | tuple[Content, ...] | ArrayStream | str | int | None"
+)
 
 _STORAGES = {
     "float16": "Half",
@@ -47,7 +50,9 @@ def write_torch(file: BinaryIO, content: Content) -> None:
         archive.writestr(zipfile.ZipInfo("archive/data.pkl", _EPOCH), program)
         archive.writestr(zipfile.ZipInfo("archive/byteorder", _EPOCH), b"little")
         for i, column in enumerate(columns):
-            with archive.open(zipfile.ZipInfo(f"archive/data/{i}", _EPOCH), "w", force_zip64=True) as entry:
+            with archive.open(
+                zipfile.ZipInfo(f"archive/data/{i}", _EPOCH), "w", force_zip64=True
+            ) as entry:
                 for piece in column.pieces():
                     raw = np.ascontiguousarray(piece, column.dtype.newbyteorder("<"))
                     if raw.nbytes:
@@ -63,11 +68,17 @@ def _program(content: Content, columns: list[ArrayStream]) -> bytes:
         raw = content.encode()
         return b"X" + struct.pack("<I", len(raw)) + raw
     if isinstance(content, int):
-        return b"J" + struct.pack("<i", content) if abs(content) < 1 << 31 else b"\x8a\x08" + struct.pack("<q", content)
+        return (
+            b"J" + struct.pack("<i", content)
+            if abs(content) < 1 << 31
+            else b"\x8a\x08" + struct.pack("<q", content)
+        )
     if isinstance(content, tuple):
         return b"(" + b"".join(_program(each, columns) for each in content) + b"t"
     if isinstance(content, Mapping):
-        items = b"".join(_program(key, columns) + _program(value, columns) for key, value in content.items())
+        items = b"".join(
+            _program(key, columns) + _program(value, columns) for key, value in content.items()
+        )
         return b"}(" + items + b"u"
     return _tensor(content, columns)
 
@@ -75,7 +86,9 @@ def _program(content: Content, columns: list[ArrayStream]) -> bytes:
 def _tensor(column: ArrayStream, columns: list[ArrayStream]) -> bytes:
     name = column.dtype.name
     if name not in _STORAGES:
-        raise InvalidRequest(f"torch has no tensors of {name}; convert it to a signed integer or a float first")
+        raise InvalidRequest(
+            f"torch has no tensors of {name}; convert it to a signed integer or a float first"
+        )
     strides: list[int] = []
     size = 1
     for dimension in reversed(column.shape):
@@ -86,5 +99,15 @@ def _tensor(column: ArrayStream, columns: list[ArrayStream]) -> bytes:
     storage += _program(str(len(columns)), []) + _program("cpu", []) + _program(count, []) + b"tQ"
     columns.append(column)
     shape, stride = _program(tuple(column.shape), []), _program(tuple(strides), [])
-    # What rebuilds it takes: the storage, an offset, shape, strides, whether it needs gradients, and hooks, of which there are none.
-    return b"ctorch._utils\n_rebuild_tensor_v2\n(" + storage + _program(0, []) + shape + stride + b"\x89" + b"ccollections\nOrderedDict\n)R" + b"tR"
+    # What rebuilds it takes: the storage, an offset, shape, strides, whether it needs gradients,
+    # and hooks, of which there are none.
+    return (
+        b"ctorch._utils\n_rebuild_tensor_v2\n("
+        + storage
+        + _program(0, [])
+        + shape
+        + stride
+        + b"\x89"
+        + b"ccollections\nOrderedDict\n)R"
+        + b"tR"
+    )

@@ -1,8 +1,8 @@
-"""Reading a finished export again, to the last byte: does it hold what was read for it, each node and edge once, where DGL looks for it?
+"""Reading a finished export again, to the last byte: does it hold what was read for it, each node
+and edge once, where DGL looks for it?
 
-Nothing is taken from the writer but the formats: what is compared are the files among each other, and with the sums that the
-manifest has of the rows as they came from the graph.
-"""
+Nothing is taken from the writer but the formats: what is compared are the files among each other,
+and with the sums that the manifest has of the rows as they came from the graph."""
 
 from __future__ import annotations
 
@@ -51,22 +51,29 @@ class VerifyReport:
         return not self.problems
 
 
-def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: ProgressCallback | None = None) -> VerifyReport:
+def verify(
+    out: str | Path,
+    *,
+    ip_config: str | Path | None = None,
+    progress: ProgressCallback | None = None,
+) -> VerifyReport:
     """Read an export for DGL again and prove that it is whole.
 
-    Every file has the size and sha256 of the manifest, and there is no other one. Each node and edge is owned once, by the part that
-    the maps say; each part's ids, flags, owners and types are right; every edge joins, by stored ids, what it joined in the graph;
-    each part holds the edges and nodes of others that it must (HALO), and no more; ids map to stored ids and back; every
-    feature has one row for each of them, with the bytes that were read. Where ids are strings, each is the id of its string.
+    Every file has the size and sha256 of the manifest, and there is no other one. Each node and
+    edge is owned once, by the part that the maps say; each part's ids, flags, owners and types are
+    right; every edge joins, by stored ids, what it joined in the graph; each part holds the edges
+    and nodes of others that it must (HALO), and no more; ids map to stored ids and back; every
+    feature has one row for each of them, with the bytes that were read. Where ids are strings, each
+    is the id of its string.
 
-    Of an export that was dispatched one machine's folder is verified by itself, in all that concerns its parts alone; and all of
-    them together as wholly as before they were.
+    Of an export that was dispatched one machine's folder is verified by itself, in all that
+    concerns its parts alone; and all of them together as wholly as before they were.
 
     Parameters
     ----------
     out : str or Path
-        Where the export is; what is at an address is brought to a temporary folder first. With ``{part}`` or ``{host}`` in it: where
-        `dispatch` brought it.
+        Where the export is; what is at an address is brought to a temporary folder first. With
+        ``{part}`` or ``{host}`` in it: where `dispatch` brought it.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
     progress : callable, optional
@@ -97,7 +104,9 @@ def verify(out: str | Path, *, ip_config: str | Path | None = None, progress: Pr
 class _Verification:
     """One verification under way."""
 
-    def __init__(self, collected_export: CollectedExport, progress: ProgressCallback | None) -> None:
+    def __init__(
+        self, collected_export: CollectedExport, progress: ProgressCallback | None
+    ) -> None:
         self.folder, self.manifest = collected_export.folder, collected_export.manifest
         self.problems = list(collected_export.damaged_files)
         self._collected = collected_export
@@ -107,14 +116,21 @@ class _Verification:
     def run(self) -> None:
         """All that there is to check."""
         self._files()
-        export = self._record_failure("the configuration", lambda: ExportedGraph.open(self.folder, self.manifest, lists=self._collected.lists_folder))
+        export = self._record_failure(
+            "the configuration",
+            lambda: ExportedGraph.open(
+                self.folder, self.manifest, lists=self._collected.lists_folder
+            ),
+        )
         if export is None:
             return
         self.problems += export.problems
         if self._collected.is_complete and self._collected.lists_folder != self.folder:
             self._record_failure("the original ids", lambda: rebuild_id_lists(export))
         for done, part in enumerate(self._collected.parts, 1):
-            self._record_failure(f"part {part}", lambda part=part: self._part(export, export.part(part)))
+            self._record_failure(
+                f"part {part}", lambda part=part: self._part(export, export.part(part))
+            )
             self._report_progress("parts", done, len(self._collected.parts))
         if self._collected.is_complete:
             self._halos(export)
@@ -128,15 +144,23 @@ class _Verification:
         try:
             return function()
         except (AsterismError, OSError, KeyError, ValueError, IndexError, TypeError) as error:
-            text = error.message if isinstance(error, AsterismError) else f"{type(error).__name__}: {error}"
+            text = (
+                error.message
+                if isinstance(error, AsterismError)
+                else f"{type(error).__name__}: {error}"
+            )
             self.problems.append(f"{description} can not be read: {text}")
             return None
 
     def _files(self) -> None:
         files: Mapping[str, Any] = self.manifest["files"]
-        present = {str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()} - {MANIFEST}
+        present = {
+            str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file()
+        } - {MANIFEST}
         self.problems += [f"{path}: missing" for path in sorted(set(files) - present)]
-        self.problems += [f"{path}: not a file of this export" for path in sorted(present - set(files))]
+        self.problems += [
+            f"{path}: not a file of this export" for path in sorted(present - set(files))
+        ]
         done, total = 0, sum(file_record["bytes"] for file_record in files.values())
         for path in sorted(set(files) & present):
             with open(self.folder / path, "rb") as file:
@@ -144,27 +168,43 @@ class _Verification:
             size = (self.folder / path).stat().st_size
             if (size, digest) != (files[path]["bytes"], files[path]["sha256"]):
                 self.problems.append(
-                    f"{path}: {size} bytes of sha256 {digest[:12]}..; {files[path]['bytes']} of {files[path]['sha256'][:12]}.. were written"
+                    f"{path}: {size} bytes of sha256 {digest[:12]}..; {files[path]['bytes']} "
+                    f"of {files[path]['sha256'][:12]}.. were written"
                 )
             done += size
             self._report_progress("bytes", done, total)
 
-    # -- one part -------------------------------------------------------------------------------------------------
+    # -- one part ----------------------------------------------------------------------------------
 
     def _part(self, export: ExportedGraph, part: ExportedPart) -> None:
         self.problems += part.problems()
         part_folder = f"part{part.number}"
-        nids, eids = (read_tensors(self.folder / part_folder / f"orig_{letter}ids.dgl") for letter in "ne")
-        for original, ranges, labels, stored_ids in ((nids, export.nodes, export.ntypes, export.node_ids), (eids, export.edges, export.etypes, export.edge_ids)):
+        nids, eids = (
+            read_tensors(self.folder / part_folder / f"orig_{letter}ids.dgl") for letter in "ne"
+        )
+        for original, ranges, labels, stored_ids in (
+            (nids, export.nodes, export.ntypes, export.node_ids),
+            (eids, export.edges, export.etypes, export.edge_ids),
+        ):
             counts, first_ids = ranges.counts[part.number], ranges.counts[: part.number].sum(axis=0)
             for type_index, label in enumerate(labels):
                 ids = original[label]
                 if ids.shape != (counts[type_index],):
-                    self.problems.append(f"{part_folder}: {len(ids)} original ids of {label}, of which the part owns {counts[type_index]}")
-                elif self._collected.is_complete and not np.array_equal(ids, stored_ids(label)[first_ids[type_index] : first_ids[type_index] + len(ids)]):
-                    self.problems.append(f"{part_folder}: the original ids of {label} are not those of the list of all parts")
+                    self.problems.append(
+                        f"{part_folder}: {len(ids)} original ids of {label}, of which the "
+                        f"part owns {counts[type_index]}"
+                    )
+                elif self._collected.is_complete and not np.array_equal(
+                    ids, stored_ids(label)[first_ids[type_index] : first_ids[type_index] + len(ids)]
+                ):
+                    self.problems.append(
+                        f"{part_folder}: the original ids of {label} are not those of the "
+                        "list of all parts"
+                    )
         if "names" in self.manifest:
-            self.problems += name_problems(self.folder / part_folder, nids, self.manifest["names"]["salt"])
+            self.problems += name_problems(
+                self.folder / part_folder, nids, self.manifest["names"]["salt"]
+            )
         for label in export.ntypes:
             self._add(label, "", nids[label])
         self._features(f"{part_folder}/node_feat.dgl", nids, export.ntypes)
@@ -172,54 +212,89 @@ class _Verification:
         for type_index, label in enumerate(export.etypes):
             self._ends(export, part, type_index, label, eids[label])
 
-    def _ends(self, export: ExportedGraph, part: ExportedPart, type_index: int, label: str, eids: Ids) -> None:
+    def _ends(
+        self, export: ExportedGraph, part: ExportedPart, type_index: int, label: str, eids: Ids
+    ) -> None:
         """What each owned edge of a type joins, by stored ids."""
         for offset, src, dst in part.owned_edges(type_index):
             end_ids = []
-            for end_name, gids, ntype in (("source", src, export.src_type_of(label)), ("destination", dst, export.dst_type_of(label))):
+            for end_name, gids, ntype in (
+                ("source", src, export.src_type_of(label)),
+                ("destination", dst, export.dst_type_of(label)),
+            ):
                 mismatched = np.flatnonzero(export.nodes.types(gids) != ntype)
                 if mismatched.size:
                     edge = f"edge {eids[offset + mismatched[0]]} of {label}"
-                    self.problems.append(f"part{part.number}: the {end_name} of {edge} is no node of type {export.ntypes[ntype]}")
+                    self.problems.append(
+                        f"part{part.number}: the {end_name} of {edge} is no node of type "
+                        f"{export.ntypes[ntype]}"
+                    )
                     return
                 if self._collected.is_complete:
                     end_ids.append(export.stored_ids(ntype, gids))
             if self._collected.is_complete:
-                self._sums[label].add("", ids_sum(np.asarray(eids[offset : offset + len(src)]), *end_ids))
+                self._sums[label].add(
+                    "", ids_sum(np.asarray(eids[offset : offset + len(src)]), *end_ids)
+                )
 
     def _add(self, label: str, name: str, ids: Ids, values: Array | None = None) -> None:
         for start in range(0, len(ids), _STEP):
             batch = np.asarray(ids[start : start + _STEP])
-            self._sums[label].add(name, ids_sum(batch) if values is None else rows_sum(batch, values[start : start + _STEP]))
+            self._sums[label].add(
+                name,
+                ids_sum(batch)
+                if values is None
+                else rows_sum(batch, values[start : start + _STEP]),
+            )
 
     def _features(self, path: str, original: Mapping[str, Ids], labels: tuple[str, ...]) -> None:
         tensors = read_tensors(self.folder / path)
         columns: Mapping[str, Mapping[str, Any]] = self.manifest["columns"]
-        expected_columns = {f"{label}/{name}": (label, name, column_type) for label in labels for name, column_type in columns[label].items()}
-        trainers = {f"{label}/trainer_id" for label in labels if self.manifest.get("num_trainers_per_machine", 1) > 1}
+        expected_columns = {
+            f"{label}/{name}": (label, name, column_type)
+            for label in labels
+            for name, column_type in columns[label].items()
+        }
+        trainers = {
+            f"{label}/trainer_id"
+            for label in labels
+            if self.manifest.get("num_trainers_per_machine", 1) > 1
+        }
         if set(tensors) != set(expected_columns) | trainers:
-            self.problems.append(f"{path}: features {sorted(tensors)}; expected {sorted(set(expected_columns) | trainers)}")
+            self.problems.append(
+                f"{path}: features {sorted(tensors)}; expected "
+                f"{sorted(set(expected_columns) | trainers)}"
+            )
         for key in set(tensors) & set(expected_columns):
             label, name, (dtype, *shape) = expected_columns[key]
             values, ids = tensors[key], original[label]
             if values.dtype.name != dtype or list(values.shape) != [len(ids), *shape]:
-                self.problems.append(f"{path}: {key} is {values.dtype}{list(values.shape)}; expected {dtype}{[len(ids), *shape]}")
+                self.problems.append(
+                    f"{path}: {key} is {values.dtype}{list(values.shape)}; expected "
+                    f"{dtype}{[len(ids), *shape]}"
+                )
             else:
                 self._add(label, name, ids, values)
 
-    # -- all parts together ---------------------------------------------------------------------------------------
+    # -- all parts together ------------------------------------------------------------------------
 
     def _halos(self, export: ExportedGraph) -> None:
         """Whether each part holds what it must of other parts."""
         required = self._record_failure("the edges between parts", export.required_halo_edges)
         for part in range(export.parts if required is not None else 0):
-            halo = self._record_failure(f"part {part}", lambda part=part: export.part(part).halo_edges())
+            halo = self._record_failure(
+                f"part {part}", lambda part=part: export.part(part).halo_edges()
+            )
             if halo is not None and halo != required[part]:
                 self.problems.append(
-                    f"part{part}: HALO: it holds {halo[0]} edges of other parts, {required[part][0]} it must; they are not the same ones"
+                    f"part{part}: HALO: it holds {halo[0]} edges of other parts, "
+                    f"{required[part][0]} it must; they are not the same ones"
                 )
             if halo is not None and self.manifest["outer_edges"][part] != halo[0]:
-                self.problems.append(f"part{part}: it holds {halo[0]} edges of other parts, the manifest says {self.manifest['outer_edges'][part]}")
+                self.problems.append(
+                    f"part{part}: it holds {halo[0]} edges of other parts, the manifest says "
+                    f"{self.manifest['outer_edges'][part]}"
+                )
 
     def _totals(self) -> None:
         """The sums of all rows against those that were read."""
@@ -227,5 +302,9 @@ class _Verification:
             computed = sums.to_dict()
             for name, expected in self.manifest["sums"][label].items():
                 if computed.get(name, "0" * 16) != expected:
-                    description = f"rows of {name!r}" if name else "ids, each once, and what they join"
-                    self.problems.append(f"{label}: the {description} are not those that were read from the graph")
+                    description = (
+                        f"rows of {name!r}" if name else "ids, each once, and what they join"
+                    )
+                    self.problems.append(
+                        f"{label}: the {description} are not those that were read from the graph"
+                    )

@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from asterism.formats import columns
-from asterism.formats.chunks import Array, BadRow, Features, FeatureValue, Ids, Mask, Weights, select_rows
+from asterism.formats.chunks import (
+    Array,
+    BadRow,
+    Features,
+    FeatureValue,
+    Ids,
+    Mask,
+    Weights,
+    select_rows,
+)
 from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import RowBatch
 from asterism_graphkit.arrays.siphash import compute_string_ids
@@ -35,7 +44,11 @@ def weight_error(value: str) -> str:
         number = float(value)
     except ValueError:
         return "a weight is a number" if value else "the weight is missing"
-    return "a weight is not negative" if number < 0 and np.isfinite(number) else "a weight is finite and fits float32"
+    return (
+        "a weight is not negative"
+        if number < 0 and np.isfinite(number)
+        else "a weight is finite and fits float32"
+    )
 
 
 class BadRowCollector:
@@ -47,8 +60,16 @@ class BadRowCollector:
         self._notes: list[tuple[str, Ids, Callable[[str], str], Array | None]] = []
         self._external: list[BadRow] = []
 
-    def record(self, column: str, mask: Mask | None, reason_of: Callable[[str], str], values: Array | None = None) -> None:
-        """Rows that ``mask`` names, because of ``column``; ``reason_of`` says it of a value, one of ``values`` where they are of another file."""
+    def record(
+        self,
+        column: str,
+        mask: Mask | None,
+        reason_of: Callable[[str], str],
+        values: Array | None = None,
+    ) -> None:
+        """Rows that ``mask`` names, because of ``column``; ``reason_of`` says it of a value, one of
+        ``values`` where they are of another file.
+        """
         if mask is None:
             return
         if self.bad is None:
@@ -58,13 +79,17 @@ class BadRowCollector:
         self._notes.append((column, new, reason_of, values))
 
     def record_external(self, ordinals: Ids, bad_rows: tuple[BadRow, ...]) -> None:
-        """Rows (counted among all that the batch stands for) that another file makes bad, and how it says so."""
+        """Rows (counted among all that the batch stands for) that another file makes bad, and how
+        it says so.
+        """
         if self.bad is None:
             self.bad = np.zeros(self.batch.rows, np.bool_)
         kept_rows = self.batch.ordinals
         for ordinal, bad_row in zip(ordinals.tolist(), bad_rows, strict=True):
             row = ordinal if kept_rows is None else int(np.searchsorted(kept_rows, ordinal))
-            if (kept_rows is None or (row < len(kept_rows) and kept_rows[row] == ordinal)) and not self.bad[row]:
+            if (
+                kept_rows is None or (row < len(kept_rows) and kept_rows[row] == ordinal)
+            ) and not self.bad[row]:
                 self.bad[row] = True
                 self._external.append(bad_row)
 
@@ -77,7 +102,9 @@ class BadRowCollector:
         """Which of the rows that the batch stands for are bad; `rows` says why, in this order."""
         batch = self.batch
         is_good = np.zeros(batch.size, np.bool_)
-        is_good[slice(None) if batch.ordinals is None else batch.ordinals] = True if self.good_mask is None else self.good_mask
+        is_good[slice(None) if batch.ordinals is None else batch.ordinals] = (
+            True if self.good_mask is None else self.good_mask
+        )
         return np.flatnonzero(~is_good)
 
     def bad_rows(self) -> tuple[BadRow, ...]:
@@ -85,14 +112,32 @@ class BadRowCollector:
         batch, bad_rows = self.batch, [*self.batch.bad, *self._external]
         for column, rows, reason_of, values in self._notes:
             for row in rows.tolist():
-                value = str(values[row]) if values is not None else batch.display_value(column, row) if column in batch.columns else ""
+                value = (
+                    str(values[row])
+                    if values is not None
+                    else batch.display_value(column, row)
+                    if column in batch.columns
+                    else ""
+                )
                 cell = "" if value in batch.null_texts else value
-                bad_rows.append(BadRow(file=batch.file, row=batch.row_number(row), column=column, value=value, reason=reason_of(cell)))
+                bad_rows.append(
+                    BadRow(
+                        file=batch.file,
+                        row=batch.row_number(row),
+                        column=column,
+                        value=value,
+                        reason=reason_of(cell),
+                    )
+                )
         return tuple(sorted(bad_rows, key=lambda bad_row: bad_row.row))
 
 
-def read_batch(batch: RowBatch, read: Callable[[RowBatch, BadRowCollector], T]) -> tuple[T, BadRowCollector]:
-    """What ``read`` makes of a batch; where rows are bad, of its raw text, in which they can be told and shown."""
+def read_batch(
+    batch: RowBatch, read: Callable[[RowBatch, BadRowCollector], T]
+) -> tuple[T, BadRowCollector]:
+    """What ``read`` makes of a batch; where rows are bad, of its raw text, in which they can be
+    told and shown.
+    """
     collector = BadRowCollector(batch)
     result = read(batch, collector)
     if collector.bad is None or batch.retry is None:
@@ -131,7 +176,9 @@ def _read_column(collector: BadRowCollector, column: str, read: Callable[[column
         raise InvalidRequest(f"{collector.batch.file}: column {column!r}: {error}") from error
 
 
-def read_features(collector: BadRowCollector, specs: tuple[FeatureSpec, ...]) -> dict[str, FeatureValue]:
+def read_features(
+    collector: BadRowCollector, specs: tuple[FeatureSpec, ...]
+) -> dict[str, FeatureValue]:
     """The features of a type, row by row of the batch."""
     return {spec.feature.name: _read_feature(collector, spec) for spec in specs}
 
@@ -139,36 +186,64 @@ def read_features(collector: BadRowCollector, specs: tuple[FeatureSpec, ...]) ->
 def _read_feature(collector: BadRowCollector, spec: FeatureSpec) -> FeatureValue:
     feature, batch = spec.feature, collector.batch
     if feature.kind == "bytes":
-        return _read_column(collector, spec.columns[0], lambda column: columns.parse_strings(column, batch.rows))
+        return _read_column(
+            collector, spec.columns[0], lambda column: columns.parse_strings(column, batch.rows)
+        )
     dtype = np.dtype(feature.dtype)
     if len(spec.columns) > 1:
         parts = []
         for name in spec.columns:
-            values, bad_mask = _read_column(collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill))
+            values, bad_mask = _read_column(
+                collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill)
+            )
             collector.record(name, bad_mask, lambda value: f"expected {feature.dtype}")
             parts.append(values)
         return np.stack(parts, axis=1)
     name = spec.columns[0]
     if feature.kind == "ragged":
-        indptr, values, bad_mask = _read_column(collector, name, lambda column: columns.parse_lists(column, dtype, spec.split))
+        indptr, values, bad_mask = _read_column(
+            collector, name, lambda column: columns.parse_lists(column, dtype, spec.split)
+        )
         collector.record(name, bad_mask, lambda value: f"expected a list of {feature.dtype}")
         return indptr, values
     column = batch.columns[name]
     if isinstance(column, np.ndarray) and column.ndim > 1:
-        values, bad_mask = _read_column(collector, name, lambda column: columns.parse_numbers(column.reshape(-1), dtype, spec.fill))
-        collector.record(name, None if bad_mask is None else np.asarray(bad_mask.reshape(batch.rows, -1).any(axis=1)), lambda value: f"expected {feature.dtype}")
+        values, bad_mask = _read_column(
+            collector,
+            name,
+            lambda column: columns.parse_numbers(column.reshape(-1), dtype, spec.fill),
+        )
+        collector.record(
+            name,
+            None if bad_mask is None else np.asarray(bad_mask.reshape(batch.rows, -1).any(axis=1)),
+            lambda value: f"expected {feature.dtype}",
+        )
         return values.reshape(batch.rows, *feature.shape)
     if feature.shape:
         return _read_vectors(collector, spec, name, dtype)
-    values, bad_mask = _read_column(collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill))
-    collector.record(name, bad_mask, lambda value: f"expected {feature.dtype}" if value else "the value is missing; `fill` says what it is then")
+    values, bad_mask = _read_column(
+        collector, name, lambda column: columns.parse_numbers(column, dtype, spec.fill)
+    )
+    collector.record(
+        name,
+        bad_mask,
+        lambda value: (
+            f"expected {feature.dtype}"
+            if value
+            else "the value is missing; `fill` says what it is then"
+        ),
+    )
     return values
 
 
-def _read_vectors(collector: BadRowCollector, spec: FeatureSpec, name: str, dtype: np.dtype[np.generic]) -> FeatureValue:
+def _read_vectors(
+    collector: BadRowCollector, spec: FeatureSpec, name: str, dtype: np.dtype[np.generic]
+) -> FeatureValue:
     """Lists or split text that all have the length that the schema says."""
     feature = spec.feature
-    indptr, values, bad_mask = _read_column(collector, name, lambda column: columns.parse_lists(column, dtype, spec.split))
+    indptr, values, bad_mask = _read_column(
+        collector, name, lambda column: columns.parse_lists(column, dtype, spec.split)
+    )
     width = int(np.prod(feature.shape))
     wrong_length = np.diff(indptr) != width
     collector.record(name, bad_mask, lambda value: f"expected {width} values of {feature.dtype}")
@@ -184,7 +259,11 @@ def _read_vectors(collector: BadRowCollector, spec: FeatureSpec, name: str, dtyp
 
 def keep_rows(good: Mask | None, features: Features) -> dict[str, FeatureValue]:
     """The good rows of features."""
-    return dict(features) if good is None else {name: select_rows(value, good) for name, value in features.items()}
+    return (
+        dict(features)
+        if good is None
+        else {name: select_rows(value, good) for name, value in features.items()}
+    )
 
 
 def arrow_type(spec: FeatureSpec) -> pa.DataType:
@@ -193,12 +272,26 @@ def arrow_type(spec: FeatureSpec) -> pa.DataType:
         return pa.binary()
     if spec.split is not None:
         return pa.string()
-    return pa.float32() if spec.feature.dtype == "float16" else pa.bool_() if spec.feature.dtype == "bool" else pa.type_for_alias(spec.feature.dtype)
+    return (
+        pa.float32()
+        if spec.feature.dtype == "float16"
+        else pa.bool_()
+        if spec.feature.dtype == "bool"
+        else pa.type_for_alias(spec.feature.dtype)
+    )
 
 
-def columns_to_read(ids: list[tuple[str, pa.DataType]], weight: str | None, specs: tuple[FeatureSpec, ...]) -> dict[str, pa.DataType | None]:
-    """The columns that a type needs and what their text is parsed to; a column with two uses stays text."""
-    uses = [*ids, *([(weight, pa.float32())] if weight else []), *((name, arrow_type(spec)) for spec in specs for name in spec.columns)]
+def columns_to_read(
+    ids: list[tuple[str, pa.DataType]], weight: str | None, specs: tuple[FeatureSpec, ...]
+) -> dict[str, pa.DataType | None]:
+    """The columns that a type needs and what their text is parsed to; a column with two uses stays
+    text.
+    """
+    uses = [
+        *ids,
+        *([(weight, pa.float32())] if weight else []),
+        *((name, arrow_type(spec)) for spec in specs for name in spec.columns),
+    ]
     column_types: dict[str, pa.DataType | None] = {}
     for name, kind in uses:
         column_types[name] = kind if column_types.get(name, kind) == kind else pa.string()

@@ -1,4 +1,6 @@
-"""What a reader gives: runs of rows of one type as columns, and the rows that could not be taken."""
+"""What a reader gives: runs of rows of one type as columns, and the rows that could not be
+taken.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ class BadRow:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.file}, row {self.row}, column {self.column!r}, value {self.value!r}: {self.reason}"
+        return (
+            f"{self.file}, row {self.row}, column {self.column!r}, value {self.value!r}: "
+            f"{self.reason}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,9 @@ class NodeChunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeChunk:
-    """Rows of one edge type, in file order. ``src`` and ``dst`` are int64[n] (>= 0), ``weights`` float32[n]."""
+    """Rows of one edge type, in file order. ``src`` and ``dst`` are int64[n] (>= 0), ``weights``
+    float32[n].
+    """
 
     etype: str
     file: str
@@ -89,7 +96,9 @@ class GraphSource(Protocol):
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What, besides the files, decides on the chunks: a load with other options is another load."""
+        """What, besides the files, decides on the chunks: a load with other options is another
+        load.
+        """
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -112,8 +121,9 @@ class GraphSource(Protocol):
         Parameters
         ----------
         exists : Exists, optional
-            Asked about the ends of edge types that reject edges to unknown nodes, once every node chunk was taken.
-            Without it the ends of such edges are not checked, except where the nodes are known to be 0 .. n - 1.
+            Asked about the ends of edge types that reject edges to unknown nodes, once every node
+            chunk was taken. Without it the ends of such edges are not checked, except where the
+            nodes are known to be 0 .. n - 1.
         """
 
 
@@ -157,13 +167,21 @@ def filter_chunk(chunk: EdgeChunk, mask: Mask) -> EdgeChunk:
 
 
 def _nbytes(value: FeatureValue | None) -> int:
-    return sum(part.nbytes for part in value) if isinstance(value, tuple) else 0 if value is None else value.nbytes
+    return (
+        sum(part.nbytes for part in value)
+        if isinstance(value, tuple)
+        else 0
+        if value is None
+        else value.nbytes
+    )
 
 
 def _slice_chunk(chunk: Chunk, start: int, stop: int) -> Chunk:
     shared: dict[str, Any] = {
         "weights": None if chunk.weights is None else chunk.weights[start:stop],
-        "features": {name: slice_rows(value, start, stop) for name, value in chunk.features.items()},
+        "features": {
+            name: slice_rows(value, start, stop) for name, value in chunk.features.items()
+        },
         "first_row": chunk.first_row + start,
         "bad": chunk.bad if start == 0 else (),
         "nbytes": chunk.nbytes * stop // len(chunk) - chunk.nbytes * start // len(chunk),
@@ -174,7 +192,9 @@ def _slice_chunk(chunk: Chunk, start: int, stop: int) -> Chunk:
 
 
 def split_to_limit(chunk: Chunk, limit: int = CHUNK_BYTES) -> Iterator[Chunk]:
-    """The chunk, or several of at most ``limit`` bytes each (a row is never split); bad rows go with the first."""
+    """The chunk, or several of at most ``limit`` bytes each (a row is never split); bad rows go
+    with the first.
+    """
     id_bytes = chunk.ids.nbytes if isinstance(chunk, NodeChunk) else 2 * chunk.src.nbytes
     size = id_bytes + _nbytes(chunk.weights) + sum(map(_nbytes, chunk.features.values()))
     if size <= limit or len(chunk) <= 1:
@@ -192,4 +212,7 @@ def display_path(path: Path, root: Path) -> str:
 
 def mismatch_error(file: str, expected: object, actual: object, description: str) -> InvalidRequest:
     """The error for a file that does not hold what was said of it."""
-    return InvalidRequest(f"{file}: expected {expected} {description}, found {actual}; repair the file or what describes it")
+    return InvalidRequest(
+        f"{file}: expected {expected} {description}, found {actual}; repair the file or what "
+        "describes it"
+    )

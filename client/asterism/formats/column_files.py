@@ -1,4 +1,6 @@
-"""One dense column over any number of files, read from the front as many rows at a time as are asked for."""
+"""One dense column over any number of files, read from the front as many rows at a time as are
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _PROBE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPiece:
-    """Consecutive rows of a column: ``[n, *shape]``, and which of them could not be read (they hold zeros)."""
+    """Consecutive rows of a column: ``[n, *shape]``, and which of them could not be read (they hold
+    zeros).
+    """
 
     values: Array
     bad_positions: Ids
@@ -48,18 +52,27 @@ class ColumnFiles:
         ``{"name": "numpy" | "parquet" | "csv", "delimiter": ...}``, as in metadata.json.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, str]], format: Mapping[str, Any]) -> None:  # the file format's own word
+    def __init__(
+        self, files: Sequence[tuple[Path, str]], format: Mapping[str, Any]
+    ) -> None:  # the file format's own word
         self.files = files
         self._name = format.get("name")
         self._delimiter = str(format.get("delimiter", ","))
         if self._name not in ("numpy", "parquet", "csv"):
-            raise InvalidRequest(f"{files[0][1]}: format {self._name!r}: expected numpy, parquet or csv")
+            raise InvalidRequest(
+                f"{files[0][1]}: format {self._name!r}: expected numpy, parquet or csv"
+            )
         self._tables: list[TableReader] = []
         self._columns: list[tuple[str, ...]] = []
         kinds = [self._open(path, label) for path, label in files]
         for (_, label), kind in zip(files, kinds, strict=True):
             if kind != kinds[0]:
-                raise mismatch_error(label, _format_description(kinds[0]), _format_description(kind), f"a row, as in {files[0][1]}")
+                raise mismatch_error(
+                    label,
+                    _format_description(kinds[0]),
+                    _format_description(kind),
+                    f"a row, as in {files[0][1]}",
+                )
         self.dtype = np.dtype(kinds[0].dtype)
         self.shape = kinds[0].shape
 
@@ -95,21 +108,35 @@ class ColumnFiles:
         for table, names in zip(self._tables, self._columns, strict=True):
             width = int(np.prod(self.shape, dtype=object))
             lists = len(names) == 1 and width > 1 and self._name == "parquet"
-            feature = Feature(name="value", dtype=self.dtype.name, shape=(width,) if lists or len(names) > 1 else self.shape)
+            feature = Feature(
+                name="value",
+                dtype=self.dtype.name,
+                shape=(width,) if lists or len(names) > 1 else self.shape,
+            )
             spec = FeatureSpec(feature=feature, columns=names)
             column_types = bad_rows.columns_to_read([], None, (spec,))
             for batch in table.batches(column_types, limit):
-                features, collector = bad_rows.read_batch(batch, lambda batch, sieved, spec=spec: bad_rows.read_features(sieved, (spec,)))  # type: ignore[misc]  # mypy does not type a lambda's default
+                features, collector = bad_rows.read_batch(
+                    batch,
+                    lambda batch, sieved, spec=spec: bad_rows.read_features(sieved, (spec,)),  # type: ignore[misc]
+                )  # mypy does not type a lambda's default
                 yield self._piece(collector.batch, features["value"], collector)
 
-    def _piece(self, batch: RowBatch, values: FeatureValue, collector: bad_rows.BadRowCollector) -> ColumnPiece:
+    def _piece(
+        self, batch: RowBatch, values: FeatureValue, collector: bad_rows.BadRowCollector
+    ) -> ColumnPiece:
         assert isinstance(values, np.ndarray)
         values = values.reshape(batch.rows, *self.shape)
         if batch.ordinals is not None:
             all_values = np.zeros((batch.size, *self.shape), self.dtype)
             all_values[batch.ordinals] = values
             values = all_values
-        return ColumnPiece(values=values, bad_positions=collector.bad_positions(), bad=collector.bad_rows(), nbytes=batch.nbytes)
+        return ColumnPiece(
+            values=values,
+            bad_positions=collector.bad_positions(),
+            bad=collector.bad_rows(),
+            nbytes=batch.nbytes,
+        )
 
 
 def _format_description(kind: ColumnDescription) -> str:
@@ -117,30 +144,45 @@ def _format_description(kind: ColumnDescription) -> str:
 
 
 def _describe_parquet(path: Path, label: str) -> tuple[tuple[str, ...], ColumnDescription]:
-    """The columns of a file and what they make: DGL writes the shape into the file's metadata, else columns are the second axis."""
+    """The columns of a file and what they make: DGL writes the shape into the file's metadata, else
+    columns are the second axis.
+    """
     file = open_parquet(path, label)
     schema, names = file.schema_arrow, tuple(file.schema_arrow.names)
     if not names:
         raise InvalidRequest(f"{label}: there is no column in it")
     kinds = [described_parquet(label, schema.field(name)) for name in names]
-    if any(kind.kind == "bytes" for kind in kinds) or (len(kinds) > 1 and any(kind.kind != "dense" or kind.shape for kind in kinds)):
-        raise InvalidRequest(f"{label}: columns {', '.join(names)}: a feature is columns of numbers, or one column of lists of numbers")
+    if any(kind.kind == "bytes" for kind in kinds) or (
+        len(kinds) > 1 and any(kind.kind != "dense" or kind.shape for kind in kinds)
+    ):
+        raise InvalidRequest(
+            f"{label}: columns {', '.join(names)}: a feature is columns of numbers, or one "
+            "column of lists of numbers"
+        )
     dtype = np.result_type(*(np.dtype(kind.dtype) for kind in kinds)).name
     shape: tuple[int, ...] = (len(names),) if len(names) > 1 else kinds[0].shape
     if kinds[0].kind == "ragged":
         first = next(read_batches(file, label, list(names), 1), None)
-        shape = (len(first.column(0)[0]) if first is not None and first.column(0)[0].is_valid else 0,)
+        shape = (
+            len(first.column(0)[0]) if first is not None and first.column(0)[0].is_valid else 0,
+        )
         dtype = np.dtype(schema.field(names[0]).type.value_type.to_pandas_dtype()).name
-    declared_shape = [int(digits) for digits in re.findall(rb"\d+", (schema.metadata or {}).get(b"shape", b""))]
+    declared_shape = [
+        int(digits) for digits in re.findall(rb"\d+", (schema.metadata or {}).get(b"shape", b""))
+    ]
     if declared_shape:
         if np.prod(declared_shape[1:], dtype=object) != np.prod(shape, dtype=object):
-            raise mismatch_error(label, f"{declared_shape[1:]} a row (its metadata)", list(shape), "")
+            raise mismatch_error(
+                label, f"{declared_shape[1:]} a row (its metadata)", list(shape), ""
+            )
         shape = tuple(declared_shape[1:])
     return names, ColumnDescription(kind="dense", dtype=dtype, shape=shape)
 
 
 def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, ColumnDescription]:
-    """The options to read numbers without a header; whole where the first block holds only whole numbers, else float32."""
+    """The options to read numbers without a header; whole where the first block holds only whole
+    numbers, else float32.
+    """
     try:
         with path.open("rb") as file:
             line = file.readline()
@@ -157,12 +199,18 @@ def _describe_csv(path: Path, label: str, delimiter: str) -> tuple[CsvOptions, C
         table = arrow_csv.read_csv(
             pa.BufferReader(text),
             read_options=arrow_csv.ReadOptions(use_threads=False, column_names=list(names)),
-            parse_options=arrow_csv.ParseOptions(delimiter="," if len(delimiter.encode()) > 1 else delimiter),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter="," if len(delimiter.encode()) > 1 else delimiter
+            ),
         )
         is_integer = all(pa.types.is_integer(field.type) for field in table.schema)
     except pa.ArrowInvalid:
         is_integer = False
-    return options, ColumnDescription(kind="dense", dtype="int64" if is_integer else "float32", shape=(width,) if width > 1 else ())
+    return options, ColumnDescription(
+        kind="dense",
+        dtype="int64" if is_integer else "float32",
+        shape=(width,) if width > 1 else (),
+    )
 
 
 class ColumnReader:
@@ -191,7 +239,10 @@ class ColumnReader:
             piece = next(self._pieces, None)
             if piece is None:
                 raise mismatch_error(
-                    self._series.files[-1][1], f"{self._rows_read + rows} or more", self._rows_read + self._count, "rows in all files of the feature"
+                    self._series.files[-1][1],
+                    f"{self._rows_read + rows} or more",
+                    self._rows_read + self._count,
+                    "rows in all files of the feature",
                 )
             self._buffered.append(piece)
             self._count += len(piece.values)
@@ -212,20 +263,44 @@ class ColumnReader:
             rows_read += row_count
         self._count -= rows
         self._rows_read += rows
-        joined = values[0] if len(values) == 1 else np.concatenate([np.zeros((0, *self._series.shape), self._series.dtype), *values])
-        return ColumnPiece(values=joined, bad_positions=np.concatenate([np.zeros(0, np.int64), *bad_positions]), bad=tuple(bad), nbytes=nbytes)
+        joined = (
+            values[0]
+            if len(values) == 1
+            else np.concatenate([np.zeros((0, *self._series.shape), self._series.dtype), *values])
+        )
+        return ColumnPiece(
+            values=joined,
+            bad_positions=np.concatenate([np.zeros(0, np.int64), *bad_positions]),
+            bad=tuple(bad),
+            nbytes=nbytes,
+        )
 
     def finish(self) -> None:
         """InvalidRequest where rows are left over."""
         remaining = self._count + sum(len(piece.values) for piece in self._pieces)
         if remaining:
-            raise mismatch_error(self._series.files[-1][1], self._rows_read, self._rows_read + remaining, "rows in all files of the feature")
+            raise mismatch_error(
+                self._series.files[-1][1],
+                self._rows_read,
+                self._rows_read + remaining,
+                "rows in all files of the feature",
+            )
 
 
 def _split_piece(piece: ColumnPiece, rows: int) -> tuple[ColumnPiece, ColumnPiece]:
     split_at = int(np.searchsorted(piece.bad_positions, rows))
     nbytes = piece.nbytes * rows // len(piece.values)
     return (
-        ColumnPiece(values=piece.values[:rows], bad_positions=piece.bad_positions[:split_at], bad=piece.bad[:split_at], nbytes=nbytes),
-        ColumnPiece(values=piece.values[rows:], bad_positions=piece.bad_positions[split_at:] - rows, bad=piece.bad[split_at:], nbytes=piece.nbytes - nbytes),
+        ColumnPiece(
+            values=piece.values[:rows],
+            bad_positions=piece.bad_positions[:split_at],
+            bad=piece.bad[:split_at],
+            nbytes=nbytes,
+        ),
+        ColumnPiece(
+            values=piece.values[rows:],
+            bad_positions=piece.bad_positions[split_at:] - rows,
+            bad=piece.bad[split_at:],
+            nbytes=piece.nbytes - nbytes,
+        ),
     )

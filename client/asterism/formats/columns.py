@@ -1,8 +1,8 @@
-"""From a column of a file to numbers, lists or bytes: the values, and a mask of the rows that could not be read.
+"""From a column of a file to numbers, lists or bytes: the values, and a mask of the rows that could
+not be read.
 
-One vectorised pass over NumPy arrays or Arrow arrays, typed or text. Nothing is coerced silently: 1.5 is no id, 300 no
-int8, a null no number unless a value is given for it.
-"""
+One vectorised pass over NumPy arrays or Arrow arrays, typed or text. Nothing is coerced silently:
+1.5 is no id, 300 no int8, a null no number unless a value is given for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ _FALSE = pa.array(["0", "false", "False", "FALSE"])
 def is_text(column: Column) -> bool:
     """Whether a column holds strings or bytes."""
     return isinstance(column, pa.Array) and any(
-        is_kind(column.type) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+        is_kind(column.type)
+        for is_kind in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
     )
 
 
@@ -44,7 +50,9 @@ def _mask_or_none(mask: Mask) -> Mask | None:
     return mask if mask.any() else None
 
 
-def parse_numbers(column: Column, dtype: np.dtype[Any], fill: float | None = None) -> tuple[Array, Mask | None]:
+def parse_numbers(
+    column: Column, dtype: np.dtype[Any], fill: float | None = None
+) -> tuple[Array, Mask | None]:
     """A column as ``dtype[n]``.
 
     Parameters
@@ -70,10 +78,22 @@ def parse_numbers(column: Column, dtype: np.dtype[Any], fill: float | None = Non
             values, bad_mask = _numbers_from_text(column, dtype)
         else:
             kind = column.type
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-                raise InvalidRequest(f"a column of {kind} can not be read as {dtype}; give numbers or text")
+            if not (
+                pa.types.is_integer(kind)
+                or pa.types.is_floating(kind)
+                or pa.types.is_boolean(kind)
+                or pa.types.is_null(kind)
+            ):
+                raise InvalidRequest(
+                    f"a column of {kind} can not be read as {dtype}; give numbers or text"
+                )
             column = column.cast(pa.float64()) if pa.types.is_null(kind) else column
-            values, bad_mask = _numbers_from_array(column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy(zero_copy_only=False), dtype)
+            values, bad_mask = _numbers_from_array(
+                column.fill_null(False if pa.types.is_boolean(column.type) else 0).to_numpy(
+                    zero_copy_only=False
+                ),
+                dtype,
+            )
         if nulls is not None:
             values = values if values.flags.writeable else values.copy()
             values[nulls] = 0 if fill is None else fill
@@ -93,7 +113,11 @@ def _numbers_from_array(values: Array, dtype: np.dtype[Any]) -> tuple[Array, Mas
         limits = np.iinfo(dtype)
         if values.dtype.kind == "f":
             # 2.0 ** 63 is exact where int64's own maximum is not.
-            ok = (values >= float(limits.min)) & (values < float(limits.max) + (1 if limits.bits < 64 else 0)) & (values == np.floor(values))
+            ok = (
+                (values >= float(limits.min))
+                & (values < float(limits.max) + (1 if limits.bits < 64 else 0))
+                & (values == np.floor(values))
+            )
             bad_mask = _mask_or_none(~ok)
         elif not np.can_cast(values.dtype, dtype):
             # Python integers: a bound of one dtype need not fit into the other.
@@ -120,17 +144,28 @@ def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mas
         is_true = pc.is_in(text, value_set=_TRUE)
         ok = pc.or_(is_true, pc.is_in(text, value_set=_FALSE))
         return np.asarray(is_true), _mask_or_none(~np.asarray(ok))
-    ok = pc.fill_null(pc.match_substring_regex(text, _FLOAT if dtype.kind == "f" else _INTEGER), False)
+    ok = pc.fill_null(
+        pc.match_substring_regex(text, _FLOAT if dtype.kind == "f" else _INTEGER), False
+    )
     if dtype.kind == "f":
-        parsed = pc.if_else(ok, text, pa.scalar("0", text.type)).cast(pa.float32() if dtype.itemsize < 8 else pa.float64())
+        parsed = pc.if_else(ok, text, pa.scalar("0", text.type)).cast(
+            pa.float32() if dtype.itemsize < 8 else pa.float64()
+        )
         values, _ = _numbers_from_array(parsed.to_numpy(zero_copy_only=False), dtype)
         return values, _mask_or_none(~np.asarray(ok))
     digits = pc.replace_substring_regex(text, r"^\+", "")
     digits = pc.replace_substring_regex(digits, r"^(-?)0+([0-9])", r"\1\2")
-    wide_type, max_text = (pa.uint64(), "18446744073709551615") if dtype == np.uint64 else (pa.int64(), "9223372036854775807")
+    wide_type, max_text = (
+        (pa.uint64(), "18446744073709551615")
+        if dtype == np.uint64
+        else (pa.int64(), "9223372036854775807")
+    )
     magnitude = pc.replace_substring_regex(digits, "^-", "")
     length = pc.utf8_length(magnitude)
-    fits = pc.or_(pc.less(length, len(max_text)), pc.and_(pc.equal(length, len(max_text)), pc.less_equal(magnitude, max_text)))
+    fits = pc.or_(
+        pc.less(length, len(max_text)),
+        pc.and_(pc.equal(length, len(max_text)), pc.less_equal(magnitude, max_text)),
+    )
     ok = pc.and_(ok, pc.fill_null(fits, False))
     if wide_type == pa.uint64():
         ok = pc.and_(ok, pc.fill_null(pc.invert(pc.starts_with(digits, "-")), False))
@@ -140,13 +175,23 @@ def _numbers_from_text(column: Column, dtype: np.dtype[Any]) -> tuple[Array, Mas
 
 
 def to_utf8(column: Column) -> Column:
-    """Text as Arrow strings: bytes that are no UTF-8 become the replacement mark, which no number matches."""
+    """Text as Arrow strings: bytes that are no UTF-8 become the replacement mark, which no number
+    matches.
+    """
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return column
     try:
-        return column.cast(pa.large_string() if pa.types.is_large_binary(column.type) else pa.string())
+        return column.cast(
+            pa.large_string() if pa.types.is_large_binary(column.type) else pa.string()
+        )
     except pa.ArrowInvalid:
-        return pa.array([None if value is None else value.decode(errors="replace") for value in column.to_pylist()], pa.string())
+        return pa.array(
+            [
+                None if value is None else value.decode(errors="replace")
+                for value in column.to_pylist()
+            ],
+            pa.string(),
+        )
 
 
 def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
@@ -158,12 +203,16 @@ def parse_ids(column: Column) -> tuple[Ids, Mask | None]:
 
 
 def parse_names(column: Column) -> tuple[StringColumn, Mask | None]:
-    """A column as names of nodes, and a mask of the rows that have none or no good one. Whole numbers are their text."""
+    """A column as names of nodes, and a mask of the rows that have none or no good one. Whole
+    numbers are their text.
+    """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_nested(kind):
-        raise InvalidRequest(f"a column of {kind} can not be read as names; give text or whole numbers")
+        raise InvalidRequest(
+            f"a column of {kind} can not be read as names; give text or whole numbers"
+        )
     texts = parse_strings(column, len(column))
     return texts, _mask_or_none(contract.invalid_mask(texts))
 
@@ -177,7 +226,9 @@ def parse_weights(column: Column) -> tuple[Array, Mask | None]:
 
 
 def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
-    """A column as bytes: ``(indptr int64[n + 1], uint8 values)``. Nulls are empty; numbers are their text."""
+    """A column as bytes: ``(indptr int64[n + 1], uint8 values)``. Nulls are empty; numbers are
+    their text.
+    """
     if not isinstance(column, pa.Array):
         column = pa.array(column)
     if pa.types.is_dictionary(column.type):
@@ -185,20 +236,34 @@ def parse_strings(column: Column, rows: int) -> tuple[Ids, Array]:
     if not is_text(column):
         column = column.cast(pa.large_string())
     if column.null_count:
-        column = column.fill_null(b"" if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) else "")
+        column = column.fill_null(
+            b"" if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type) else ""
+        )
     is_large = pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type)
     _, offsets, data = column.buffers()
     indptr = (
-        np.frombuffer(offsets, np.int64 if is_large else np.int32, rows + 1, column.offset * (8 if is_large else 4)).astype(np.int64)
+        np.frombuffer(
+            offsets,
+            np.int64 if is_large else np.int32,
+            rows + 1,
+            column.offset * (8 if is_large else 4),
+        ).astype(np.int64)
         if rows
         else np.zeros(1, np.int64)
     )
-    values = np.frombuffer(data, np.uint8)[indptr[0] : indptr[-1]] if data is not None and indptr[-1] else np.zeros(0, np.uint8)
+    values = (
+        np.frombuffer(data, np.uint8)[indptr[0] : indptr[-1]]
+        if data is not None and indptr[-1]
+        else np.zeros(0, np.uint8)
+    )
     return indptr - indptr[0], values
 
 
-def parse_lists(column: Column, dtype: np.dtype[Any], separator: str | None = None) -> tuple[Ids, Array, Mask | None]:
-    """A column of lists, or of text to be split, as ``(indptr int64[n + 1], dtype values, bad rows)``.
+def parse_lists(
+    column: Column, dtype: np.dtype[Any], separator: str | None = None
+) -> tuple[Ids, Array, Mask | None]:
+    """A column of lists, or of text to be split, as ``(indptr int64[n + 1], dtype values, bad
+    rows)``.
 
     Parameters
     ----------
@@ -212,15 +277,30 @@ def parse_lists(column: Column, dtype: np.dtype[Any], separator: str | None = No
     if not isinstance(column, pa.Array):
         values, bad = parse_numbers(np.ascontiguousarray(column).reshape(-1), dtype)
         width = column.shape[1] if column.ndim == 2 else 1
-        return np.arange(len(column) + 1) * width, values, None if bad is None else _mask_or_none(np.asarray(bad.reshape(len(column), width).any(axis=1)))
+        return (
+            np.arange(len(column) + 1) * width,
+            values,
+            None
+            if bad is None
+            else _mask_or_none(np.asarray(bad.reshape(len(column), width).any(axis=1))),
+        )
     if separator is not None:
         if not is_text(column):
             column = column.cast(pa.string())
         column = pc.split_pattern(to_utf8(column), pattern=separator)
     kind = column.type
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise InvalidRequest(f"a column of {kind} can not be read as lists of {dtype}; give lists, or `split` for text")
-    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    if not (
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    ):
+        raise InvalidRequest(
+            f"a column of {kind} can not be read as lists of {dtype}; give lists, or `split` "
+            "for text"
+        )
+    lengths = (
+        pc.fill_null(pc.list_value_length(column), 0)
+        .to_numpy(zero_copy_only=False)
+        .astype(np.int64)
+    )
     items = column.flatten()
     if separator is not None:
         non_empty = np.asarray(pc.not_equal(items, ""))

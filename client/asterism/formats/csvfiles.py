@@ -1,8 +1,7 @@
 """CSV in blocks of bytes that are cut at row ends.
 
-The fast path is a typed parse of a block. A block in which that fails is parsed again as text, so that the bad rows
-can be told from the good ones.
-"""
+The fast path is a typed parse of a block. A block in which that fails is parsed again as text, so
+that the bad rows can be told from the good ones."""
 
 from __future__ import annotations
 
@@ -48,16 +47,28 @@ class CsvOptions:
 
     def __post_init__(self) -> None:
         if not self.delimiter or "\n" in self.delimiter or self.delimiter == self.quote:
-            raise InvalidRequest(f"delimiter {self.delimiter!r}: expected one or more characters, no line end, not the quote")
+            raise InvalidRequest(
+                f"delimiter {self.delimiter!r}: expected one or more characters, no line "
+                "end, not the quote"
+            )
         if len(self.quote) > 1 or not self.quote.isascii():
-            raise InvalidRequest(f"quote {self.quote!r}: expected one ASCII character, or an empty string for none")
+            raise InvalidRequest(
+                f"quote {self.quote!r}: expected one ASCII character, or an empty string for none"
+            )
         try:
             if "\n".encode(self.encoding) != b"\n" or ",".encode(self.encoding) != b",":
-                raise InvalidRequest(f"encoding {self.encoding!r}: expected one in which a line end is the byte 10, such as utf-8 or latin-1")
+                raise InvalidRequest(
+                    f"encoding {self.encoding!r}: expected one in which a line end is the "
+                    "byte 10, such as utf-8 or latin-1"
+                )
         except LookupError as error:
-            raise InvalidRequest(f"encoding {self.encoding!r}: there is no such encoding") from error
+            raise InvalidRequest(
+                f"encoding {self.encoding!r}: there is no such encoding"
+            ) from error
         if not self.header and not self.columns:
-            raise InvalidRequest("a CSV file without a header needs `columns`, the names of its columns")
+            raise InvalidRequest(
+                "a CSV file without a header needs `columns`, the names of its columns"
+            )
 
 
 class CsvTable:
@@ -73,7 +84,13 @@ class CsvTable:
         Bytes that are parsed at once.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, str]], options: CsvOptions, *, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, str]],
+        options: CsvOptions,
+        *,
+        block_bytes: int = BLOCK_BYTES,
+    ) -> None:
         self._files = files
         self._options = options
         self._block_bytes = block_bytes
@@ -110,15 +127,21 @@ class CsvTable:
         delimiter = UNIT_SEPARATOR if len(self._options.delimiter) > 1 else self._options.delimiter
         quotes = self._options.quote
         reader = (
-            csv.reader([text], delimiter=delimiter, quotechar=quotes) if quotes else csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            csv.reader([text], delimiter=delimiter, quotechar=quotes)
+            if quotes
+            else csv.reader([text], delimiter=delimiter, quoting=csv.QUOTE_NONE)
         )
         names = next(reader)
         for name in names:
             if names.count(name) > 1:
-                raise InvalidRequest(f"{label}: the header names the column {name!r} twice; give `columns`")
+                raise InvalidRequest(
+                    f"{label}: the header names the column {name!r} twice; give `columns`"
+                )
         return names
 
-    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
+    def batches(
+        self, column_types: Mapping[str, pa.DataType | None], limit: int
+    ) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         for path, label in self._files:
             names = self.names(path, label)
@@ -128,7 +151,13 @@ class CsvTable:
             for block in self._blocks(path, label, names, column_types):
                 yield from block.batches(limit)
 
-    def _blocks(self, path: Path, label: str, names: list[str], column_types: Mapping[str, pa.DataType | None]) -> Iterator[_Block]:
+    def _blocks(
+        self,
+        path: Path,
+        label: str,
+        names: list[str],
+        column_types: Mapping[str, pa.DataType | None],
+    ) -> Iterator[_Block]:
         with path.open("rb") as file:
             line, skipped = 1, 0
             if self._options.header:
@@ -143,14 +172,33 @@ class CsvTable:
                 end = _row_end(data, self._options) if new_data else len(data)
                 if not end and new_data:
                     if len(data) > MAX_ROW_BYTES:
-                        raise InvalidRequest(f"{label}: the row at line {line} is longer than {MAX_ROW_BYTES} bytes; is a quote left open?")
+                        raise InvalidRequest(
+                            f"{label}: the row at line {line} is longer than {MAX_ROW_BYTES} "
+                            "bytes; is a quote left open?"
+                        )
                     incomplete = data
                     continue
-                if not new_data and self._options.multiline and self._options.quote and data.count(self._options.quote.encode()) % 2:
-                    raise InvalidRequest(f"{label}: a quote that is opened at or after line {line} is not closed by the file's end")
+                if (
+                    not new_data
+                    and self._options.multiline
+                    and self._options.quote
+                    and data.count(self._options.quote.encode()) % 2
+                ):
+                    raise InvalidRequest(
+                        f"{label}: a quote that is opened at or after line {line} is not "
+                        "closed by the file's end"
+                    )
                 block, incomplete = data[:end], data[end:]
                 if block:
-                    yield _Block(file=label, first_line=line, data=block, names=names, column_types=column_types, options=self._options, rows_before=skipped)
+                    yield _Block(
+                        file=label,
+                        first_line=line,
+                        data=block,
+                        names=names,
+                        column_types=column_types,
+                        options=self._options,
+                        rows_before=skipped,
+                    )
                     line += block.count(b"\n")
                     skipped = 0
                 if not new_data:
@@ -226,7 +274,8 @@ class _Block:
             return text[0][index]
 
         for index, batch in enumerate(self._row_batches(parsed, limit)):
-            yield replace(batch, retry=lambda at=index: reread(at))  # type: ignore[misc]  # mypy does not type a lambda's default
+            # Mypy does not type a lambda's default.
+            yield replace(batch, retry=lambda at=index: reread(at))  # type: ignore[misc]
 
     def _parsed(self) -> tuple[_ParsedBlock, bool]:
         try:
@@ -235,21 +284,34 @@ class _Block:
             return self._parse(typed=False), False
 
     def _row_count_agrees(self, size: int) -> bool:
-        """Whether there are as many rows as lines that are not blank: else a quote was left open."""
-        return self._lines(size) is None or len(csvlines.row_lines(self.data, csvlines.line_ends(self.data))) == size
+        """Whether there are as many rows as lines that are not blank: else a quote was left
+        open.
+        """
+        return (
+            self._lines(size) is None
+            or len(csvlines.row_lines(self.data, csvlines.line_ends(self.data))) == size
+        )
 
     def _without_open_quotes(self) -> _Block:
-        """The block without lines on which a quote is left open: the parser would take what follows for one field."""
+        """The block without lines on which a quote is left open: the parser would take what follows
+        for one field.
+        """
         lines = csvlines.open_quotes(self.data, self.options.quote).tolist()
         lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
         if not lines:
             raise InvalidRequest(
-                f"{self.file}: the rows from line {self.first_line} on can not be told apart; say `quote: ''` if quotes mean nothing there"
+                f"{self.file}: the rows from line {self.first_line} on can not be told "
+                "apart; say `quote: ''` if quotes mean nothing there"
             )
-        return self._without(lines, ["a quote is left open; `multiline: true` allows line ends within quotes"] * len(lines))
+        return self._without(
+            lines,
+            ["a quote is left open; `multiline: true` allows line ends within quotes"] * len(lines),
+        )
 
     def _is_text(self) -> bool:
-        """Whether the parser can show every row: it calls back with text, so bytes that are none would end it."""
+        """Whether the parser can show every row: it calls back with text, so bytes that are none
+        would end it.
+        """
         if self.data.isascii() or codecs.lookup(self.options.encoding).name not in _UTF8:
             return True
         try:
@@ -259,16 +321,28 @@ class _Block:
         return True
 
     def _without_misshapen_rows(self) -> _Block:
-        """The block without rows that are too short or too long, found in a copy whose bytes are all text."""
+        """The block without rows that are too short or too long, found in a copy whose bytes are
+        all text.
+        """
         copy = replace(self, data=self.data.decode(errors="replace").encode())
         parsed = copy._parse(typed=False)
         lines = copy._lines(parsed.size)
         if parsed.bad_ordinals and self.options.multiline:
             raise InvalidRequest(
-                f"{self.file}: bytes that are no text, line ends within quotes and rows of a wrong length after line {self.first_line}"
+                f"{self.file}: bytes that are no text, line ends within quotes and rows of a "
+                f"wrong length after line {self.first_line}"
             )
-        bad_lines = [ordinal if lines is None else int(lines[ordinal]) - self.first_line for ordinal in parsed.bad_ordinals]
-        repaired = self._without(bad_lines, [f"expected {len(self.names)} columns, found {column_count}" for column_count, _ in parsed.bad_texts])
+        bad_lines = [
+            ordinal if lines is None else int(lines[ordinal]) - self.first_line
+            for ordinal in parsed.bad_ordinals
+        ]
+        repaired = self._without(
+            bad_lines,
+            [
+                f"expected {len(self.names)} columns, found {column_count}"
+                for column_count, _ in parsed.bad_texts
+            ],
+        )
         return replace(repaired, text_checked=True)
 
     def _without(self, lines: list[int], reasons: list[str]) -> _Block:
@@ -277,7 +351,13 @@ class _Block:
         bad_rows = dict(self.replaced_rows)
         for line, reason, text in zip(lines, reasons, originals, strict=True):
             row = self.first_line + line
-            bad_rows[row] = BadRow(file=self.file, row=row, column="", value=text.decode(errors="replace"), reason=reason)
+            bad_rows[row] = BadRow(
+                file=self.file,
+                row=row,
+                column="",
+                value=text.decode(errors="replace"),
+                reason=reason,
+            )
         return replace(self, data=data, replaced_rows=bad_rows)
 
     def _parse(self, *, typed: bool) -> _ParsedBlock:
@@ -289,22 +369,35 @@ class _Block:
             return "skip"
 
         # Text keeps its markers, so that a rejected value is shown as it stands in the file.
-        types = {name: (kind or pa.string()) if typed else pa.binary() for name, kind in self.column_types.items()}
+        types = {
+            name: (kind or pa.string()) if typed else pa.binary()
+            for name, kind in self.column_types.items()
+        }
         try:
             table = arrow_csv.read_csv(
                 pa.BufferReader(data),
-                read_options=arrow_csv.ReadOptions(use_threads=False, column_names=self.names, block_size=max(len(data) + 1, 64)),
+                read_options=arrow_csv.ReadOptions(
+                    use_threads=False, column_names=self.names, block_size=max(len(data) + 1, 64)
+                ),
                 parse_options=arrow_csv.ParseOptions(
-                    delimiter=delimiter, quote_char=self.options.quote or False, newlines_in_values=self.options.multiline, invalid_row_handler=skip
+                    delimiter=delimiter,
+                    quote_char=self.options.quote or False,
+                    newlines_in_values=self.options.multiline,
+                    invalid_row_handler=skip,
                 ),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=types, include_columns=list(types), null_values=list(self.options.nulls), strings_can_be_null=typed
+                    column_types=types,
+                    include_columns=list(types),
+                    null_values=list(self.options.nulls),
+                    strings_can_be_null=typed,
                 ),
             )
         except pa.ArrowInvalid as error:
             if typed:
                 raise
-            raise InvalidRequest(f"{self.file}: the rows from line {self.first_line} on are no CSV ({error})") from error
+            raise InvalidRequest(
+                f"{self.file}: the rows from line {self.first_line} on are no CSV ({error})"
+            ) from error
         columns = {name: _combined_array(table.column(name), types[name]) for name in types}
         return _ParsedBlock(
             columns=columns,
@@ -321,11 +414,16 @@ class _Block:
             try:
                 data = data.decode(self.options.encoding).encode()
             except UnicodeDecodeError as error:
-                raise InvalidRequest(f"{self.file}: after line {self.first_line}: {error}; give its `encoding`") from error
+                raise InvalidRequest(
+                    f"{self.file}: after line {self.first_line}: {error}; give its `encoding`"
+                ) from error
         if len(delimiter.encode()) == 1:
             return data, delimiter
         if UNIT_SEPARATOR.encode() in data:
-            raise InvalidRequest(f"{self.file}: a delimiter of several bytes ({delimiter!r}) needs text without the byte 0x1f")
+            raise InvalidRequest(
+                f"{self.file}: a delimiter of several bytes ({delimiter!r}) needs text "
+                "without the byte 0x1f"
+            )
         return data.replace(delimiter.encode(), UNIT_SEPARATOR.encode()), UNIT_SEPARATOR
 
     def _row_batches(self, parsed: _ParsedBlock, limit: int) -> Iterator[RowBatch]:
@@ -336,19 +434,31 @@ class _Block:
         if not size:
             return
         for start, stop in spans(size, limit):
-            low, high = (start, stop) if kept_rows is None else (int(x) for x in np.searchsorted(kept_rows, (start, stop)))
+            low, high = (
+                (start, stop)
+                if kept_rows is None
+                else (int(x) for x in np.searchsorted(kept_rows, (start, stop)))
+            )
             yield RowBatch(
                 file=self.file,
                 first_row=self.first_line + start,
                 size=stop - start,
                 rows=high - low,
-                columns={name: column.slice(low, high - low) for name, column in parsed.columns.items()},
+                columns={
+                    name: column.slice(low, high - low) for name, column in parsed.columns.items()
+                },
                 null_texts=parsed.null_texts,
                 ordinals=None if kept_rows is None else kept_rows[low:high] - start,
                 lines=None if lines is None else lines[start:stop],
                 bad=tuple(
-                    self._misshapen_row(column_count, text, self.first_line + ordinal if lines is None else int(lines[ordinal]))
-                    for ordinal, (column_count, text) in zip(parsed.bad_ordinals, parsed.bad_texts, strict=True)
+                    self._misshapen_row(
+                        column_count,
+                        text,
+                        self.first_line + ordinal if lines is None else int(lines[ordinal]),
+                    )
+                    for ordinal, (column_count, text) in zip(
+                        parsed.bad_ordinals, parsed.bad_texts, strict=True
+                    )
                     if start <= ordinal < stop
                 ),
                 nbytes=total_bytes * stop // size - total_bytes * start // size,
@@ -359,7 +469,13 @@ class _Block:
             return self.replaced_rows[line]
         value = text.replace(UNIT_SEPARATOR, self.options.delimiter)
         column = self.names[column_count] if column_count < len(self.names) else ""
-        return BadRow(file=self.file, row=line, column=column, value=value, reason=f"expected {len(self.names)} columns, found {column_count}")
+        return BadRow(
+            file=self.file,
+            row=line,
+            column=column,
+            value=value,
+            reason=f"expected {len(self.names)} columns, found {column_count}",
+        )
 
     def _lines(self, size: int) -> Ids | None:
         """The line on which each row begins; None where every line is a row."""
@@ -367,9 +483,20 @@ class _Block:
             return None
         ends = csvlines.row_ends(self.data, self.options.quote if self.options.multiline else "")
         lines = self.first_line + csvlines.row_lines(self.data, ends)
-        # Where quotes are used in a way that only the parser understands, lines are as near as can be told.
-        return lines if len(lines) == size or not len(lines) else np.linspace(lines[0], lines[-1], size).astype(np.int64)
+        # Where quotes are used in a way that only the parser understands, lines are as near as can
+        # be told.
+        return (
+            lines
+            if len(lines) == size or not len(lines)
+            else np.linspace(lines[0], lines[-1], size).astype(np.int64)
+        )
 
 
 def _combined_array(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays(column.chunks)
+        if column.num_chunks
+        else pa.array([], kind)
+    )

@@ -1,4 +1,6 @@
-"""Where the rows of CSV text are: line ends, quotes, blank lines. Vectorised over a block's bytes."""
+"""Where the rows of CSV text are: line ends, quotes, blank lines. Vectorised over a block's
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def row_lines(data: bytes, ends: Ids) -> Ids:
     starts = np.concatenate((np.zeros(min(len(ends), 1), np.int64), ends[:-1] + 1))
     array = np.frombuffer(data, np.uint8)
     lengths = ends - starts
-    is_blank = (lengths == 0) | ((lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == _CR))
+    is_blank = (lengths == 0) | (
+        (lengths == 1) & (array[np.minimum(starts, len(array) - 1)] == _CR)
+    )
     lines: Ids = np.searchsorted(line_ends(data), starts[~is_blank])
     return lines
 

@@ -38,7 +38,8 @@ from asterism_proto.errors import InvalidRequest
 
 
 class ChunkedSource:
-    """A graph in DGL's chunked format. Nodes are 0 .. n - 1 of each type; what their number is, the metadata says.
+    """A graph in DGL's chunked format. Nodes are 0 .. n - 1 of each type; what their number is, the
+    metadata says.
 
     Parameters
     ----------
@@ -53,7 +54,12 @@ class ChunkedSource:
     """
 
     def __init__(
-        self, path: Path, *, chunk_rows: int = CHUNK_ROWS, weights: Mapping[str, str] | None = None, rename: Mapping[str, str] | None = None
+        self,
+        path: Path,
+        *,
+        chunk_rows: int = CHUNK_ROWS,
+        weights: Mapping[str, str] | None = None,
+        rename: Mapping[str, str] | None = None,
     ) -> None:
         self.path = path
         self.chunk_rows = chunk_rows
@@ -62,7 +68,10 @@ class ChunkedSource:
         type_names = {*self.metadata.node_types, *self.metadata.edge_types}
         for owner in self._weights:
             if owner not in type_names:
-                raise InvalidRequest(f"weights of {owner!r}: there is no such type; there are {', '.join(sorted(type_names))}")
+                raise InvalidRequest(
+                    f"weights of {owner!r}: there is no such type; there are "
+                    f"{', '.join(sorted(type_names))}"
+                )
         self._series = {
             owner: {name: ColumnFiles(data.files, data.format) for name, data in features.items()}
             for owner, features in {**self.metadata.node_data, **self.metadata.edge_data}.items()
@@ -70,55 +79,92 @@ class ChunkedSource:
         for owner, features in self._series.items():
             if "weight" in features and self._rename.get("weight", "weight") == "weight":
                 self._weights.setdefault(owner, "weight")
-        self._tables = {etype: [_edge_table(data, file) for file in data.files] for etype, data in self.metadata.edges.items()}
+        self._tables = {
+            etype: [_edge_table(data, file) for file in data.files]
+            for etype, data in self.metadata.edges.items()
+        }
         self._edge_counts = {etype: self._edge_count(etype) for etype in self.metadata.edge_types}
         for owner, count in (*self.metadata.node_types.items(), *self._edge_counts.items()):
             for name, series in self._series.get(owner, {}).items():
                 if count is not None and series.rows is not None and series.rows != count:
-                    raise mismatch_error(series.files[-1][1], count, series.rows, f"rows of {name!r}, one for each of {owner!r}, in all its files")
+                    raise mismatch_error(
+                        series.files[-1][1],
+                        count,
+                        series.rows,
+                        f"rows of {name!r}, one for each of {owner!r}, in all its files",
+                    )
         self._schema = Schema(
             node_types=tuple(
-                NodeType(name=name, weighted=name in self._weights, features=tuple(self._features(name))) for name in self.metadata.node_types
+                NodeType(
+                    name=name, weighted=name in self._weights, features=tuple(self._features(name))
+                )
+                for name in self.metadata.node_types
             ),
             edge_types=tuple(self._edge_type(name) for name in self.metadata.edge_types),
         )
 
     def _edge_type(self, name: str) -> EdgeType:
         src, relation, dst = name.split(":")
-        return EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=name in self._weights, features=tuple(self._features(name)))
+        return EdgeType(
+            src_type=src,
+            relation=relation,
+            dst_type=dst,
+            weighted=name in self._weights,
+            features=tuple(self._features(name)),
+        )
 
     def _features(self, owner: str) -> Iterator[Feature]:
         series = self._series.get(owner, {})
         weight = self._weights.get(owner)
         if weight is not None and weight not in series:
-            raise InvalidRequest(f"weights of {owner!r}: there is no feature {weight!r}; there are {', '.join(series) or 'none'}")
+            raise InvalidRequest(
+                f"weights of {owner!r}: there is no feature {weight!r}; there are "
+                f"{', '.join(series) or 'none'}"
+            )
         for name, column in series.items():
             if name == weight and column.shape not in ((), (1,)):
-                raise InvalidRequest(f"weights of {owner!r}: {name!r} has the shape {list(column.shape)} a row; a weight is one number")
+                raise InvalidRequest(
+                    f"weights of {owner!r}: {name!r} has the shape {list(column.shape)} a "
+                    "row; a weight is one number"
+                )
             if self._stays_feature(owner, name):
                 if self._rename.get(name, name) in RESERVED_NAMES:
                     raise InvalidRequest(
-                        f"{owner!r} has a feature {name!r}, a reserved name: say `weights={{{owner!r}: {name!r}}}` if it is the weight, "
+                        f"{owner!r} has a feature {name!r}, a reserved name: say "
+                        f"`weights={{{owner!r}: {name!r}}}` if it is the weight, "
                         f"or `rename={{{name!r}: ...}}`"
                     )
-                yield Feature(name=self._rename.get(name, name), dtype=column.dtype.name, shape=column.shape)
+                yield Feature(
+                    name=self._rename.get(name, name), dtype=column.dtype.name, shape=column.shape
+                )
 
     def _stays_feature(self, owner: str, name: str) -> bool:
-        """Whether a feature stays one: a weight does, in its own precision, unless its name can not be kept."""
-        return self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED_NAMES
+        """Whether a feature stays one: a weight does, in its own precision, unless its name can not
+        be kept.
+        """
+        return (
+            self._weights.get(owner) != name or self._rename.get(name, name) not in RESERVED_NAMES
+        )
 
     def _edge_count(self, etype: str) -> int | None:
         """Edges of a type by its files, or by the metadata; InvalidRequest where the two differ."""
         per_file = self.metadata.edge_chunks.get(etype)
         declared = self.metadata.edge_types[etype]
         counts: list[int | None] = []
-        for i, (table, (_, label)) in enumerate(zip(self._tables[etype], self.metadata.edges[etype].files, strict=True)):
+        for i, (table, (_, label)) in enumerate(
+            zip(self._tables[etype], self.metadata.edges[etype].files, strict=True)
+        ):
             counts.append(table.rows)
             if per_file is not None and table.rows is not None and table.rows != per_file[i]:
                 raise mismatch_error(label, per_file[i], table.rows, f"edges of {etype!r}")
         rows = None if None in counts else sum(count for count in counts if count is not None)
         if rows is not None and declared is not None and rows != declared:
-            raise mismatch_error(self.metadata.edges[etype].files[-1][1], declared, rows, f"edges of {etype!r} in all its files")
+            raise mismatch_error(
+                self.metadata.edges[etype].files[-1][1],
+                declared,
+                rows,
+                f"edges of {etype!r} in all its files",
+            )
         return declared if rows is None else rows
 
     @property
@@ -129,12 +175,21 @@ class ChunkedSource:
     @property
     def options(self) -> Mapping[str, Any]:
         """As `Source.options`."""
-        return {"metadata": self.metadata.text, "chunk_rows": self.chunk_rows, "weights": self._weights, "rename": self._rename}
+        return {
+            "metadata": self.metadata.text,
+            "chunk_rows": self.chunk_rows,
+            "weights": self._weights,
+            "rename": self._rename,
+        }
 
     @property
     def files(self) -> tuple[Path, ...]:
         """As `Source.files`."""
-        series = (series_item.files for type_series in self._series.values() for series_item in type_series.values())
+        series = (
+            series_item.files
+            for type_series in self._series.values()
+            for series_item in type_series.values()
+        )
         edges = (data.files for data in self.metadata.edges.values())
         return (self.path, *(path for files in chain(edges, series) for path, _ in files))
 
@@ -142,19 +197,30 @@ class ChunkedSource:
     def total_rows(self) -> int | None:
         """As `Source.total_rows`."""
         counts = list(self._edge_counts.values())
-        return None if None in counts else sum(self.metadata.node_types.values()) + sum(count for count in counts if count is not None)
+        return (
+            None
+            if None in counts
+            else sum(self.metadata.node_types.values())
+            + sum(count for count in counts if count is not None)
+        )
 
     @property
     def total_bytes(self) -> int:
         """As `Source.total_bytes`."""
-        features = sum(series.nbytes for type_series in self._series.values() for series in type_series.values())
+        features = sum(
+            series.nbytes
+            for type_series in self._series.values()
+            for series in type_series.values()
+        )
         return features + sum(table.nbytes for tables in self._tables.values() for table in tables)
 
     def _limit(self, features: Sequence[Feature]) -> int:
         return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(features))))
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `Source.node_chunks`. The numbering leaves no room for a node without its features: a bad row is an error."""
+        """As `Source.node_chunks`. The numbering leaves no room for a node without its features: a
+        bad row is an error.
+        """
         for node_type in self._schema.node_types:
             limit = self._limit(node_type.features)
             readers = self._readers(node_type.name, limit)
@@ -164,23 +230,35 @@ class ChunkedSource:
                 pieces = {name: reader.read(stop - start) for name, reader in readers.items()}
                 for piece in pieces.values():
                     if piece.bad:
-                        raise InvalidRequest(f"{piece.bad[0]}; nodes are numbered by their rows, so none can be left out: repair the file")
+                        raise InvalidRequest(
+                            f"{piece.bad[0]}; nodes are numbered by their rows, so none can "
+                            "be left out: repair the file"
+                        )
                 yield NodeChunk(
                     ntype=node_type.name,
                     file=self.path.name,
                     first_row=start,
                     ids=np.arange(start, stop, dtype=np.int64),
                     weights=self._node_weights(node_type.name, pieces, start),
-                    features={self._rename.get(name, name): p.values for name, p in pieces.items() if self._stays_feature(node_type.name, name)},
+                    features={
+                        self._rename.get(name, name): p.values
+                        for name, p in pieces.items()
+                        if self._stays_feature(node_type.name, name)
+                    },
                     nbytes=sum(piece.nbytes for piece in pieces.values()),
                 )
             for reader in readers.values():
                 reader.finish()
 
     def _readers(self, owner: str, limit: int) -> dict[str, ColumnReader]:
-        return {name: ColumnReader(series, limit) for name, series in self._series.get(owner, {}).items()}
+        return {
+            name: ColumnReader(series, limit)
+            for name, series in self._series.get(owner, {}).items()
+        }
 
-    def _node_weights(self, ntype: str, pieces: Mapping[str, ColumnPiece], start: int) -> Weights | None:
+    def _node_weights(
+        self, ntype: str, pieces: Mapping[str, ColumnPiece], start: int
+    ) -> Weights | None:
         name = self._weights.get(ntype)
         if name is None:
             return None
@@ -188,11 +266,16 @@ class ChunkedSource:
         if bad_mask is not None:
             row = int(np.argmax(bad_mask))
             value = str(pieces[name].values.reshape(-1)[row])
-            raise InvalidRequest(f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: {bad_rows.weight_error(value)}; repair the file")
+            raise InvalidRequest(
+                f"weight {name!r} of {ntype!r}, row {start + row}, value {value!r}: "
+                f"{bad_rows.weight_error(value)}; repair the file"
+            )
         return values
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `Source.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is not asked."""
+        """As `Source.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is not
+        asked.
+        """
         for edge_type in self._schema.edge_types:
             limit = self._limit(edge_type.features)
             readers = self._readers(edge_type.name, limit)
@@ -201,38 +284,78 @@ class ChunkedSource:
                 rows += yield from self._file(edge_type, table, i, readers, limit)
             declared = self.metadata.edge_types[edge_type.name]
             if declared is not None and rows != declared:
-                raise mismatch_error(self.metadata.edges[edge_type.name].files[-1][1], declared, rows, f"edges of {edge_type.name!r} in all its files")
+                raise mismatch_error(
+                    self.metadata.edges[edge_type.name].files[-1][1],
+                    declared,
+                    rows,
+                    f"edges of {edge_type.name!r} in all its files",
+                )
             for reader in readers.values():
                 reader.finish()
 
-    def _file(self, edge_type: EdgeType, table: TableReader, file_index: int, readers: Mapping[str, ColumnReader], limit: int) -> Generator[EdgeChunk, None, int]:
+    def _file(
+        self,
+        edge_type: EdgeType,
+        table: TableReader,
+        file_index: int,
+        readers: Mapping[str, ColumnReader],
+        limit: int,
+    ) -> Generator[EdgeChunk, None, int]:
         """The chunks of one file; gives back how many rows it had."""
         label = self.metadata.edges[edge_type.name].files[file_index][1]
         src, dst = _end_columns(table, self.metadata.edges[edge_type.name].files[file_index])
         rows = 0
         for batch in table.batches({src: pa.int64(), dst: pa.int64()}, limit):
-            ends, collector = read_batch(batch, lambda batch, found: (bad_rows.read_ids(found, src), bad_rows.read_ids(found, dst)))
-            for column, ids, ntype in ((src, ends[0], edge_type.src_type), (dst, ends[1], edge_type.dst_type)):
+            ends, collector = read_batch(
+                batch,
+                lambda batch, found: (bad_rows.read_ids(found, src), bad_rows.read_ids(found, dst)),
+            )
+            for column, ids, ntype in (
+                (src, ends[0], edge_type.src_type),
+                (dst, ends[1], edge_type.dst_type),
+            ):
                 count = self.metadata.node_types[ntype]
                 if len(ids) and ids.max() >= count:
-                    collector.record(column, ids >= count, lambda value, ntype=ntype, count=count: f"{ntype!r} has {count} nodes, 0 to {count - 1}")  # type: ignore[misc]  # mypy does not type a lambda's default
+                    collector.record(
+                        column,
+                        ids >= count,
+                        lambda value, ntype=ntype, count=count: (  # type: ignore[misc]
+                            f"{ntype!r} has {count} nodes, 0 to {count - 1}"
+                        ),
+                    )  # mypy does not type a lambda's default
             pieces = {name: reader.read(batch.size) for name, reader in readers.items()}
-            yield from split_to_limit(self._edge_chunk(edge_type.name, batch, ends, collector, pieces))
+            yield from split_to_limit(
+                self._edge_chunk(edge_type.name, batch, ends, collector, pieces)
+            )
             rows += batch.size
         per_file = self.metadata.edge_chunks.get(edge_type.name)
         if per_file is not None and rows != per_file[file_index]:
             raise mismatch_error(label, per_file[file_index], rows, f"edges of {edge_type.name!r}")
         return rows
 
-    def _edge_chunk(self, etype: str, batch: RowBatch, ends: tuple[Ids, Ids], collector: BadRowCollector, pieces: Mapping[str, ColumnPiece]) -> EdgeChunk:
+    def _edge_chunk(
+        self,
+        etype: str,
+        batch: RowBatch,
+        ends: tuple[Ids, Ids],
+        collector: BadRowCollector,
+        pieces: Mapping[str, ColumnPiece],
+    ) -> EdgeChunk:
         for piece in pieces.values():
             if piece.bad:
                 collector.record_external(piece.bad_positions, piece.bad)
         ordinals = collector.batch.ordinals
-        values = {name: piece.values if ordinals is None else piece.values[ordinals] for name, piece in pieces.items()}
+        values = {
+            name: piece.values if ordinals is None else piece.values[ordinals]
+            for name, piece in pieces.items()
+        }
         weights = self._edge_weights(etype, collector, values)
         good = collector.good_mask
-        features: dict[str, FeatureValue] = {self._rename.get(name, name): value for name, value in values.items() if self._stays_feature(etype, name)}
+        features: dict[str, FeatureValue] = {
+            self._rename.get(name, name): value
+            for name, value in values.items()
+            if self._stays_feature(etype, name)
+        }
         return EdgeChunk(
             etype=etype,
             file=batch.file,
@@ -245,7 +368,9 @@ class ChunkedSource:
             nbytes=batch.nbytes + sum(piece.nbytes for piece in pieces.values()),
         )
 
-    def _edge_weights(self, etype: str, collector: BadRowCollector, values: Mapping[str, Array]) -> Weights | None:
+    def _edge_weights(
+        self, etype: str, collector: BadRowCollector, values: Mapping[str, Array]
+    ) -> Weights | None:
         name = self._weights.get(etype)
         if name is None:
             return None
@@ -261,11 +386,20 @@ def _edge_table(data: DataFiles, file: tuple[Path, str]) -> TableReader:
     if not path.is_file():
         raise InvalidRequest(f"{label}: there is no such file")
     if name == "csv":
-        return CsvTable([file], CsvOptions(delimiter=str(data.format.get("delimiter", ",")), header=False, columns=("src", "dst")))
+        return CsvTable(
+            [file],
+            CsvOptions(
+                delimiter=str(data.format.get("delimiter", ",")),
+                header=False,
+                columns=("src", "dst"),
+            ),
+        )
     if name == "parquet":
         return ParquetTable([file])
     if name == "numpy":
-        return NpyTable({column: [part] for column, part in edge_columns(NpyFile.open(path, label)).items()})
+        return NpyTable(
+            {column: [part] for column, part in edge_columns(NpyFile.open(path, label)).items()}
+        )
     raise InvalidRequest(f"{label}: format {name!r}: expected csv, numpy or parquet")
 
 
@@ -276,6 +410,8 @@ def _end_columns(table: TableReader, file: tuple[Path, str]) -> tuple[str, str]:
     if isinstance(table, ParquetTable):
         names = open_parquet(*file).schema_arrow.names
         if len(names) != 2:
-            raise mismatch_error(file[1], 2, len(names), f"columns (sources, destinations): {', '.join(names)}")
+            raise mismatch_error(
+                file[1], 2, len(names), f"columns (sources, destinations): {', '.join(names)}"
+            )
         return names[0], names[1]
     return "src", "dst"

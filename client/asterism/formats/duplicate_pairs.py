@@ -16,7 +16,9 @@ MAX_PAIRS_IN_MEMORY = 4_000_000
 BUCKET_COUNT = 128
 
 
-def find_repeated_pairs(pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = MAX_PAIRS_IN_MEMORY) -> Ids:
+def find_repeated_pairs(
+    pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int = MAX_PAIRS_IN_MEMORY
+) -> Ids:
     """The places of pairs that repeat an earlier one.
 
     Parameters
@@ -44,13 +46,18 @@ def find_repeated_pairs(pairs: Iterable[tuple[Ids, Ids, Ids]], *, in_memory: int
         if not spilled:
             return np.sort(_repeats_in_bucket(rows))
         _append_to_buckets(Path(folder), rows)
-        repeats = [_repeats_in_bucket(np.fromfile(path, np.int64).reshape(-1, 3)) for path in sorted(Path(folder).iterdir())]
+        repeats = [
+            _repeats_in_bucket(np.fromfile(path, np.int64).reshape(-1, 3))
+            for path in sorted(Path(folder).iterdir())
+        ]
     return np.sort(np.concatenate(repeats))
 
 
 def _append_to_buckets(folder: Path, rows: NDArray[np.int64]) -> None:
     """Append rows to the bucket of their pair."""
-    hashes = (rows[:, 1].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (rows[:, 2].view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F))
+    hashes = (rows[:, 1].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        rows[:, 2].view(np.uint64) * np.uint64(0xC2B2AE3D27D4EB4F)
+    )
     bucket = (hashes >> np.uint64(32)) % np.uint64(BUCKET_COUNT)
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], np.arange(BUCKET_COUNT + 1, dtype=np.uint64))
@@ -61,7 +68,9 @@ def _append_to_buckets(folder: Path, rows: NDArray[np.int64]) -> None:
 
 
 def _repeats_in_bucket(rows: NDArray[np.int64]) -> Ids:
-    """Places whose pair stands at an earlier place too; rows of a pair are in the order of their places."""
+    """Places whose pair stands at an earlier place too; rows of a pair are in the order of their
+    places.
+    """
     order = np.lexsort((rows[:, 2], rows[:, 1]))
     pairs = rows[order, 1:]
     is_repeat = np.zeros(len(rows), np.bool_)

@@ -1,4 +1,6 @@
-"""Edges of plain files: ends looked up, repeats left out, rows counted together, ways back and self-loops added."""
+"""Edges of plain files: ends looked up, repeats left out, rows counted together, ways back and
+self-loops added.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,18 @@ import pyarrow as pa
 
 from asterism.formats import bad_rows
 from asterism.formats.bad_rows import BadRowCollector, read_batch
-from asterism.formats.chunks import Array, EdgeChunk, ExistsCheck, Features, FeatureValue, Ids, Mask, Weights, filter_chunk, split_to_limit
+from asterism.formats.chunks import (
+    Array,
+    EdgeChunk,
+    ExistsCheck,
+    Features,
+    FeatureValue,
+    Ids,
+    Mask,
+    Weights,
+    filter_chunk,
+    split_to_limit,
+)
 from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.keys import StringIdIndex, ids_without_loops
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec
@@ -52,7 +65,9 @@ class EdgeContext(Protocol):
         """The ids of one type, chunk by chunk."""
 
 
-def read_edge_type(source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None) -> Iterator[EdgeChunk]:
+def read_edge_type(
+    source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None
+) -> Iterator[EdgeChunk]:
     """Every chunk of an edge type, each followed by its way back."""
     repeats = np.zeros(0, np.int64)
     if edge.edges == "unique" and edge.aggregate is None:
@@ -69,53 +84,100 @@ def read_edge_type(source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | No
             if len(chunk) and (edge.reverse is not None or edge.symmetry):
                 yield _reversed_chunk(edge, chunk)
     if edge.self_loops:
-        yield from _self_loop_chunks(source, edge, np.sort(np.concatenate(loop_ids)) if loop_ids else np.zeros(0, np.int64))
+        yield from _self_loop_chunks(
+            source, edge, np.sort(np.concatenate(loop_ids)) if loop_ids else np.zeros(0, np.int64)
+        )
 
 
 def _reversed_chunk(edge: EdgeSpec, chunk: EdgeChunk) -> EdgeChunk:
     src, _, dst = edge.name.split(":")
     etype = edge.name if edge.symmetry else f"{dst}:{edge.reverse}:{src}"
     swapped_names = {"src": "dst", "dst": "src"}
-    features = {swapped_names.get(name, name): value for name, value in chunk.features.items()}  # names of ends, where these are created
-    reversed_chunk = replace(chunk, etype=etype, src=chunk.dst, dst=chunk.src, features=features, bad=(), nbytes=0)
+    features = {
+        swapped_names.get(name, name): value for name, value in chunk.features.items()
+    }  # names of ends, where these are created
+    reversed_chunk = replace(
+        chunk, etype=etype, src=chunk.dst, dst=chunk.src, features=features, bad=(), nbytes=0
+    )
     # A self-loop is its own way back within a type.
-    return filter_chunk(reversed_chunk, reversed_chunk.src != reversed_chunk.dst) if edge.symmetry else reversed_chunk
+    return (
+        filter_chunk(reversed_chunk, reversed_chunk.src != reversed_chunk.dst)
+        if edge.symmetry
+        else reversed_chunk
+    )
 
 
 def _batches(source: EdgeContext, edge: EdgeSpec) -> Iterator[RowBatch]:
     src, _, dst = edge.name.split(":")
     end_types = [
-        (name, pa.int64() if source.string_id_index(end) is None and source.salt is None else pa.string()) for name, end in ((edge.src, src), (edge.dst, dst))
+        (
+            name,
+            pa.int64()
+            if source.string_id_index(end) is None and source.salt is None
+            else pa.string(),
+        )
+        for name, end in ((edge.src, src), (edge.dst, dst))
     ]
-    yield from source.tables[edge.name].batches(bad_rows.columns_to_read(end_types, edge.weight, edge.features), source.limit(edge.features))
+    yield from source.tables[edge.name].batches(
+        bad_rows.columns_to_read(end_types, edge.weight, edge.features), source.limit(edge.features)
+    )
 
 
-def _row_reader(source: EdgeContext, edge: EdgeSpec) -> Callable[[RowBatch, BadRowCollector], EdgeColumns]:
+def _row_reader(
+    source: EdgeContext, edge: EdgeSpec
+) -> Callable[[RowBatch, BadRowCollector], EdgeColumns]:
     src_type, _, dst_type = edge.name.split(":")
     salt = source.salt
-    end_columns = ((edge.src, src_type, source.string_id_index(src_type)), (edge.dst, dst_type, source.string_id_index(dst_type)))
+    end_columns = (
+        (edge.src, src_type, source.string_id_index(src_type)),
+        (edge.dst, dst_type, source.string_id_index(dst_type)),
+    )
 
     def read_columns(batch: RowBatch, collector: BadRowCollector) -> EdgeColumns:
-        weights, features = bad_rows.read_weights(collector, edge.weight), bad_rows.read_features(collector, edge.features)
+        weights, features = (
+            bad_rows.read_weights(collector, edge.weight),
+            bad_rows.read_features(collector, edge.features),
+        )
         if salt is not None:
-            (src, src_names), (dst, dst_names) = (bad_rows.read_names(collector, column, salt) for column, _, _ in end_columns)
-            string_ids: Features = {"src": src_names, "dst": dst_names} if edge.missing == "create" else {}
+            (src, src_names), (dst, dst_names) = (
+                bad_rows.read_names(collector, column, salt) for column, _, _ in end_columns
+            )
+            string_ids: Features = (
+                {"src": src_names, "dst": dst_names} if edge.missing == "create" else {}
+            )
             return src, dst, weights, {**string_ids, **features}
-        src, dst = (_read_end(collector, column, ntype, keys) for column, ntype, keys in end_columns)
+        src, dst = (
+            _read_end(collector, column, ntype, keys) for column, ntype, keys in end_columns
+        )
         return src, dst, weights, features
 
     return read_columns
 
 
-def _read_end(collector: BadRowCollector, column: str, ntype: str, keys: StringIdIndex | None) -> Ids:
+def _read_end(
+    collector: BadRowCollector, column: str, ntype: str, keys: StringIdIndex | None
+) -> Ids:
     if keys is None:
         return bad_rows.read_ids(collector, column)
     ids, unknown_mask = keys.ids(collector.batch.column(column))
-    collector.record(column, unknown_mask, lambda value: f"no node of type {ntype!r} has this name" if value else "the name is missing")
+    collector.record(
+        column,
+        unknown_mask,
+        lambda value: (
+            f"no node of type {ntype!r} has this name" if value else "the name is missing"
+        ),
+    )
     return ids
 
 
-def _record_missing_ends(source: EdgeContext, edge: EdgeSpec, collector: BadRowCollector, src: Ids, dst: Ids, exists: ExistsCheck | None) -> None:
+def _record_missing_ends(
+    source: EdgeContext,
+    edge: EdgeSpec,
+    collector: BadRowCollector,
+    src: Ids,
+    dst: Ids,
+    exists: ExistsCheck | None,
+) -> None:
     """Note the rows with an end that is no node."""
     if edge.missing == "create":
         return
@@ -129,20 +191,32 @@ def _record_missing_ends(source: EdgeContext, edge: EdgeSpec, collector: BadRowC
         else:
             continue
         if missing.any():
-            collector.record(column, missing, lambda value, ntype=ntype: f"there is no such node of type {ntype!r}")  # type: ignore[misc]  # mypy does not type a lambda's default
+            collector.record(
+                column,
+                missing,
+                lambda value, ntype=ntype: f"there is no such node of type {ntype!r}",  # type: ignore[misc]
+            )  # mypy does not type a lambda's default
 
 
-def _read_chunks(source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None, repeats: Ids) -> Iterator[EdgeChunk]:
+def _read_chunks(
+    source: EdgeContext, edge: EdgeSpec, exists: ExistsCheck | None, repeats: Ids
+) -> Iterator[EdgeChunk]:
     read_columns = _row_reader(source, edge)
     row = 0
     for batch in _batches(source, edge):
         (src, dst, weights, features), collector = read_batch(batch, read_columns)
         _record_missing_ends(source, edge, collector, src, dst, exists)
         if len(repeats):
-            row_numbers = row + (np.arange(batch.rows) if batch.ordinals is None else batch.ordinals)
+            row_numbers = row + (
+                np.arange(batch.rows) if batch.ordinals is None else batch.ordinals
+            )
             indices = np.minimum(np.searchsorted(repeats, row_numbers), len(repeats) - 1)
             is_repeat = repeats[indices] == row_numbers
-            collector.record(f"{edge.src}, {edge.dst}", is_repeat if is_repeat.any() else None, lambda value: "the edge is there already, and edges are unique")
+            collector.record(
+                f"{edge.src}, {edge.dst}",
+                is_repeat if is_repeat.any() else None,
+                lambda value: "the edge is there already, and edges are unique",
+            )
         good = collector.good_mask
         yield EdgeChunk(
             etype=edge.name,
@@ -168,12 +242,20 @@ def _readable_pairs(source: EdgeContext, edge: EdgeSpec) -> Iterator[tuple[Ids, 
         good = collector.good_mask
         if good is not None:
             row_numbers, src, dst = row_numbers[good], src[good], dst[good]
-        yield (row_numbers, np.minimum(src, dst), np.maximum(src, dst)) if edge.symmetry else (row_numbers, src, dst)
+        yield (
+            (row_numbers, np.minimum(src, dst), np.maximum(src, dst))
+            if edge.symmetry
+            else (row_numbers, src, dst)
+        )
         row += batch.size
 
 
-def _aggregate(source: EdgeContext, edge: EdgeSpec, chunks: Iterator[EdgeChunk]) -> Iterator[EdgeChunk]:
-    """Rows with the same ends as one edge whose weight is their number, or the sum of theirs. Bad rows pass by."""
+def _aggregate(
+    source: EdgeContext, edge: EdgeSpec, chunks: Iterator[EdgeChunk]
+) -> Iterator[EdgeChunk]:
+    """Rows with the same ends as one edge whose weight is their number, or the sum of theirs. Bad
+    rows pass by.
+    """
     blocks: list[tuple[Ids, Ids, Array]] = []
     rows, file = 0, ""
     for chunk in chunks:
@@ -181,17 +263,37 @@ def _aggregate(source: EdgeContext, edge: EdgeSpec, chunks: Iterator[EdgeChunk])
         rows += len(chunk)
         if rows > MAX_AGGREGATED:
             raise InvalidRequest(
-                f"edge type {edge.name!r}: {MAX_AGGREGATED:,} rows can be aggregated, there are more; count them before, and give the `weight` column"
+                f"edge type {edge.name!r}: {MAX_AGGREGATED:,} rows can be aggregated, there "
+                "are more; count them before, and give the `weight` column"
             )
-        src, dst = (np.minimum(chunk.src, chunk.dst), np.maximum(chunk.src, chunk.dst)) if edge.symmetry else (chunk.src, chunk.dst)
-        blocks.append((src, dst, np.ones(len(chunk)) if chunk.weights is None else chunk.weights.astype(np.float64)))
+        src, dst = (
+            (np.minimum(chunk.src, chunk.dst), np.maximum(chunk.src, chunk.dst))
+            if edge.symmetry
+            else (chunk.src, chunk.dst)
+        )
+        blocks.append(
+            (
+                src,
+                dst,
+                np.ones(len(chunk)) if chunk.weights is None else chunk.weights.astype(np.float64),
+            )
+        )
         no_ids = np.zeros(0, np.int64)
         yield replace(chunk, src=no_ids, dst=no_ids, weights=np.zeros(0, np.float32), features={})
     if not blocks:
         return
-    table = pa.table({name: np.concatenate([part[i] for part in blocks]) for i, name in enumerate(("src", "dst", "weight"))})
+    table = pa.table(
+        {
+            name: np.concatenate([part[i] for part in blocks])
+            for i, name in enumerate(("src", "dst", "weight"))
+        }
+    )
     blocks.clear()
-    table = table.group_by(["src", "dst"], use_threads=False).aggregate([("weight", "sum")]).sort_by([("src", "ascending"), ("dst", "ascending")])
+    table = (
+        table.group_by(["src", "dst"], use_threads=False)
+        .aggregate([("weight", "sum")])
+        .sort_by([("src", "ascending"), ("dst", "ascending")])
+    )
     src, dst, weight = (table.column(name).to_numpy() for name in ("src", "dst", "weight_sum"))
     for start, stop in spans(len(src), source.chunk_rows):
         if stop > start:
@@ -213,8 +315,15 @@ def _self_loop_chunks(source: EdgeContext, edge: EdgeSpec, existing: Ids) -> Ite
     for ids in ids_without_loops(source.nodes_of(ntype), existing):
         features: dict[str, FeatureValue] = {}
         for spec in edge.features:
-            empty = (np.zeros(len(ids) + 1, np.int64), np.zeros(0, spec.feature.dtype if spec.feature.kind == "ragged" else np.uint8))
-            features[spec.feature.name] = np.zeros((len(ids), *spec.feature.shape), spec.feature.dtype) if spec.feature.kind == "dense" else empty
+            empty = (
+                np.zeros(len(ids) + 1, np.int64),
+                np.zeros(0, spec.feature.dtype if spec.feature.kind == "ragged" else np.uint8),
+            )
+            features[spec.feature.name] = (
+                np.zeros((len(ids), *spec.feature.shape), spec.feature.dtype)
+                if spec.feature.kind == "dense"
+                else empty
+            )
         yield EdgeChunk(
             etype=edge.name,
             file=f"(self-loops of {ntype})",

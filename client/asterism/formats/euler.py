@@ -1,4 +1,6 @@
-"""Euler's JSON graphs as sources: that of 2.0, with or without the euler.meta that its converter wrote, and the blocks of 1.x."""
+"""Euler's JSON graphs as sources: that of 2.0, with or without the euler.meta that its converter
+wrote, and the blocks of 1.x.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, BadRow, EdgeChunk, ExistsCheck, Ids, Mask, NodeChunk, filter_chunk, split_to_limit
+from asterism.formats.chunks import (
+    CHUNK_BYTES,
+    CHUNK_ROWS,
+    BadRow,
+    EdgeChunk,
+    ExistsCheck,
+    Ids,
+    Mask,
+    NodeChunk,
+    filter_chunk,
+    split_to_limit,
+)
 from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.eulermeta import read_meta
 from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
@@ -79,7 +92,8 @@ class _NodeTypeIndex:
         if len(conflicts):
             first = conflicts[0]
             raise InvalidRequest(
-                f"{path}: node {ids[first]} is of type {names[types[first]]!r} and of type {names[types[first + 1]]!r}; give each node one type"
+                f"{path}: node {ids[first]} is of type {names[types[first]]!r} and of type "
+                f"{names[types[first + 1]]!r}; give each node one type"
             )
         self._sorted = ids, types
 
@@ -94,15 +108,18 @@ class _NodeTypeIndex:
 
 
 class EulerSource:
-    """A graph as Euler's tools take it: one object with the lists ``nodes`` and ``edges``, or, of Euler 1.x, a block for each node.
+    """A graph as Euler's tools take it: one object with the lists ``nodes`` and ``edges``, or, of
+    Euler 1.x, a block for each node.
 
-    It is read once when it is opened, for its types and features, and once for its rows, an element at a time. An edge type of Euler's
-    becomes a relation: a triple for each pair of node types that it joins.
+    It is read once when it is opened, for its types and features, and once for its rows, an element
+    at a time. An edge type of Euler's becomes a relation: a triple for each pair of node types that
+    it joins.
 
     Parameters
     ----------
     path : Path
-        The JSON file. An ``euler.meta`` beside it says which numbers types have, and how wide dense features are; beside blocks, their meta.
+        The JSON file. An ``euler.meta`` beside it says which numbers types have, and how wide dense
+        features are; beside blocks, their meta.
     chunk_rows : int
         Rows of a chunk at most.
     rename : mapping, optional
@@ -111,7 +128,14 @@ class EulerSource:
         Whether the file is one of Euler 1.x.
     """
 
-    def __init__(self, path: Path, *, chunk_rows: int = CHUNK_ROWS, rename: Mapping[str, str] | None = None, blocks: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        chunk_rows: int = CHUNK_ROWS,
+        rename: Mapping[str, str] | None = None,
+        blocks: bool = False,
+    ) -> None:
         self._path, self._chunk_rows, self._rename = path, chunk_rows, dict(rename or {})
         self._elements: JsonArrays | EulerBlocks
         self._columns: Mapping[str, Mapping[str, str]] = COLUMN_NAMES if blocks else {}
@@ -130,7 +154,7 @@ class EulerSource:
         except InvalidRequest as error:
             raise InvalidRequest(f"{path}: {error}") from error
 
-    # -- the first reading ----------------------------------------------------------------------------------------
+    # -- the first reading -------------------------------------------------------------------------
 
     def _survey(self) -> _Survey:
         survey = _Survey()
@@ -145,7 +169,9 @@ class EulerSource:
             if element.array == "nodes":
                 self._note_node(survey, element)
             elif element.array == "edges":
-                edges_first = not self._elements.has_array("nodes")  # nobody knows yet of which types their ends are
+                edges_first = not self._elements.has_array(
+                    "nodes"
+                )  # nobody knows yet of which types their ends are
                 if not edges_first:
                     self._node_index.freeze(self._path, list(survey.nodes))
                     self._note_edge(survey, element, pending)
@@ -162,15 +188,25 @@ class EulerSource:
     def _note_node(self, survey: _Survey, element: ArrayElement) -> None:
         try:
             (node,), kind = parse_head(element.value, ("id",))
-            self._note(survey.nodes.setdefault(kind, {}), element.value, self._meta.node_dimensions if self._meta else {})
+            self._note(
+                survey.nodes.setdefault(kind, {}),
+                element.value,
+                self._meta.node_dimensions if self._meta else {},
+            )
         except BadRowError:
             return  # it is told when rows are read
         self._node_index.add(node, list(survey.nodes).index(kind))
 
-    def _note_edge(self, survey: _Survey, element: ArrayElement, pending: list[tuple[int, int, str]]) -> None:
+    def _note_edge(
+        self, survey: _Survey, element: ArrayElement, pending: list[tuple[int, int, str]]
+    ) -> None:
         try:
             (src, dst), kind = parse_head(element.value, ("src", "dst"))
-            self._note(survey.edges.setdefault(kind, {}), element.value, self._meta.edge_dimensions if self._meta else {})
+            self._note(
+                survey.edges.setdefault(kind, {}),
+                element.value,
+                self._meta.edge_dimensions if self._meta else {},
+            )
         except BadRowError:
             return
         pending.append((src, dst, kind))
@@ -181,9 +217,19 @@ class EulerSource:
         """Note which triples edges are of."""
         if not pending:
             return
-        src_types, dst_types = (self._node_index.types_of(np.array(column, np.int64)) for column in list(zip(*pending, strict=True))[:2])
+        src_types, dst_types = (
+            self._node_index.types_of(np.array(column, np.int64))
+            for column in list(zip(*pending, strict=True))[:2]
+        )
         names = list(survey.nodes)
-        for kind, a, b in dict.fromkeys(zip((kind for _, _, kind in pending), src_types.tolist(), dst_types.tolist(), strict=True)):
+        for kind, a, b in dict.fromkeys(
+            zip(
+                (kind for _, _, kind in pending),
+                src_types.tolist(),
+                dst_types.tolist(),
+                strict=True,
+            )
+        ):
             if a >= 0 and b >= 0:
                 survey.triples[kind, names[a], names[b]] = None
         pending.clear()
@@ -200,14 +246,33 @@ class EulerSource:
         nodes = []
         for name, features in zip(names, survey.nodes.values(), strict=True):
             node_features = self._features(features)
-            label = GRAPH_LABEL if any(feature.name == GRAPH_LABEL and feature.kind == "bytes" for feature in node_features) else ""
-            nodes.append(NodeType(name=name, weighted=True, features=node_features, graph_label=label))
+            label = (
+                GRAPH_LABEL
+                if any(
+                    feature.name == GRAPH_LABEL and feature.kind == "bytes"
+                    for feature in node_features
+                )
+                else ""
+            )
+            nodes.append(
+                NodeType(name=name, weighted=True, features=node_features, graph_label=label)
+            )
         edges = []
         for kind, features in survey.edges.items():
             # A type that joins nothing keeps its number by a triple that is empty.
-            type_pairs = [(src_type, dst_type) for relation, src_type, dst_type in survey.triples if relation == kind] or [(next(iter(survey.nodes)),) * 2]
+            type_pairs = [
+                (src_type, dst_type)
+                for relation, src_type, dst_type in survey.triples
+                if relation == kind
+            ] or [(next(iter(survey.nodes)),) * 2]
             edges += [
-                EdgeType(src_type=as_name(src_type), relation=as_name(kind), dst_type=as_name(dst_type), weighted=True, features=self._features(features))
+                EdgeType(
+                    src_type=as_name(src_type),
+                    relation=as_name(kind),
+                    dst_type=as_name(dst_type),
+                    weighted=True,
+                    features=self._features(features),
+                )
                 for src_type, dst_type in type_pairs
             ]
         return names, Schema(node_types=tuple(nodes), edge_types=tuple(edges), ids="global")
@@ -223,7 +288,7 @@ class EulerSource:
             for name, (kind, width) in survey_features.items()
         )
 
-    # -- as `Source` ----------------------------------------------------------------------------------------------
+    # -- as `Source` -------------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
@@ -252,7 +317,9 @@ class EulerSource:
 
     def node_chunks(self) -> Iterator[NodeChunk]:
         """As `Source.node_chunks`."""
-        for batch in self._batches("nodes", ("id",), {node.name: node.features for node in self._schema.node_types}):
+        for batch in self._batches(
+            "nodes", ("id",), {node.name: node.features for node in self._schema.node_types}
+        ):
             (ids,), weights, features = batch.rows.arrays()
             yield from split_to_limit(
                 NodeChunk(
@@ -270,14 +337,33 @@ class EulerSource:
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
         """As `Source.edge_chunks`."""
         types = len(self._node_types)
-        for batch in self._batches("edges", ("src", "dst"), {edge.relation: edge.features for edge in self._schema.edge_types}):
+        for batch in self._batches(
+            "edges",
+            ("src", "dst"),
+            {edge.relation: edge.features for edge in self._schema.edge_types},
+        ):
             (src, dst), weights, features = batch.rows.arrays()
-            src_types, dst_types = self._node_types_of(src, exists), self._node_types_of(dst, exists)
+            src_types, dst_types = (
+                self._node_types_of(src, exists),
+                self._node_types_of(dst, exists),
+            )
             sorted_bad = sorted(
-                [*batch.bad, *self._missing_ends(batch, "src", src, src_types < 0), *self._missing_ends(batch, "dst", dst, (src_types >= 0) & (dst_types < 0))], key=_row_number
+                [
+                    *batch.bad,
+                    *self._missing_ends(batch, "src", src, src_types < 0),
+                    *self._missing_ends(batch, "dst", dst, (src_types >= 0) & (dst_types < 0)),
+                ],
+                key=_row_number,
             )
             batch_chunk = EdgeChunk(
-                etype="", file=self._path.name, first_row=batch.line, src=src, dst=dst, weights=weights, features=features, nbytes=batch.nbytes
+                etype="",
+                file=self._path.name,
+                first_row=batch.line,
+                src=src,
+                dst=dst,
+                weights=weights,
+                features=features,
+                nbytes=batch.nbytes,
             )
             pairs = np.where((src_types < 0) | (dst_types < 0), -1, src_types * types + dst_types)
             bad_rows, nbytes = tuple(sorted_bad), batch.nbytes
@@ -285,12 +371,29 @@ class EulerSource:
                 of_type = pairs == pair
                 name = f"{self._node_types[pair // types]}:{batch.owner}:{self._node_types[pair % types]}"
                 first = batch.rows.lines[int(np.argmax(of_type))]
-                yield from split_to_limit(replace(filter_chunk(batch_chunk, of_type), etype=name, first_row=first, bad=bad_rows, nbytes=nbytes))
+                yield from split_to_limit(
+                    replace(
+                        filter_chunk(batch_chunk, of_type),
+                        etype=name,
+                        first_row=first,
+                        bad=bad_rows,
+                        nbytes=nbytes,
+                    )
+                )
                 bad_rows, nbytes = (), 0
             if bad_rows or nbytes:
-                yield replace(filter_chunk(batch_chunk, pairs >= 0), etype=self._schema.edge_types[0].name, bad=bad_rows)
+                yield replace(
+                    filter_chunk(batch_chunk, pairs >= 0),
+                    etype=self._schema.edge_types[0].name,
+                    bad=bad_rows,
+                )
 
-    def _batches(self, array_name: str, end_columns: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]) -> Iterator[_Batch]:
+    def _batches(
+        self,
+        array_name: str,
+        end_columns: tuple[str, ...],
+        features: Mapping[str, tuple[Feature, ...]],
+    ) -> Iterator[_Batch]:
         """The rows of one of the file's lists, by type, as many at a time as a chunk has."""
         rows_by_type: dict[str, RowBuffer] = {}
         bad_rows: list[BadRow] = []
@@ -303,12 +406,22 @@ class EulerSource:
                 owner = as_name(kind)
                 if owner not in features:
                     raise BadRowError("type", kind, "no row of this type can be read")
-                rows_by_type.setdefault(owner, RowBuffer(features[owner], len(end_columns))).append(ids, element.value, self._rename, element.line)
+                rows_by_type.setdefault(owner, RowBuffer(features[owner], len(end_columns))).append(
+                    ids, element.value, self._rename, element.line
+                )
                 count += 1
             except BadRowError as error:
                 column, value, reason = error.args
                 column = column_names.get(column, column)
-                bad_rows.append(BadRow(file=self._path.name, row=element.line, column=column, value=value, reason=reason))
+                bad_rows.append(
+                    BadRow(
+                        file=self._path.name,
+                        row=element.line,
+                        column=column,
+                        value=value,
+                        reason=reason,
+                    )
+                )
             if count + len(bad_rows) >= self._chunk_rows or nbytes >= CHUNK_BYTES:
                 yield from _flush(rows_by_type, bad_rows, nbytes, end_columns, features)
                 rows_by_type, bad_rows, count, nbytes = {}, [], 0, 0
@@ -319,14 +432,23 @@ class EulerSource:
         types = self._node_index.types_of(nodes)
         for type_id in np.unique(types[types >= 0]).tolist() if exists is not None else ():
             rows = np.flatnonzero(types == type_id)
-            types[rows[~exists(self._node_types[type_id], nodes[rows])]] = -1  # type: ignore[misc]  # there is one, or there are no turns
+            # There is one, or there are no turns.
+            types[rows[~exists(self._node_types[type_id], nodes[rows])]] = -1  # type: ignore[misc]
         return types
 
-    def _missing_ends(self, batch: _Batch, column: str, nodes: Ids, missing: Mask) -> Iterator[BadRow]:
+    def _missing_ends(
+        self, batch: _Batch, column: str, nodes: Ids, missing: Mask
+    ) -> Iterator[BadRow]:
         for row in np.flatnonzero(missing).tolist():
             value = str(nodes[row])
             column_name = self._columns.get("edges", {}).get(column, column)
-            yield BadRow(file=self._path.name, row=batch.rows.lines[row], column=column_name, value=value, reason="there is no such node")
+            yield BadRow(
+                file=self._path.name,
+                row=batch.rows.lines[row],
+                column=column_name,
+                value=value,
+                reason="there is no such node",
+            )
 
 
 def _row_number(bad_row: BadRow) -> int:
@@ -334,12 +456,18 @@ def _row_number(bad_row: BadRow) -> int:
 
 
 def _flush(
-    rows_by_type: Mapping[str, RowBuffer], bad_rows: list[BadRow], nbytes: int, end_columns: tuple[str, ...], features: Mapping[str, tuple[Feature, ...]]
+    rows_by_type: Mapping[str, RowBuffer],
+    bad_rows: list[BadRow],
+    nbytes: int,
+    end_columns: tuple[str, ...],
+    features: Mapping[str, tuple[Feature, ...]],
 ) -> Iterator[_Batch]:
     """What is held, type by type; the first has the bad rows and the bytes of all."""
     if not rows_by_type and not bad_rows:
         return
     remaining_bytes, remaining_bad = nbytes, tuple(bad_rows)
-    for owner, rows in (rows_by_type or {next(iter(features), ""): RowBuffer((), len(end_columns))}).items():
+    for owner, rows in (
+        rows_by_type or {next(iter(features), ""): RowBuffer((), len(end_columns))}
+    ).items():
         yield _Batch(owner=owner, rows=rows, bad=remaining_bad, nbytes=remaining_bytes)
         remaining_bytes, remaining_bad = 0, ()

@@ -1,4 +1,6 @@
-"""JSON of Euler 1.x, a block for each node on a line of its own, as the rows that JSON of 2.0 has."""
+"""JSON of Euler 1.x, a block for each node on a line of its own, as the rows that JSON of 2.0
+has.
+"""
 
 from __future__ import annotations
 
@@ -28,21 +30,34 @@ class EulerBlocks:
     Parameters
     ----------
     path : Path
-        The file. The meta beside it (``NAME_meta.json``, ``meta.json`` or ``meta``) says how many types and features there are.
+        The file. The meta beside it (``NAME_meta.json``, ``meta.json`` or ``meta``) says how many
+        types and features there are.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        candidates = (path.with_name(name.format(path.stem.removesuffix("_data"))) for name in _METAS)
+        candidates = (
+            path.with_name(name.format(path.stem.removesuffix("_data"))) for name in _METAS
+        )
         self.meta_path = next((file for file in candidates if file.is_file()), None)
-        self._limits: Mapping[str, int] = {} if self.meta_path is None else _read_meta(self.meta_path)
+        self._limits: Mapping[str, int] = (
+            {} if self.meta_path is None else _read_meta(self.meta_path)
+        )
 
     def meta(self) -> EulerMeta | None:
         """The types by their numbers; None where no meta says how many there are."""
         if not self._limits:
             return None
-        types = {element: tuple(map(str, range(self._limits[f"{element}_type_num"]))) for element in ("node", "edge")}
-        return EulerMeta(node_types=types["node"], edge_types=types["edge"], node_dimensions={}, edge_dimensions={})
+        types = {
+            element: tuple(map(str, range(self._limits[f"{element}_type_num"])))
+            for element in ("node", "edge")
+        }
+        return EulerMeta(
+            node_types=types["node"],
+            edge_types=types["edge"],
+            node_dimensions={},
+            edge_dimensions={},
+        )
 
     def has_array(self, array: str) -> bool:
         """Blocks have both."""
@@ -54,14 +69,23 @@ class EulerBlocks:
         yield from self.elements_of("edges")
 
     def elements_of(self, array: str) -> Iterator[ArrayElement]:
-        """The nodes, or the edges, each with the line of its block; a value that is `Bad` is no row."""
+        """The nodes, or the edges, each with the line of its block; a value that is `Bad` is no
+        row.
+        """
         for line, nbytes, block in self._blocks():
             if not isinstance(block, dict):
                 if array == "nodes":
-                    yield ArrayElement(array=array, line=line, value=BadRowError("", block, "expected an object"), nbytes=nbytes)
+                    yield ArrayElement(
+                        array=array,
+                        line=line,
+                        value=BadRowError("", block, "expected an object"),
+                        nbytes=nbytes,
+                    )
             elif array == "nodes":
                 # The file is read once for each: half of its bytes count for one.
-                yield ArrayElement(array=array, line=line, value=self._node(block), nbytes=nbytes // 2)
+                yield ArrayElement(
+                    array=array, line=line, value=self._node(block), nbytes=nbytes // 2
+                )
             else:
                 remaining_bytes = nbytes - nbytes // 2
                 for row in self._edges(block):
@@ -75,19 +99,30 @@ class EulerBlocks:
             while text := file.readline(MAX_ELEMENT + 1):
                 line += 1
                 if len(text) > MAX_ELEMENT:
-                    raise InvalidRequest(f"{self._path}, line {line}: what begins here has no end within {MAX_ELEMENT:,} letters")
+                    raise InvalidRequest(
+                        f"{self._path}, line {line}: what begins here has no end within "
+                        f"{MAX_ELEMENT:,} letters"
+                    )
                 if text.isspace():
                     continue
                 try:
                     block = json.loads(text, object_pairs_hook=_unique_object)
                 except UnicodeDecodeError as error:
-                    raise InvalidRequest(f"{self._path}, line {line}: the file is not UTF-8 ({error})") from error
+                    raise InvalidRequest(
+                        f"{self._path}, line {line}: the file is not UTF-8 ({error})"
+                    ) from error
                 except json.JSONDecodeError as error:
-                    raise InvalidRequest(f"{self._path}, line {line}: this is no JSON: {error.msg}") from error
+                    raise InvalidRequest(
+                        f"{self._path}, line {line}: this is no JSON: {error.msg}"
+                    ) from error
                 except ValueError as error:
-                    raise InvalidRequest(f"{self._path}, line {line}: this can not be read: {error}") from error
+                    raise InvalidRequest(
+                        f"{self._path}, line {line}: this can not be read: {error}"
+                    ) from error
                 except RecursionError as error:
-                    raise InvalidRequest(f"{self._path}, line {line}: brackets are nested too deep") from error
+                    raise InvalidRequest(
+                        f"{self._path}, line {line}: brackets are nested too deep"
+                    ) from error
                 yield line, len(text), block
 
     def _node(self, block: Mapping[str, Any]) -> Any:
@@ -102,12 +137,22 @@ class EulerBlocks:
             return error
 
     def _edges(self, block: Mapping[str, Any]) -> Iterator[Any]:
-        """Each neighbor as an edge, with the features of the ``edge`` that leads to it; or, where there are no neighbors, each ``edge``."""
+        """Each neighbor as an edge, with the features of the ``edge`` that leads to it; or, where
+        there are no neighbors, each ``edge``.
+        """
         node, weights = block.get("node_id", ""), {}
         neighbors_by_type = block.get("neighbor") or {}
-        for kind, neighbors in neighbors_by_type.items() if isinstance(neighbors_by_type, dict) else [("neighbor", neighbors_by_type)]:
+        for kind, neighbors in (
+            neighbors_by_type.items()
+            if isinstance(neighbors_by_type, dict)
+            else [("neighbor", neighbors_by_type)]
+        ):
             if not isinstance(neighbors, dict):
-                yield BadRowError("neighbor", neighbors, "expected an object of neighbors and weights for each edge type")
+                yield BadRowError(
+                    "neighbor",
+                    neighbors,
+                    "expected an object of neighbors and weights for each edge type",
+                )
                 continue
             for key, weight in neighbors.items():
                 weights[kind, int(key) if key.isdecimal() else key] = weight
@@ -119,14 +164,25 @@ class EulerBlocks:
         for edge in edge_objects:
             yield self._edge(edge, node, None if has_no_neighbors else weights)
         for (kind, dst), weight in weights.items():
-            yield self._checked_edge({"edge_type": int(kind) if kind.isdecimal() else kind, "dst_id": dst, "weight": weight}, node)
+            yield self._checked_edge(
+                {
+                    "edge_type": int(kind) if kind.isdecimal() else kind,
+                    "dst_id": dst,
+                    "weight": weight,
+                },
+                node,
+            )
 
     def _edge(self, edge: Any, node: Any, weights: dict[tuple[str, Any], Any] | None) -> Any:
         """An ``edge``, which then is no neighbor any more that waits for one."""
         if not isinstance(edge, dict):
             return BadRowError("edge", edge, "expected an object")
         if edge.get("src_id", node) != node:
-            return BadRowError("src_id", edge["src_id"], f"expected {node}: an edge stands in the block of its source")
+            return BadRowError(
+                "src_id",
+                edge["src_id"],
+                f"expected {node}: an edge stands in the block of its source",
+            )
         if weights is not None:
             key = str(edge.get("edge_type", "")), edge.get("dst_id", "")
             try:
@@ -134,9 +190,20 @@ class EulerBlocks:
             except TypeError:
                 return BadRowError("dst_id", edge.get("dst_id"), "an id is a whole number")
             if weight is None:
-                return BadRowError("dst_id", edge.get("dst_id", ""), f"it is not among the neighbors of node {node} by edges of type {key[0]}, or twice")
+                return BadRowError(
+                    "dst_id",
+                    edge.get("dst_id", ""),
+                    (
+                        f"it is not among the neighbors of node {node} by edges of type "
+                        f"{key[0]}, or twice"
+                    ),
+                )
             if weight != edge.get("weight", ""):
-                return BadRowError("weight", edge.get("weight", ""), f"the same edge weighs {weight} among the neighbors of node {node}")
+                return BadRowError(
+                    "weight",
+                    edge.get("weight", ""),
+                    f"the same edge weighs {weight} among the neighbors of node {node}",
+                )
         return self._checked_edge(edge, node)
 
     def _checked_edge(self, edge: Mapping[str, Any], node: Any) -> Any:
@@ -156,7 +223,9 @@ class EulerBlocks:
             raise BadRowError("type", type_id, "a type is a whole number, not negative")
         type_count = self._limits.get(f"{element}_type_num", type_id + 1)
         if type_id >= type_count:
-            raise BadRowError("type", type_id, f"the meta beside the file has {type_count} {element} types")
+            raise BadRowError(
+                "type", type_id, f"the meta beside the file has {type_count} {element} types"
+            )
         return type_id
 
     def _features(self, element: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -168,9 +237,22 @@ class EulerBlocks:
                 raise BadRowError(column, values, "expected an object of features by their numbers")
             for number, value in values.items():
                 feature_count = self._limits.get(f"{element}_{column}_num")
-                if not number.isdecimal() or (feature_count is not None and int(number) >= feature_count):
-                    raise BadRowError(column, number, "expected the number of a feature" + ("" if feature_count is None else f", below the {feature_count} of the meta"))
-                features.append({"name": f"{kind}_{int(number)}", "type": type_name, "value": value})
+                if not number.isdecimal() or (
+                    feature_count is not None and int(number) >= feature_count
+                ):
+                    raise BadRowError(
+                        column,
+                        number,
+                        "expected the number of a feature"
+                        + (
+                            ""
+                            if feature_count is None
+                            else f", below the {feature_count} of the meta"
+                        ),
+                    )
+                features.append(
+                    {"name": f"{kind}_{int(number)}", "type": type_name, "value": value}
+                )
         return features
 
 
@@ -179,19 +261,29 @@ def _unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)!r} is there twice")
+        raise ValueError(
+            f"{next(name for name in names if names.count(name) > 1)!r} is there twice"
+        )
     return result
 
 
 def _read_meta(path: Path) -> dict[str, int]:
     """How many types and features there are; InvalidRequest where it does not say."""
     required = [f"{element}_type_num" for element in ("node", "edge")]
-    required += [f"{element}_{kind}_feature_num" for element in ("node", "edge") for kind in FEATURE_KINDS]
+    required += [
+        f"{element}_{kind}_feature_num" for element in ("node", "edge") for kind in FEATURE_KINDS
+    ]
     try:
         document = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique_object)
     except (OSError, ValueError) as error:
         raise InvalidRequest(f"{path}: no meta of Euler 1.x: {error}") from error
-    missing = [name for name in required if not isinstance(document, dict) or type(document.get(name)) is not int or document[name] < 0]
+    missing = [
+        name
+        for name in required
+        if not isinstance(document, dict)
+        or type(document.get(name)) is not int
+        or document[name] < 0
+    ]
     if missing:
         raise InvalidRequest(f"{path}: no meta of Euler 1.x: expected a number of {missing[0]}")
     return {name: document[name] for name in required}

@@ -37,8 +37,16 @@ def read_meta(path: Path) -> EulerMeta:
     node_dimensions, edge_dimensions = cursor.dimensions(), cursor.dimensions()
     node_types, edge_types = cursor.types("node"), cursor.types("edge")
     if cursor.offset != len(data):
-        raise InvalidRequest(f"{path}: {len(data) - cursor.offset} bytes are left behind its last type; it is no euler.meta of version 2.0")
-    return EulerMeta(node_types=node_types, edge_types=edge_types, node_dimensions=node_dimensions, edge_dimensions=edge_dimensions)
+        raise InvalidRequest(
+            f"{path}: {len(data) - cursor.offset} bytes are left behind its last type; it is "
+            "no euler.meta of version 2.0"
+        )
+    return EulerMeta(
+        node_types=node_types,
+        edge_types=edge_types,
+        node_dimensions=node_dimensions,
+        edge_dimensions=edge_dimensions,
+    )
 
 
 class _Cursor:
@@ -50,7 +58,9 @@ class _Cursor:
     def numbers(self, layout: str) -> tuple[int, ...]:
         size = struct.calcsize(layout)
         if self.offset + size > len(self.data):
-            raise InvalidRequest(f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0")
+            raise InvalidRequest(
+                f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0"
+            )
         values = struct.unpack_from(layout, self.data, self.offset)
         self.offset += size
         return values
@@ -59,12 +69,17 @@ class _Cursor:
         (size,) = self.numbers("<I")
         start, stop = self.offset, self.offset + size
         if stop > len(self.data):
-            raise InvalidRequest(f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0")
+            raise InvalidRequest(
+                f"{self.path}: cut off at byte {self.offset}, or no euler.meta of version 2.0"
+            )
         self.offset = stop
         try:
             return self.data[start:stop].decode()
         except UnicodeDecodeError as error:
-            raise InvalidRequest(f"{self.path}: the name at byte {start} is no text; it is no euler.meta of version 2.0") from error
+            raise InvalidRequest(
+                f"{self.path}: the name at byte {start} is no text; it is no euler.meta of "
+                "version 2.0"
+            ) from error
 
     def dimensions(self) -> dict[str, int]:
         dimensions = {}
@@ -73,7 +88,9 @@ class _Cursor:
             name = self.text()
             kind, _, dimension = self.numbers("<iiq")
             if not 0 <= kind < len(FEATURE_KINDS):
-                raise InvalidRequest(f"{self.path}: feature {name!r} is of kind {kind}; expected 0, 1 or 2")
+                raise InvalidRequest(
+                    f"{self.path}: feature {name!r} is of kind {kind}; expected 0, 1 or 2"
+                )
             if FEATURE_KINDS[kind] == "dense":
                 dimensions[name.removeprefix("dense_")] = dimension
         return dimensions
@@ -86,5 +103,7 @@ class _Cursor:
             (type_id,) = self.numbers("<I")
             names[type_id] = name
         if sorted(names) != list(range(count)):
-            raise InvalidRequest(f"{self.path}: its {count} {element} types have the numbers {sorted(names)}")
+            raise InvalidRequest(
+                f"{self.path}: its {count} {element} types have the numbers {sorted(names)}"
+            )
         return tuple(names[type_id] for type_id in range(count))

@@ -50,8 +50,15 @@ def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
     if not isinstance(features, list | tuple):
         raise BadRowError("features", features, "expected a list")
     for feature in features:
-        if not isinstance(feature, dict) or "name" not in feature or feature.get("type") not in FEATURE_KINDS or "value" not in feature:
-            raise BadRowError("features", feature, "expected name, type (sparse, dense or binary) and value")
+        if (
+            not isinstance(feature, dict)
+            or "name" not in feature
+            or feature.get("type") not in FEATURE_KINDS
+            or "value" not in feature
+        ):
+            raise BadRowError(
+                "features", feature, "expected name, type (sparse, dense or binary) and value"
+            )
         yield as_name(feature["name"]), FEATURE_KINDS[feature["type"]], feature["value"]
 
 
@@ -66,22 +73,35 @@ def parse_weight(row: Mapping[str, Any]) -> float:
 def check_feature(feature: Feature, kind: str, value: Any) -> Any:
     """A feature's value where it is what the schema says; raises `Bad`."""
     if kind != feature.kind:
-        raise BadRowError(feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row")
+        raise BadRowError(
+            feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row"
+        )
     if kind == "bytes":
         if not isinstance(value, str):
             raise BadRowError(feature.name, value, "expected text")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise BadRowError(feature.name, value, "the text has half a letter (a surrogate alone), which is no UTF-8") from error
+            raise BadRowError(
+                feature.name,
+                value,
+                "the text has half a letter (a surrogate alone), which is no UTF-8",
+            ) from error
     allowed = {int} if kind == "ragged" else {int, float}
     if not isinstance(value, list) or not set(map(type, value)) <= allowed:
-        raise BadRowError(feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers")
+        raise BadRowError(
+            feature.name, value, f"expected a list of {'whole ' if kind == 'ragged' else ''}numbers"
+        )
     if kind == "ragged" and value and not (min(value) >= -_MAX_ID - 1 and max(value) <= _MAX_ID):
         raise BadRowError(feature.name, value, "a number does not fit int64")
     if kind == "dense" and value and len(value) != feature.shape[0]:
         raise BadRowError(feature.name, value, f"expected {feature.shape[0]} values")
-    if kind == "dense" and value and not (min(value) >= -_MAX_FLOAT32 and max(value) <= _MAX_FLOAT32) and any(_exceeds_float32(item) for item in value):
+    if (
+        kind == "dense"
+        and value
+        and not (min(value) >= -_MAX_FLOAT32 and max(value) <= _MAX_FLOAT32)
+        and any(_exceeds_float32(item) for item in value)
+    ):
         raise BadRowError(feature.name, value, "a number does not fit float32")
     return value
 
@@ -104,14 +124,20 @@ class RowBuffer:
     def __len__(self) -> int:
         return len(self.lines)
 
-    def append(self, ids: tuple[int, ...], row: Mapping[str, Any], new_names: Mapping[str, str], line: int) -> None:
+    def append(
+        self, ids: tuple[int, ...], row: Mapping[str, Any], new_names: Mapping[str, str], line: int
+    ) -> None:
         """Add a row; raises `Bad`, and then has not added it."""
         weight = parse_weight(row)
         values: dict[str, Any] = {}
         for original_name, kind, value in parse_features(row):
             name = new_names.get(original_name, original_name)
             if name not in self._features:
-                raise BadRowError(name, value, "the type had no such feature when the file was opened; it has changed")
+                raise BadRowError(
+                    name,
+                    value,
+                    "the type had no such feature when the file was opened; it has changed",
+                )
             values[name] = check_feature(self._features[name], kind, value)
         for column, node_id in zip(self.ids, ids, strict=True):
             column.append(node_id)
@@ -121,15 +147,26 @@ class RowBuffer:
             collected.append(values.get(name))
 
     def arrays(self) -> tuple[tuple[Ids, ...], Weights, dict[str, FeatureValue]]:
-        """The rows as columns: ids, weights, features. A feature that a row does not have is zeros, or empty."""
-        features = {feature.name: _column(feature, self._values[feature.name]) for feature in self._features.values()}
-        return tuple(np.array(column, np.int64) for column in self.ids), np.array(self.weights, np.float32), features
+        """The rows as columns: ids, weights, features. A feature that a row does not have is zeros,
+        or empty.
+        """
+        features = {
+            feature.name: _column(feature, self._values[feature.name])
+            for feature in self._features.values()
+        }
+        return (
+            tuple(np.array(column, np.int64) for column in self.ids),
+            np.array(self.weights, np.float32),
+            features,
+        )
 
 
 def _column(feature: Feature, values: Sequence[Any]) -> FeatureValue:
     if feature.kind == "dense":
         default_row = [0.0] * feature.shape[0]
-        return np.array([value or default_row for value in values], np.float32).reshape(len(values), *feature.shape)
+        return np.array([value or default_row for value in values], np.float32).reshape(
+            len(values), *feature.shape
+        )
     lists = [value or () for value in values]
     indptr = np.concatenate([[0], np.cumsum([len(value) for value in lists])]).astype(np.int64)
     if feature.kind == "bytes":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def as_name(text: object) -> str:
-    """What Euler calls a type or feature, as it is called here: a name that is a number gets a ``_`` before it.
+    """What Euler calls a type or feature, as it is called here: a name that is a number gets a
+    ``_`` before it.
 
     Examples
     --------

@@ -1,4 +1,6 @@
-"""A shop to play with: users, items and categories, who clicks, buys and follows what, in any size."""
+"""A shop to play with: users, items and categories, who clicks, buys and follows what, in any
+size.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,8 @@ TASTE_DIMENSION, LOOK_DIMENSION = 8, 16
 class Shop:
     """A generated graph's size and seed. Everything follows from them.
 
-    Users click on items (weighted by how often), buy some (weighted by the amount, with a day), and follow each other;
-    every item is in one category, from which its look follows, but for noise.
+    Users click on items (weighted by how often), buy some (weighted by the amount, with a day), and
+    follow each other; every item is in one category, from which its look follows, but for noise.
     """
 
     users: int = 20_000
@@ -53,10 +55,17 @@ class Shop:
     @property
     def edges(self) -> dict[str, int]:
         """Edges of each type."""
-        return {"user:clicks:item": self.clicks, "user:buys:item": self.buys, "user:follows:user": self.follows, "item:in:category": self.items}
+        return {
+            "user:clicks:item": self.clicks,
+            "user:buys:item": self.buys,
+            "user:follows:user": self.follows,
+            "item:in:category": self.items,
+        }
 
     def column(self, owner: str, name: str, start: int, stop: int) -> Array:
-        """Rows ``start`` to ``stop`` (a file's: multiples of `CHUNK_ROWS`, or the end) of a feature, or of ``edges`` [n, 2]."""
+        """Rows ``start`` to ``stop`` (a file's: multiples of `CHUNK_ROWS`, or the end) of a
+        feature, or of ``edges`` [n, 2].
+        """
         tag = list(_COLUMNS).index(f"{owner}/{name}")
         draws = np.random.default_rng((self.seed, tag, start // CHUNK_ROWS))
         return _COLUMNS[f"{owner}/{name}"](self, draws, tag, start, stop - start)
@@ -71,35 +80,52 @@ def _log_normal(sigma: float) -> ColumnGenerator:
 
 def _random_edges(users: str, items: str) -> ColumnGenerator:
     return lambda shop, draws, tag, start, n: np.stack(
-        rmat(shop.seed, tag, start, n, sources=getattr(shop, users), targets=getattr(shop, items)), axis=1
+        rmat(shop.seed, tag, start, n, sources=getattr(shop, users), targets=getattr(shop, items)),
+        axis=1,
     )
 
 
 def _category(shop: Shop, start: int, n: int) -> Array:
     """The category of items: the first ones have most."""
     draws = np.random.default_rng((shop.seed, 1_000_003, start // CHUNK_ROWS))
-    return np.minimum((draws.random(n) ** 2 * shop.categories).astype(np.int64), shop.categories - 1)
+    return np.minimum(
+        (draws.random(n) ** 2 * shop.categories).astype(np.int64), shop.categories - 1
+    )
 
 
 def _item_look(shop: Shop, draws: np.random.Generator, tag: int, start: int, n: int) -> Array:
-    centres = np.random.default_rng((shop.seed, 1_000_004)).normal(size=(shop.categories, LOOK_DIMENSION))
-    return (centres[_category(shop, start, n)] + draws.normal(scale=0.5, size=(n, LOOK_DIMENSION))).astype(np.float32)
+    centres = np.random.default_rng((shop.seed, 1_000_004)).normal(
+        size=(shop.categories, LOOK_DIMENSION)
+    )
+    return (
+        centres[_category(shop, start, n)] + draws.normal(scale=0.5, size=(n, LOOK_DIMENSION))
+    ).astype(np.float32)
 
 
 _COLUMNS: dict[str, ColumnGenerator] = {
-    "user/age": lambda shop, draws, tag, start, n: np.clip(draws.normal(38, 14, n), 16, 99).astype(np.int8),
-    "user/taste": lambda shop, draws, tag, start, n: draws.normal(size=(n, TASTE_DIMENSION)).astype(np.float32),
+    "user/age": lambda shop, draws, tag, start, n: np.clip(draws.normal(38, 14, n), 16, 99).astype(
+        np.int8
+    ),
+    "user/taste": lambda shop, draws, tag, start, n: draws.normal(size=(n, TASTE_DIMENSION)).astype(
+        np.float32
+    ),
     "item/weight": _log_normal(1.0),
-    "item/price": lambda shop, draws, tag, start, n: np.round(draws.lognormal(2.5, 0.8, n), 2).astype(np.float32),
+    "item/price": lambda shop, draws, tag, start, n: np.round(
+        draws.lognormal(2.5, 0.8, n), 2
+    ).astype(np.float32),
     "item/look": _item_look,
     "item/label": lambda shop, draws, tag, start, n: _category(shop, start, n),
     "user:clicks:item/edges": _random_edges("users", "items"),
     "user:clicks:item/weight": _log_normal(1.0),
     "user:buys:item/edges": _random_edges("users", "items"),
     "user:buys:item/weight": _log_normal(0.7),
-    "user:buys:item/day": lambda shop, draws, tag, start, n: draws.integers(0, 365, n).astype(np.int32),
+    "user:buys:item/day": lambda shop, draws, tag, start, n: draws.integers(0, 365, n).astype(
+        np.int32
+    ),
     "user:follows:user/edges": _random_edges("users", "users"),
-    "item:in:category/edges": lambda shop, draws, tag, start, n: np.stack((np.arange(start, start + n), _category(shop, start, n)), axis=1),
+    "item:in:category/edges": lambda shop, draws, tag, start, n: np.stack(
+        (np.arange(start, start + n), _category(shop, start, n)), axis=1
+    ),
 }
 
 
@@ -119,10 +145,17 @@ def write_dgl(shop: Shop, folder: Path) -> Path:
         Its metadata.json. Features called ``weight`` are the weights.
     """
     files = _write(shop, folder)
-    counts = {owner: [stop - start for start, stop in _spans(rows)] for owner, rows in (*shop.nodes.items(), *shop.edges.items())}
+    counts = {
+        owner: [stop - start for start, stop in _spans(rows)]
+        for owner, rows in (*shop.nodes.items(), *shop.edges.items())
+    }
 
     def data(owner: str) -> dict[str, Any]:
-        return {name: {"format": {"name": "numpy"}, "data": file_names} for name, file_names in files[owner].items() if name != "edges"}
+        return {
+            name: {"format": {"name": "numpy"}, "data": file_names}
+            for name, file_names in files[owner].items()
+            if name != "edges"
+        }
 
     metadata = {
         "graph_name": "shop",
@@ -132,7 +165,9 @@ def write_dgl(shop: Shop, folder: Path) -> Path:
         "edge_type": list(shop.edges),
         "num_edges_per_chunk": [counts[name] for name in shop.edges],
         "num_edges_per_type": list(shop.edges.values()),
-        "edges": {name: {"format": {"name": "numpy"}, "data": files[name]["edges"]} for name in shop.edges},
+        "edges": {
+            name: {"format": {"name": "numpy"}, "data": files[name]["edges"]} for name in shop.edges
+        },
         "node_data": {name: data(name) for name in shop.nodes if data(name)},
         "edge_data": {name: data(name) for name in shop.edges if data(name)},
     }
@@ -150,13 +185,23 @@ def write_numpy(shop: Shop, folder: Path, *, parts: int = 8) -> Path:
 
     def table_entry(owner: str) -> dict[str, Any]:
         weight = {"weight": "weight"} if "weight" in files[owner] else {}
-        return {"format": "numpy", "files": dict(files[owner]), **weight, "features": features(owner)}
+        return {
+            "format": "numpy",
+            "files": dict(files[owner]),
+            **weight,
+            "features": features(owner),
+        }
 
     spec = {
         "space": "shop",
         "parts": parts,
-        "nodes": {name: table_entry(name) if files[name] else {"count": rows} for name, rows in shop.nodes.items()},
-        "edges": {name: {"src": "edges[0]", "dst": "edges[1]", **table_entry(name)} for name in shop.edges},
+        "nodes": {
+            name: table_entry(name) if files[name] else {"count": rows}
+            for name, rows in shop.nodes.items()
+        },
+        "edges": {
+            name: {"src": "edges[0]", "dst": "edges[1]", **table_entry(name)} for name in shop.edges
+        },
     }
     path = folder / "shop.yaml"
     path.write_text(yaml.safe_dump(spec, sort_keys=False))

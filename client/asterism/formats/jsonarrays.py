@@ -1,4 +1,6 @@
-"""JSON files of one object whose arrays are too long for memory: read element by element, each with its line."""
+"""JSON files of one object whose arrays are too long for memory: read element by element, each with
+its line.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ BLOCK_BYTES = 1 << 20
 MAX_ELEMENT = 64 << 20
 """Letters of one element at most."""
 _NUMBER_TAIL = 4
-"""Letters behind a value that may still belong to it: of 1e+5 the reader takes the 1 where the file is read up to the +."""
+"""Letters behind a value that may still belong to it: of 1e+5 the reader takes the 1 where the file
+is read up to the +.
+"""
 _WHITESPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
@@ -99,7 +103,9 @@ class _TextWindow:
         """Take the next letter, which must be one of these."""
         character = self.peek()
         if not character or character not in allowed:
-            raise self.error(f"expected {' or '.join(allowed)}, found {character or 'the end of the file'}")
+            raise self.error(
+                f"expected {' or '.join(allowed)}, found {character or 'the end of the file'}"
+            )
         self._advance(self._cursor + 1)
         return character
 
@@ -115,8 +121,12 @@ class _TextWindow:
                 if buffered <= MAX_ELEMENT and self._read_more():
                     continue
                 if buffered > MAX_ELEMENT:
-                    raise self.error(f"what begins here has no end within {MAX_ELEMENT:,} letters") from error
-                self.line += self._buffer.count("\n", self._cursor, self._cursor + error.pos - start)
+                    raise self.error(
+                        f"what begins here has no end within {MAX_ELEMENT:,} letters"
+                    ) from error
+                self.line += self._buffer.count(
+                    "\n", self._cursor, self._cursor + error.pos - start
+                )
                 raise self.error(f"this is no JSON: {error.msg}") from error
             except ValueError as error:
                 raise self.error(f"this can not be read: {error}") from error
@@ -129,7 +139,11 @@ class _TextWindow:
 
 
 def read_elements(
-    path: Path, positions: MutableMapping[str, ArrayPosition] | None = None, *, array: str | None = None, position: ArrayPosition | None = None
+    path: Path,
+    positions: MutableMapping[str, ArrayPosition] | None = None,
+    *,
+    array: str | None = None,
+    position: ArrayPosition | None = None,
 ) -> Iterator[ArrayElement]:
     """The elements of a file's arrays, in order.
 
@@ -157,7 +171,9 @@ def read_elements(
         seen: set[str] = set()
         while True:
             if text.peek() != '"':
-                raise text.error(f"expected a name in quotes, found {text.peek() or 'the end of the file'}")
+                raise text.error(
+                    f"expected a name in quotes, found {text.peek() or 'the end of the file'}"
+                )
             name = text.value()
             if name in seen:
                 raise text.error(f"{name!r} is there twice")
@@ -212,4 +228,8 @@ class JsonArrays:
 
     def elements_of(self, array: str) -> Iterator[ArrayElement]:
         """The elements of an array that was met; none of another one."""
-        return read_elements(self._path, array=array, position=self._places[array]) if array in self._places else iter(())
+        return (
+            read_elements(self._path, array=array, position=self._places[array])
+            if array in self._places
+            else iter(())
+        )

@@ -1,4 +1,6 @@
-"""Names as ids: nodes that files call by a text get the numbers 0, 1, 2, ... in the order of their first row."""
+"""Names as ids: nodes that files call by a text get the numbers 0, 1, 2, ... in the order of their
+first row.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ def as_strings(column: columns.Column) -> pa.Array:
         column = pa.array(column)
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    return columns.to_utf8(column).cast(pa.large_string()) if columns.is_text(column) else column.cast(pa.large_string())
+    return (
+        columns.to_utf8(column).cast(pa.large_string())
+        if columns.is_text(column)
+        else column.cast(pa.large_string())
+    )
 
 
 class StringIdIndex:
@@ -44,8 +50,15 @@ class StringIdIndex:
             name_arrays.append(pc.unique(as_strings(batch.column(column)).drop_null()))
             name_count += len(name_arrays[-1])
             if name_count > MAX_STRING_IDS:
-                raise InvalidRequest(f"{batch.file}: column {column!r} has more than {MAX_STRING_IDS:,} names; give such a type an `id` of whole numbers")
-        return cls(pc.unique(pa.concat_arrays(name_arrays)) if name_arrays else pa.array([], pa.large_string()))
+                raise InvalidRequest(
+                    f"{batch.file}: column {column!r} has more than {MAX_STRING_IDS:,} "
+                    "names; give such a type an `id` of whole numbers"
+                )
+        return cls(
+            pc.unique(pa.concat_arrays(name_arrays))
+            if name_arrays
+            else pa.array([], pa.large_string())
+        )
 
     def ids(self, column: columns.Column) -> tuple[Ids, Mask | None]:
         """int64[n], and a mask of the rows whose name is no node's."""
@@ -61,7 +74,9 @@ class SeenIds:
         self._seen = np.zeros(size, np.bool_)
 
     def find_repeats(self, ids: Ids, good_mask: Mask | None) -> Mask | None:
-        """The rows of ``ids`` that repeat an earlier good one; the others count as seen from now on."""
+        """The rows of ``ids`` that repeat an earlier good one; the others count as seen from now
+        on.
+        """
         rows = np.arange(len(ids)) if good_mask is None else np.flatnonzero(good_mask)
         _, first = np.unique(ids[rows], return_index=True)
         is_repeat = np.zeros(len(ids), np.bool_)

@@ -58,19 +58,31 @@ def _parse_metadata(document: Mapping[str, Any], root: Path, text: str) -> Metad
             raise InvalidRequest(f"edge_type {name!r}: expected source:relation:destination")
         for end in name.split(":")[::2]:
             if end not in node_types:
-                raise InvalidRequest(f"edge_type {name!r}: {end!r} is not in node_type {node_types}")
+                raise InvalidRequest(
+                    f"edge_type {name!r}: {end!r} is not in node_type {node_types}"
+                )
     nodes, _ = _counts(document, "nodes", node_types)
     edges, chunks = _counts(document, "edges", edge_types)
     node_counts = {name: count for name, count in nodes.items() if count is not None}
     for name in node_types:
         if name not in node_counts:
-            raise InvalidRequest(f"the number of nodes of {name!r} is in neither num_nodes_per_chunk nor num_nodes_per_type")
-    edge_files = {name: _data(f"edges of {name!r}", _object(document, "edges").get(name), root) for name in edge_types}
+            raise InvalidRequest(
+                f"the number of nodes of {name!r} is in neither num_nodes_per_chunk nor "
+                "num_nodes_per_type"
+            )
+    edge_files = {
+        name: _data(f"edges of {name!r}", _object(document, "edges").get(name), root)
+        for name in edge_types
+    }
     return Metadata(
         name=str(document.get("graph_name", "")),
         node_types=node_counts,
         edge_types=edges,
-        edge_chunks={name: chunks[name] for name in edge_types if name in chunks and len(chunks[name]) == len(edge_files[name].files)},
+        edge_chunks={
+            name: chunks[name]
+            for name in edge_types
+            if name in chunks and len(chunks[name]) == len(edge_files[name].files)
+        },
         edges=edge_files,
         node_data=_features(document, "node_data", node_types, root),
         edge_data=_features(document, "edge_data", edge_types, root),
@@ -80,7 +92,11 @@ def _parse_metadata(document: Mapping[str, Any], root: Path, text: str) -> Metad
 
 def _names(document: Mapping[str, Any], key: str) -> list[str]:
     names = document.get(key)
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+    if (
+        not isinstance(names, list)
+        or not all(isinstance(name, str) for name in names)
+        or len(set(names)) != len(names)
+    ):
         raise InvalidRequest(f"{key} {names!r}: expected a list of different names")
     return names
 
@@ -92,21 +108,39 @@ def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def _counts(document: Mapping[str, Any], element: str, names: list[str]) -> tuple[dict[str, int | None], dict[str, tuple[int, ...]]]:
+def _counts(
+    document: Mapping[str, Any], element: str, names: list[str]
+) -> tuple[dict[str, int | None], dict[str, tuple[int, ...]]]:
     """Totals per type from either list, which must agree, and the counts per chunk."""
-    per_chunk, per_type = document.get(f"num_{element}_per_chunk"), document.get(f"num_{element}_per_type")
-    for key, value in ((f"num_{element}_per_chunk", per_chunk), (f"num_{element}_per_type", per_type)):
+    per_chunk, per_type = (
+        document.get(f"num_{element}_per_chunk"),
+        document.get(f"num_{element}_per_type"),
+    )
+    for key, value in (
+        (f"num_{element}_per_chunk", per_chunk),
+        (f"num_{element}_per_type", per_type),
+    ):
         if value is not None and (not isinstance(value, list) or len(value) != len(names)):
             raise InvalidRequest(f"{key}: expected one entry for each of {names}, found {value!r}")
     chunks: dict[str, tuple[int, ...]] = {}
     totals: dict[str, int | None] = {}
     for i, name in enumerate(names):
-        total = None if per_type is None else _check_count(f"num_{element}_per_type of {name!r}", per_type[i])
+        total = (
+            None
+            if per_type is None
+            else _check_count(f"num_{element}_per_type of {name!r}", per_type[i])
+        )
         if per_chunk is not None:
             chunk_counts = per_chunk[i] if isinstance(per_chunk[i], list) else [per_chunk[i]]
-            chunks[name] = tuple(_check_count(f"num_{element}_per_chunk of {name!r}", count) for count in chunk_counts)
+            chunks[name] = tuple(
+                _check_count(f"num_{element}_per_chunk of {name!r}", count)
+                for count in chunk_counts
+            )
             if total is not None and total != sum(chunks[name]):
-                raise InvalidRequest(f"{element} of {name!r}: num_{element}_per_type says {total}, num_{element}_per_chunk adds up to {sum(chunks[name])}")
+                raise InvalidRequest(
+                    f"{element} of {name!r}: num_{element}_per_type says {total}, "
+                    f"num_{element}_per_chunk adds up to {sum(chunks[name])}"
+                )
             total = sum(chunks[name])
         totals[name] = total
     return totals, chunks
@@ -119,8 +153,15 @@ def _check_count(description: str, value: Any) -> int:
 
 
 def _data(description: str, entry: Any, root: Path) -> DataFiles:
-    if not isinstance(entry, dict) or not isinstance(entry.get("format"), dict) or not isinstance(entry.get("data"), list) or not entry["data"]:
-        raise InvalidRequest(f"{description}: expected {{format: {{name: ...}}, data: [files]}}, found {entry!r}")
+    if (
+        not isinstance(entry, dict)
+        or not isinstance(entry.get("format"), dict)
+        or not isinstance(entry.get("data"), list)
+        or not entry["data"]
+    ):
+        raise InvalidRequest(
+            f"{description}: expected {{format: {{name: ...}}, data: [files]}}, found {entry!r}"
+        )
     files = []
     for name in entry["data"]:
         path = root / str(name)
@@ -128,10 +169,15 @@ def _data(description: str, entry: Any, root: Path) -> DataFiles:
     return DataFiles(files=tuple(files), format=entry["format"])
 
 
-def _features(document: Mapping[str, Any], key: str, names: list[str], root: Path) -> dict[str, dict[str, DataFiles]]:
+def _features(
+    document: Mapping[str, Any], key: str, names: list[str], root: Path
+) -> dict[str, dict[str, DataFiles]]:
     result: dict[str, dict[str, DataFiles]] = {}
     for owner, features in _object(document, key).items():
         if owner not in names:
             raise InvalidRequest(f"{key}: {owner!r} is none of {names}")
-        result[owner] = {name: _data(f"{key} of {owner!r}: {name!r}", data, root) for name, data in _object({owner: features}, owner).items()}
+        result[owner] = {
+            name: _data(f"{key} of {owner!r}: {name!r}", data, root)
+            for name, data in _object({owner: features}, owner).items()
+        }
     return result

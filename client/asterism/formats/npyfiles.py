@@ -31,11 +31,17 @@ class NpyFile:
 
     @classmethod
     def open(cls, path: Path, label: str) -> NpyFile:
-        """Read the header of a file; InvalidRequest where it is none, cut off, or of Python objects."""
+        """Read the header of a file; InvalidRequest where it is none, cut off, or of Python
+        objects.
+        """
         try:
             with path.open("rb") as file:
                 version = np.lib.format.read_magic(file)
-                read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                read_header = (
+                    np.lib.format.read_array_header_1_0
+                    if version == (1, 0)
+                    else np.lib.format.read_array_header_2_0
+                )
                 shape, fortran, dtype = read_header(file)
                 start = file.tell()
         except FileNotFoundError as error:
@@ -49,8 +55,17 @@ class NpyFile:
         if actual < expected:
             raise mismatch_error(label, expected, actual, "bytes (it is cut off)")
         if not shape:
-            raise InvalidRequest(f"{label}: a single value; expected an array with one entry per row")
-        return cls(path=path, label=label, shape=shape, dtype=dtype, fortran=fortran and len(shape) > 1, start=start)
+            raise InvalidRequest(
+                f"{label}: a single value; expected an array with one entry per row"
+            )
+        return cls(
+            path=path,
+            label=label,
+            shape=shape,
+            dtype=dtype,
+            fortran=fortran and len(shape) > 1,
+            start=start,
+        )
 
     @property
     def rows(self) -> int:
@@ -68,7 +83,9 @@ class NpyFile:
         if 0 in shape:
             return np.zeros(shape, self.dtype.newbyteorder("="))
         if self.fortran:
-            array: Array = np.memmap(self.path, self.dtype, "r", self.start, self.shape, "F")[start:stop]
+            array: Array = np.memmap(self.path, self.dtype, "r", self.start, self.shape, "F")[
+                start:stop
+            ]
         else:
             row = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
             array = np.memmap(self.path, self.dtype, "r", self.start + start * row, shape)
@@ -80,7 +97,9 @@ class NpyFile:
 def describe_file(file: NpyFile) -> ColumnDescription:
     """The dense feature that a file's entries are; InvalidRequest where they are none."""
     if file.dtype.name not in DTYPES:
-        raise InvalidRequest(f"{file.label}: holds {file.dtype}; a feature is one of {', '.join(sorted(DTYPES))}")
+        raise InvalidRequest(
+            f"{file.label}: holds {file.dtype}; a feature is one of {', '.join(sorted(DTYPES))}"
+        )
     return ColumnDescription(kind="dense", dtype=file.dtype.name, shape=file.shape[1:])
 
 
@@ -90,7 +109,9 @@ def edge_columns(file: NpyFile) -> dict[str, NpyFile]:
     Either ``{"edges": [E, 2]}`` or ``{"src": [E], "dst": [E]}``, whichever lies in rows.
     """
     if len(file.shape) != 2 or 2 not in file.shape:
-        raise mismatch_error(file.label, "[E, 2] or [2, E]", list(file.shape), "as the shape of an array of edges")
+        raise mismatch_error(
+            file.label, "[E, 2] or [2, E]", list(file.shape), "as the shape of an array of edges"
+        )
     by_row = file.shape[1] == 2
     rows = file.shape[0] if by_row else file.shape[1]
     if by_row != file.fortran:
@@ -108,8 +129,8 @@ class NpyTable:
     Parameters
     ----------
     files : mapping
-        Per column its files in order; or, under the empty name, files of structured arrays. A column of a
-        two-dimensional file is called ``name[i]``.
+        Per column its files in order; or, under the empty name, files of structured arrays. A
+        column of a two-dimensional file is called ``name[i]``.
     """
 
     def __init__(self, files: Mapping[str, Sequence[NpyFile]]) -> None:
@@ -117,10 +138,15 @@ class NpyTable:
         first_name, first = next(iter(self._files.items()))
         for name, column_files in self._files.items():
             if len(column_files) != len(first):
-                raise InvalidRequest(f"column {name!r} has {len(column_files)} files, column {first_name!r} has {len(first)}; expected as many")
+                raise InvalidRequest(
+                    f"column {name!r} has {len(column_files)} files, column {first_name!r} "
+                    f"has {len(first)}; expected as many"
+                )
             for file, first_file in zip(column_files, first, strict=True):
                 if file.rows != first_file.rows:
-                    raise mismatch_error(file.label, f"{first_file.rows} (as {first_file.label})", file.rows, "rows")
+                    raise mismatch_error(
+                        file.label, f"{first_file.rows} (as {first_file.label})", file.rows, "rows"
+                    )
 
     @property
     def rows(self) -> int | None:
@@ -145,7 +171,9 @@ class NpyTable:
             files, index = self._files[indexed[1]], int(indexed[2])
             for file in files:
                 if len(file.shape) != 2 or index >= file.shape[1]:
-                    raise InvalidRequest(f"{file.label}: no column {index} in an array of shape {list(file.shape)}")
+                    raise InvalidRequest(
+                        f"{file.label}: no column {index} in an array of shape {list(file.shape)}"
+                    )
             return files, index
         if "" in self._files:
             for file in self._files[""]:
@@ -158,9 +186,16 @@ class NpyTable:
         """As `Table.describe`."""
         files, field = self._find_column(column)
         if field is None:
-            kinds = [ColumnDescription(kind="bytes") if file.dtype.kind in "SU" and len(file.shape) == 1 else describe_file(file) for file in files]
+            kinds = [
+                ColumnDescription(kind="bytes")
+                if file.dtype.kind in "SU" and len(file.shape) == 1
+                else describe_file(file)
+                for file in files
+            ]
         elif isinstance(field, int):
-            kinds = [ColumnDescription(kind="dense", dtype=describe_file(file).dtype) for file in files]
+            kinds = [
+                ColumnDescription(kind="dense", dtype=describe_file(file).dtype) for file in files
+            ]
         else:
             kinds = []
             for file in files:
@@ -169,26 +204,55 @@ class NpyTable:
                     kinds.append(ColumnDescription(kind="bytes"))
                     continue
                 if base.base.name not in DTYPES:
-                    raise InvalidRequest(f"{file.label}: field {field!r} holds {base}; a feature is one of {', '.join(sorted(DTYPES))}")
-                kinds.append(ColumnDescription(kind="dense", dtype=base.base.name, shape=base.shape))
+                    raise InvalidRequest(
+                        f"{file.label}: field {field!r} holds {base}; a feature is one of "
+                        f"{', '.join(sorted(DTYPES))}"
+                    )
+                kinds.append(
+                    ColumnDescription(kind="dense", dtype=base.base.name, shape=base.shape)
+                )
         for file, kind in zip(files, kinds, strict=True):
             if kind != kinds[0]:
-                raise mismatch_error(file.label, f"{kinds[0].dtype}{list(kinds[0].shape)}", f"{kind.dtype}{list(kind.shape)}", "a row, as in the first file")
+                raise mismatch_error(
+                    file.label,
+                    f"{kinds[0].dtype}{list(kinds[0].shape)}",
+                    f"{kind.dtype}{list(kind.shape)}",
+                    "a row, as in the first file",
+                )
         return kinds[0]
 
-    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
+    def batches(
+        self, column_types: Mapping[str, pa.DataType | None], limit: int
+    ) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         sources = {column: self._find_column(column) for column in column_types}
-        first_files = next(iter(sources.values()))[0] if sources else next(iter(self._files.values()))
+        first_files = (
+            next(iter(sources.values()))[0] if sources else next(iter(self._files.values()))
+        )
         for file_index, first_file in enumerate(first_files):
             for start, stop in spans(first_file.rows, limit):
                 if start == stop:
                     continue
-                windows = {id(files): files[file_index].read(start, stop) for files, _ in sources.values()}
+                windows = {
+                    id(files): files[file_index].read(start, stop) for files, _ in sources.values()
+                }
                 columns: dict[str, Array] = {}
                 for column, (files, field) in sources.items():
                     window = windows[id(files)]
-                    columns[column] = window if field is None else window[:, field] if isinstance(field, int) else window[field]
+                    columns[column] = (
+                        window
+                        if field is None
+                        else window[:, field]
+                        if isinstance(field, int)
+                        else window[field]
+                    )
                 size = stop - start
                 nbytes = sum(window.nbytes for window in windows.values())
-                yield RowBatch(file=first_file.label, first_row=start, size=size, rows=size, columns=columns, nbytes=nbytes)
+                yield RowBatch(
+                    file=first_file.label,
+                    first_row=start,
+                    size=size,
+                    rows=size,
+                    columns=columns,
+                    nbytes=nbytes,
+                )

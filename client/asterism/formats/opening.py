@@ -33,15 +33,16 @@ def open_source(
     Parameters
     ----------
     path : path
-        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder with it; of 2.0 or 1.x), a YAML schema file, or
-        a configuration of PGLBox.
+        A folder with DGL's ``metadata.json`` (or that file), Euler's ``graph.json`` (or a folder
+        with it; of 2.0 or 1.x), a YAML schema file, or a configuration of PGLBox.
     chunk_rows : int
         Rows of a chunk at most.
     weights : mapping, optional
         For a DGL folder: the feature that is the weight, per node or edge type, such as
         ``{"author:writes:paper": "w"}``. A schema file says that itself.
     rename : mapping, optional
-        For a DGL folder or Euler's JSON: new names for features whose names are reserved, or not wanted.
+        For a DGL folder or Euler's JSON: new names for features whose names are reserved, or not
+        wanted.
     root : path, optional
         For a schema file or PGLBox's configuration: the folder that its file names start from.
 
@@ -59,26 +60,42 @@ def open_source(
         path = path / "graph.json"
     if path.is_file() and path.suffix == ".json" and (euler := _euler_version(path)):
         if weights or root is not None:
-            raise InvalidRequest(f"{path}: Euler's JSON says itself what weighs how much, and names no files; leave `weights` and `root` out")
+            raise InvalidRequest(
+                f"{path}: Euler's JSON says itself what weighs how much, and names no files; "
+                "leave `weights` and `root` out"
+            )
         return EulerSource(path, chunk_rows=chunk_rows, rename=rename or {}, blocks=euler == 1)
     if path.is_file() and path.suffix == ".json":
         if root is not None:
-            raise InvalidRequest(f"{path}: `root` is for schema files; a chunked graph's paths start from its own folder")
-        return ChunkedSource(path, chunk_rows=chunk_rows, weights=weights or {}, rename=rename or {})
+            raise InvalidRequest(
+                f"{path}: `root` is for schema files; a chunked graph's paths start from its "
+                "own folder"
+            )
+        return ChunkedSource(
+            path, chunk_rows=chunk_rows, weights=weights or {}, rename=rename or {}
+        )
     if path.is_file() and path.suffix in (".yaml", ".yml"):
         if weights or rename:
-            raise InvalidRequest(f"{path}: a schema file says itself which columns are weights and what features are called")
+            raise InvalidRequest(
+                f"{path}: a schema file says itself which columns are weights and what "
+                "features are called"
+            )
         if is_config(path):
-            return PglboxSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
+            return PglboxSource(
+                path, root=None if root is None else Path(root), chunk_rows=chunk_rows
+            )
         return TabularSource(path, root=None if root is None else Path(root), chunk_rows=chunk_rows)
     raise InvalidRequest(
-        f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's graph.json, a YAML schema file, "
+        f"{path}: expected a folder with metadata.json (DGL's chunked graph format), Euler's "
+        "graph.json, a YAML schema file, "
         "or a configuration of PGLBox"
     )
 
 
 def _euler_version(path: Path) -> int:
-    """Of which Euler a JSON file is: 2, where it begins with a list of nodes or edges; 1, where with a block; 0: it is another one's."""
+    """Of which Euler a JSON file is: 2, where it begins with a list of nodes or edges; 1, where
+    with a block; 0: it is another one's.
+    """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     return 1 if _EULER_1_PATTERN.match(head) else 2 if _EULER_2_PATTERN.search(head) else 0

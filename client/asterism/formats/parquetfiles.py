@@ -27,21 +27,33 @@ def open_parquet(path: Path, label: str) -> parquet.ParquetFile:
 def describe_field(label: str, field: pa.Field) -> ColumnDescription:
     """What a column of an Arrow type is as a feature."""
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    ):
         return ColumnDescription(kind="bytes")
     if pa.types.is_fixed_size_list(kind) and _dtype(kind.value_type):
-        return ColumnDescription(kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,))
+        return ColumnDescription(
+            kind="dense", dtype=_dtype(kind.value_type), shape=(kind.list_size,)
+        )
     if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _dtype(kind.value_type):
         is_integer = pa.types.is_integer(kind.value_type)
         return ColumnDescription(kind="ragged", dtype="int64" if is_integer else "float32")
     dtype = _dtype(kind)
     if not dtype:
-        raise InvalidRequest(f"{label}: column {field.name!r} holds {field.type}; a feature is numbers, lists of numbers, or strings")
+        raise InvalidRequest(
+            f"{label}: column {field.name!r} holds {field.type}; a feature is numbers, lists "
+            "of numbers, or strings"
+        )
     return ColumnDescription(kind="dense", dtype=dtype)
 
 
 def _dtype(kind: pa.DataType) -> str:
-    name = {"halffloat": "float16", "float": "float32", "double": "float64"}.get(str(kind), str(kind))
+    name = {"halffloat": "float16", "float": "float32", "double": "float64"}.get(
+        str(kind), str(kind)
+    )
     return name if name in DTYPES else ""
 
 
@@ -56,7 +68,9 @@ class ParquetTable:
 
     def __init__(self, files: Sequence[tuple[Path, str]]) -> None:
         self._files = files
-        self._rows: list[int] = [open_parquet(path, label).metadata.num_rows for path, label in files]
+        self._rows: list[int] = [
+            open_parquet(path, label).metadata.num_rows for path, label in files
+        ]
 
     @property
     def rows(self) -> int | None:
@@ -78,11 +92,16 @@ class ParquetTable:
             kinds.append(describe_field(label, schema.field(column)))
             if kinds[-1] != kinds[0]:
                 raise mismatch_error(
-                    label, f"{kinds[0].kind} {kinds[0].dtype}{list(kinds[0].shape)}", f"{kinds[-1].kind} {kinds[-1].dtype}", "as in the first file"
+                    label,
+                    f"{kinds[0].kind} {kinds[0].dtype}{list(kinds[0].shape)}",
+                    f"{kinds[-1].kind} {kinds[-1].dtype}",
+                    "as in the first file",
                 )
         return kinds[0]
 
-    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
+    def batches(
+        self, column_types: Mapping[str, pa.DataType | None], limit: int
+    ) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         for path, label in self._files:
             file = open_parquet(path, label)
@@ -103,7 +122,9 @@ class ParquetTable:
                 row = next_row
 
 
-def read_batches(file: parquet.ParquetFile, label: str, columns: list[str], limit: int) -> Iterator[pa.RecordBatch]:
+def read_batches(
+    file: parquet.ParquetFile, label: str, columns: list[str], limit: int
+) -> Iterator[pa.RecordBatch]:
     """Batches of at most ``limit`` rows; InvalidRequest where a page can not be read."""
     try:
         for batch in file.iter_batches(batch_size=limit, columns=columns, use_threads=False):

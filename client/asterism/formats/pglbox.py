@@ -1,4 +1,6 @@
-"""PGLBox's text files, which its configuration names, as a source: nodes of all types in common files, edges a folder for each type."""
+"""PGLBox's text files, which its configuration names, as a source: nodes of all types in common
+files, edges a folder for each type.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,16 @@ from typing import Any
 import numpy as np
 
 from asterism.formats import edges as edge_rows
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Ids, NodeChunk, display_path, split_to_limit
+from asterism.formats.chunks import (
+    CHUNK_BYTES,
+    CHUNK_ROWS,
+    EdgeChunk,
+    ExistsCheck,
+    Ids,
+    NodeChunk,
+    display_path,
+    split_to_limit,
+)
 from asterism.formats.csvfiles import CsvOptions, CsvTable
 from asterism.formats.keys import StringIdIndex
 from asterism.formats.pglboxconfig import DONE_MARKER, Config, read_config
@@ -47,24 +58,39 @@ class PglboxSource:
         Rows of a chunk at most.
     """
 
-    def __init__(self, path: Path, *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS) -> None:
+    def __init__(
+        self, path: Path, *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS
+    ) -> None:
         self.config = read_config(path, root)
         self.chunk_rows = chunk_rows
         self._slots = slots_of(self.config)
-        self._node_files = {name: list_files(self.config, f"ntype2files: {name!r}", location) for name, location in self.config.node_files.items()}
+        self._node_files = {
+            name: list_files(self.config, f"ntype2files: {name!r}", location)
+            for name, location in self.config.node_files.items()
+        }
         self.tables: dict[str, TableReader] = {}
         self._edges: list[EdgeSpec] = []
         for triple, location in self.config.edge_files.items():
-            self._open_edges(triple, list_files(self.config, f"etype2files: {':'.join(triple)!r}", location))
+            self._open_edges(
+                triple, list_files(self.config, f"etype2files: {':'.join(triple)!r}", location)
+            )
         self._schema = self._build_schema()
 
     def _open_edges(self, triple: tuple[str, str, str], files: Files) -> None:
         name = ":".join(triple)
         weighted = any(_count_columns(path) > 2 for path, _ in files[:1])
-        options = CsvOptions(delimiter="\t", header=False, quote="", columns=(*_ENDS, "weight") if weighted else _ENDS)
+        options = CsvOptions(
+            delimiter="\t",
+            header=False,
+            quote="",
+            columns=(*_ENDS, "weight") if weighted else _ENDS,
+        )
         table: TableReader = CsvTable(files, options)
         if self.config["hadoop_shard"] or self.config["auto_shard"]:
-            table = PartFilesTable([(label, CsvTable([(path, label)], options)) for path, label in files], self.config["num_part"])
+            table = PartFilesTable(
+                [(label, CsvTable([(path, label)], options)) for path, label in files],
+                self.config["num_part"],
+            )
         self.tables[name] = table
         same_type = triple[0] == triple[2]
         self._edges.append(
@@ -80,12 +106,19 @@ class PglboxSource:
         )
 
     def _build_schema(self) -> Schema:
-        nodes = tuple(NodeType(name=name, features=tuple(slot.feature for slot in self._slots_of(name))) for name in self.config.node_files)
+        nodes = tuple(
+            NodeType(name=name, features=tuple(slot.feature for slot in self._slots_of(name)))
+            for name in self.config.node_files
+        )
         weighted = {edge.name: edge.weight is not None for edge in self._edges}
         edge_types = []
         for src, relation, dst in self.config.triples:
-            is_weighted = weighted.get(f"{src}:{relation}:{dst}", weighted.get(f"{dst}:{relation}:{src}", False))
-            edge_types.append(EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=is_weighted))
+            is_weighted = weighted.get(
+                f"{src}:{relation}:{dst}", weighted.get(f"{dst}:{relation}:{src}", False)
+            )
+            edge_types.append(
+                EdgeType(src_type=src, relation=relation, dst_type=dst, weighted=is_weighted)
+            )
         return Schema(node_types=nodes, edge_types=tuple(edge_types), ids="global")
 
     def _slots_of(self, ntype: str) -> tuple[Slot, ...]:
@@ -99,13 +132,22 @@ class PglboxSource:
     @property
     def options(self) -> Mapping[str, Any]:
         """As `Source.options`."""
-        return {"root": str(self.config.root.resolve()), "schema": self.config.text, "chunk_rows": self.chunk_rows}
+        return {
+            "root": str(self.config.root.resolve()),
+            "schema": self.config.text,
+            "chunk_rows": self.chunk_rows,
+        }
 
     @property
     def files(self) -> tuple[Path, ...]:
         """As `Source.files`."""
         edges = [path for edge in self._edges for path, _ in edge.table.files[""]]
-        return (self.config.path, *dict.fromkeys([path for files in self._node_files.values() for path, _ in files] + edges))
+        return (
+            self.config.path,
+            *dict.fromkeys(
+                [path for files in self._node_files.values() for path, _ in files] + edges
+            ),
+        )
 
     @property
     def total_rows(self) -> int | None:
@@ -157,13 +199,24 @@ class PglboxSource:
 
 
 def list_files(config: Config, description: str, location: str) -> Files:
-    """A file, or the files of a folder by name; those that begin with ``_`` or ``.`` hold no rows."""
+    """A file, or the files of a folder by name; those that begin with ``_`` or ``.`` hold no
+    rows.
+    """
     path = config.root / location
     if path.is_file():
         return ((path, display_path(path, config.root)),)
     if not path.is_dir():
-        raise InvalidRequest(f"{config.path}: {description}: {location}: there is no such file or folder under {config.root}")
-    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith(_SKIPPED_PREFIXES) and file.name != DONE_MARKER)
+        raise InvalidRequest(
+            f"{config.path}: {description}: {location}: there is no such file or folder "
+            f"under {config.root}"
+        )
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file()
+        and not file.name.startswith(_SKIPPED_PREFIXES)
+        and file.name != DONE_MARKER
+    )
     for file in files:
         if file.suffix in (".gz", ".zip", ".bz2", ".zst"):
             raise InvalidRequest(f"{display_path(file, config.root)}: is compressed; unpack it")

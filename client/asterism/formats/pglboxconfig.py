@@ -1,4 +1,6 @@
-"""PGLBox's YAML configuration: every key of it and of Graph4Rec's, what it means here, and which ones mean nothing."""
+"""PGLBox's YAML configuration: every key of it and of Graph4Rec's, what it means here, and which
+ones mean nothing.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ DONE_MARKER = "to.hadoop.done"
 """The file that says that a window's data is complete."""
 _TIME = "%Y%m%d/%H"
 
-_ALIASES = {"sample_num_list": "samples", "infer_sample_num_list": "infer_samples", "batch_pair_size": "batch_size", "shard_num": "num_part"}
+_ALIASES = {
+    "sample_num_list": "samples",
+    "infer_sample_num_list": "infer_samples",
+    "batch_pair_size": "batch_size",
+    "shard_num": "num_part",
+}
 """Graph4Rec's names."""
 
 _IGNORED_GROUPS = {
@@ -37,9 +44,14 @@ _IGNORED_GROUPS = {
     "how PGLBox fits a graph into its memory and feeds it": """
         train_storage_mode gpups_memory_allocated_rate mem_cache_passid_num chunk_num sample_times_one_chunk train_pass_cap infer_pass_cap
         metapath_split_opt num_workers pair_stream_shuffle_size dataset_type collatefn debug_mode""",
-    "its file system": "hadoop_home graph_data_fs_name graph_data_fs_ugi output_fs_name output_fs_ugi fs_name fs_ugi",
+    "its file system": (
+        "hadoop_home graph_data_fs_name graph_data_fs_ugi output_fs_name output_fs_ugi "
+        "fs_name fs_ugi"
+    ),
 }
-IGNORED: Mapping[str, str] = {key: whose for whose, keys in _IGNORED_GROUPS.items() for key in keys.split()}
+IGNORED: Mapping[str, str] = {
+    key: whose for whose, keys in _IGNORED_GROUPS.items() for key in keys.split()
+}
 """Keys that mean nothing here, and whose they are."""
 
 
@@ -65,13 +77,17 @@ def _text(value: Any) -> str:
 
 
 def _counts(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or any(not isinstance(n, int) or isinstance(n, bool) or (n < 1 and n != -1) for n in value):
+    if not isinstance(value, list) or any(
+        not isinstance(n, int) or isinstance(n, bool) or (n < 1 and n != -1) for n in value
+    ):
         raise ValueError("a list of neighbors per hop, each 1 or more, or -1 for all")
     return tuple(value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
-    if value is not None and (not isinstance(value, list) or not all(isinstance(name, str | int) for name in value)):
+    if value is not None and (
+        not isinstance(value, list) or not all(isinstance(name, str | int) for name in value)
+    ):
         raise ValueError("a list of names")
     return tuple(map(str, value or ()))
 
@@ -94,7 +110,12 @@ def _time(value: Any) -> datetime | None:
 def _features(value: Any) -> tuple[tuple[str, str, str], ...]:
     features = []
     for entry in value or ():
-        if not isinstance(entry, list) or len(entry) < 3 or not all(isinstance(item, str) for item in entry[:3]) or entry[2] not in _KINDS:
+        if (
+            not isinstance(entry, list)
+            or len(entry) < 3
+            or not all(isinstance(item, str) for item in entry[:3])
+            or entry[2] not in _KINDS
+        ):
             raise ValueError(f"a list of [node type, name, {' or '.join(_KINDS)}, length]")
         features.append((entry[0], entry[1], entry[2]))
     return tuple(features)
@@ -185,15 +206,24 @@ class Config:
 
     @property
     def triples(self) -> tuple[tuple[str, str, str], ...]:
-        """Every edge type: those of files, each followed by its way back where edges are symmetric."""
-        directions = [(triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,) for triple in self.edge_files]
+        """Every edge type: those of files, each followed by its way back where edges are
+        symmetric.
+        """
+        directions = [
+            (triple, (triple[2], triple[1], triple[0])) if self["symmetry"] else (triple,)
+            for triple in self.edge_files
+        ]
         return tuple(dict.fromkeys(triple for triples in directions for triple in triples))
 
     def windows(self) -> list[Window]:
-        """The windows of a routine training whose folders are there, in order, from ``newest_time`` or ``start_time`` on."""
+        """The windows of a routine training whose folders are there, in order, from ``newest_time``
+        or ``start_time`` on.
+        """
         time = self["newest_time"] or self["start_time"]
         if self["train_mode"] != "online_train" or time is None:
-            raise InvalidRequest(f"{self.path}: windows need train_mode: online_train, and a start_time")
+            raise InvalidRequest(
+                f"{self.path}: windows need train_mode: online_train, and a start_time"
+            )
         windows = []
         while (folder := self.root / time.strftime(_TIME)).is_dir():
             windows.append(Window(time=time, folder=folder, ready=(folder / DONE_MARKER).exists()))
@@ -214,7 +244,8 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
     Raises
     ------
     InvalidRequest
-        Naming the key: one that there is not, with the nearest one that there is; one with a value that it can not have.
+        Naming the key: one that there is not, with the nearest one that there is; one with a value
+        that it can not have.
     """
     path = Path(path)
     try:
@@ -230,28 +261,53 @@ def read_config(path: str | Path, root: str | Path | None = None) -> Config:
         raise InvalidRequest(f"{path}: {error.message}") from error
 
 
-def _build_config(path: Path, text: str, document: Mapping[Any, Any], root: str | Path | None) -> Config:
+def _build_config(
+    path: Path, text: str, document: Mapping[Any, Any], root: str | Path | None
+) -> Config:
     values = {key: default for key, (_, default) in _READ.items()}
     for key, value in document.items():
         name = _ALIASES.get(key, key)
         if name not in _READ and name not in IGNORED:
             close_matches = difflib.get_close_matches(str(key), [*KEYS, *IGNORED], n=1)
-            raise InvalidRequest(f"unknown key {key!r}" + (f"; did you mean {close_matches[0]!r}?" if close_matches else "; docs/pglbox.md lists those there are"))
+            raise InvalidRequest(
+                f"unknown key {key!r}"
+                + (
+                    f"; did you mean {close_matches[0]!r}?"
+                    if close_matches
+                    else "; docs/pglbox.md lists those there are"
+                )
+            )
         if name in _READ and not (value is None and _READ[name][1] is None):
             try:
                 values[name] = _READ[name][0](value)
             except ValueError as error:
                 raise InvalidRequest(f"{key}: {value!r}: expected {error}") from error
-    edge_files = {_parse_triple(name): files for name, files in _parse_files("etype2files", values["etype2files"]).items()}
-    node_files = {validate_name("node type", name): files for name, files in _parse_files("ntype2files", values["ntype2files"]).items()}
+    edge_files = {
+        _parse_triple(name): files
+        for name, files in _parse_files("etype2files", values["etype2files"]).items()
+    }
+    node_files = {
+        validate_name("node type", name): files
+        for name, files in _parse_files("ntype2files", values["ntype2files"]).items()
+    }
     if not edge_files or not node_files:
-        raise InvalidRequest("etype2files and ntype2files say which files hold edges and nodes; give both")
+        raise InvalidRequest(
+            "etype2files and ntype2files say which files hold edges and nodes; give both"
+        )
     for triple in edge_files:
         for end in (triple[0], triple[2]):
             if end not in node_files:
-                raise InvalidRequest(f"etype2files: {end!r} of {'2'.join(triple)!r} is no node type of ntype2files: {', '.join(node_files)}")
-    if values["sage_mode"] and (not values["samples"] or (values["need_inference"] and not values["infer_samples"])):
-        raise InvalidRequest("sage_mode: True needs samples, and infer_samples where need_inference is: neighbors per hop")
+                raise InvalidRequest(
+                    f"etype2files: {end!r} of {'2'.join(triple)!r} is no node type of "
+                    f"ntype2files: {', '.join(node_files)}"
+                )
+    if values["sage_mode"] and (
+        not values["samples"] or (values["need_inference"] and not values["infer_samples"])
+    ):
+        raise InvalidRequest(
+            "sage_mode: True needs samples, and infer_samples where need_inference is: "
+            "neighbors per hop"
+        )
     config = Config(
         path=path,
         text=text,
@@ -270,10 +326,17 @@ def _build_config(path: Path, text: str, document: Mapping[Any, Any], root: str 
 def _data_root(path: Path, values: Mapping[str, Any], root: str | Path | None) -> Path:
     if root is not None:
         return Path(root)
-    config_key = "graph_data_hdfs_path" if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"] else "graph_data_local_path"
+    config_key = (
+        "graph_data_hdfs_path"
+        if values["train_mode"] == "online_train" and values["graph_data_hdfs_path"]
+        else "graph_data_local_path"
+    )
     location = str(values[config_key] or values["graph_data_hdfs_path"])
     if location.startswith(("hdfs:", "afs:")):
-        raise InvalidRequest(f"{config_key}: {location!r}: files are read here; bring them here and say their folder as `root`")
+        raise InvalidRequest(
+            f"{config_key}: {location!r}: files are read here; bring them here and say their "
+            "folder as `root`"
+        )
     return path.parent / location
 
 
@@ -283,7 +346,9 @@ def _parse_files(key: str, text: str) -> dict[str, str]:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, files = entry.partition(":")
         if not (name.strip() and colon and files.strip()) or name.strip() in files_by_type:
-            raise InvalidRequest(f"{key}: {entry!r}: expected type:file or folder, and each type once")
+            raise InvalidRequest(
+                f"{key}: {entry!r}: expected type:file or folder, and each type once"
+            )
         files_by_type[name.strip()] = files.strip()
     return files_by_type
 
@@ -305,10 +370,20 @@ def _build_metapaths(text: str, config: Config) -> tuple[Metapath, ...]:
             if step not in config.triples:
                 has_reverse = (step[2], step[1], step[0]) in config.triples
                 known_types = ", ".join(_format_triple(triple) for triple in config.triples)
-                hint = "symmetry: True makes it of the other way" if has_reverse else f"there are {known_types}"
-                raise InvalidRequest(f"meta_path: {path!r}, step {step_number}: no edge type {_format_triple(step)!r}; {hint}")
+                hint = (
+                    "symmetry: True makes it of the other way"
+                    if has_reverse
+                    else f"there are {known_types}"
+                )
+                raise InvalidRequest(
+                    f"meta_path: {path!r}, step {step_number}: no edge type "
+                    f"{_format_triple(step)!r}; {hint}"
+                )
             if step_number > 1 and steps[step_number - 2][2] != step[0]:
-                raise InvalidRequest(f"meta_path: {path!r}, step {step_number} starts at {step[0]!r}; the step before ends at {steps[step_number - 2][2]!r}")
+                raise InvalidRequest(
+                    f"meta_path: {path!r}, step {step_number} starts at {step[0]!r}; the "
+                    f"step before ends at {steps[step_number - 2][2]!r}"
+                )
         types = (*(step[0] for step in steps), steps[-1][2])
         metapaths.append(Metapath(text=path, steps=tuple(map(":".join, steps)), node_types=types))
     return tuple(metapaths)
@@ -324,7 +399,10 @@ def _parse_pair_labels(text: str, types: Mapping[str, str]) -> dict[tuple[str, s
     for pair_text, label in _parse_files("pair_label", text).items():
         pair = tuple(pair_text.split("2"))
         if len(pair) != 2 or not set(pair) <= set(types) or not label.isdecimal():
-            raise InvalidRequest(f"pair_label: {pair_text}:{label}: expected a2b:number of node types {', '.join(types)}")
+            raise InvalidRequest(
+                f"pair_label: {pair_text}:{label}: expected a2b:number of node types "
+                f"{', '.join(types)}"
+            )
         labels[pair[0], pair[1]] = int(label)
     return labels
 
@@ -333,5 +411,7 @@ def _parse_infer_types(text: str, types: Mapping[str, str]) -> tuple[str, ...]:
     names = [name_text.strip() for name_text in text.split(";") if name_text.strip()]
     unknown = [name for name in names if name not in types]
     if unknown:
-        raise InvalidRequest(f"infer_node_type: no node type {unknown[0]!r}; there are {', '.join(types)}")
+        raise InvalidRequest(
+            f"infer_node_type: no node type {unknown[0]!r}; there are {', '.join(types)}"
+        )
     return tuple(names or types)

@@ -1,4 +1,6 @@
-"""PGLBox's node files: a type, an id, and slots behind them, which differ from line to line. A block of lines is cut up at once."""
+"""PGLBox's node files: a type, an id, and slots behind them, which differ from line to line. A
+block of lines is cut up at once.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,25 @@ class Slot:
 
 
 def slots_of(config: Config) -> tuple[Slot, ...]:
-    """The features that a configuration names: ``slots``, lists of whole numbers; and Graph4Rec's ``nfeat_info``."""
-    slots = [Slot(name=name, ntype="", feature=Feature(name=as_name(name), kind="ragged", dtype="int64")) for name in config["slots"]]
+    """The features that a configuration names: ``slots``, lists of whole numbers; and Graph4Rec's
+    ``nfeat_info``.
+    """
+    slots = [
+        Slot(name=name, ntype="", feature=Feature(name=as_name(name), kind="ragged", dtype="int64"))
+        for name in config["slots"]
+    ]
     for ntype, name, kind in config["nfeat_info"]:
         if ntype not in config.node_files:
-            raise InvalidRequest(f"{config.path}: nfeat_info: no node type {ntype!r}; there are {', '.join(config.node_files)}")
+            raise InvalidRequest(
+                f"{config.path}: nfeat_info: no node type {ntype!r}; there are "
+                f"{', '.join(config.node_files)}"
+            )
         dtype = "float32" if kind.startswith("float") else "int64"
-        feature = Feature(name=as_name(name), kind="bytes") if kind == "string" else Feature(name=as_name(name), kind="ragged", dtype=dtype)
+        feature = (
+            Feature(name=as_name(name), kind="bytes")
+            if kind == "string"
+            else Feature(name=as_name(name), kind="ragged", dtype=dtype)
+        )
         slots.append(Slot(name=name, ntype=ntype, feature=feature))
     return tuple(slots)
 
@@ -86,10 +100,19 @@ class NodeLines:
             for ntype, slots in self._types.items():
                 type_rows = np.flatnonzero(np.asarray(pc.equal(lines.kinds, ntype)))
                 for start in range(0, len(type_rows), limit):
-                    yield self._chunk(ntype, slots, lines, type_rows[start : start + limit], bad_rows, nbytes)
+                    yield self._chunk(
+                        ntype, slots, lines, type_rows[start : start + limit], bad_rows, nbytes
+                    )
                     bad_rows, nbytes, has_rows = (), 0, True
             if not has_rows:  # what is bad has to be told all the same
-                yield NodeChunk(ntype=next(iter(self._types)), file=self._label, first_row=first, ids=np.zeros(0, np.int64), bad=bad_rows, nbytes=nbytes)
+                yield NodeChunk(
+                    ntype=next(iter(self._types)),
+                    file=self._label,
+                    first_row=first,
+                    ids=np.zeros(0, np.int64),
+                    bad=bad_rows,
+                    nbytes=nbytes,
+                )
 
     def _blocks(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines, and the number of the first."""
@@ -100,7 +123,9 @@ class NodeLines:
                 data = incomplete + new_data
                 end = data.rfind(b"\n") + 1 if new_data else len(data)
                 if not end and len(data) > MAX_ROW_BYTES:
-                    raise InvalidRequest(f"{self._label}: line {line} is longer than {MAX_ROW_BYTES} bytes")
+                    raise InvalidRequest(
+                        f"{self._label}: line {line} is longer than {MAX_ROW_BYTES} bytes"
+                    )
                 if end:
                     yield line, data[:end]
                     line += data.count(b"\n", 0, end)
@@ -112,7 +137,9 @@ class NodeLines:
         ends = csvlines.line_ends(data)
         offsets = np.concatenate((np.zeros(1, np.int64), ends + 1))
         offsets[-1] = min(offsets[-1], len(data))
-        array = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+        array = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        )
         text = pc.utf8_rtrim(columns.to_utf8(array), " \r\n\t")
         non_empty = np.flatnonzero(np.asarray(pc.not_equal(text, "")))
         text = text.take(pa.array(non_empty))
@@ -120,25 +147,57 @@ class NodeLines:
         widths = pc.list_value_length(fields).to_numpy(zero_copy_only=False)
         too_short = np.flatnonzero(widths < 2)
         bad_rows = tuple(
-            BadRow(file=self._label, row=first + int(non_empty[row]), column="", value=text[row].as_py(), reason="expected a type, a tab and an id")
+            BadRow(
+                file=self._label,
+                row=first + int(non_empty[row]),
+                column="",
+                value=text[row].as_py(),
+                reason="expected a type, a tab and an id",
+            )
             for row in too_short.tolist()
         )
         complete = np.flatnonzero(widths >= 2)
         starts = (np.cumsum(widths) - widths)[complete]
         flat = fields.flatten()
         slot_texts = flat.take(pa.array(np.where(widths[complete] > 2, starts + 2, starts)))
-        slot_texts = pc.if_else(pa.array(widths[complete] > 2), slot_texts, pa.scalar("", slot_texts.type))
-        return _ParsedLines(numbers=first + non_empty[complete], kinds=flat.take(pa.array(starts)), ids=flat.take(pa.array(starts + 1)), rest=slot_texts, bad=bad_rows)
+        slot_texts = pc.if_else(
+            pa.array(widths[complete] > 2), slot_texts, pa.scalar("", slot_texts.type)
+        )
+        return _ParsedLines(
+            numbers=first + non_empty[complete],
+            kinds=flat.take(pa.array(starts)),
+            ids=flat.take(pa.array(starts + 1)),
+            rest=slot_texts,
+            bad=bad_rows,
+        )
 
-    def _chunk(self, ntype: str, slots: tuple[Slot, ...], lines: _ParsedLines, rows: Ids, bad_lines: tuple[BadRow, ...], nbytes: int) -> NodeChunk:
+    def _chunk(
+        self,
+        ntype: str,
+        slots: tuple[Slot, ...],
+        lines: _ParsedLines,
+        rows: Ids,
+        bad_lines: tuple[BadRow, ...],
+        nbytes: int,
+    ) -> NodeChunk:
         line_numbers, texts = lines.numbers[rows], lines.ids.take(pa.array(rows))
         bad_rows: list[BadRow] = []
         is_bad = np.zeros(len(rows), np.bool_)
 
-        def record(column: str, mask: Mask | None, texts: Any, reason: Callable[[str], str]) -> None:
+        def record(
+            column: str, mask: Mask | None, texts: Any, reason: Callable[[str], str]
+        ) -> None:
             for row in np.flatnonzero(mask & ~is_bad).tolist() if mask is not None else ():
                 value = texts[row].as_py() or ""
-                bad_rows.append(BadRow(file=self._label, row=int(line_numbers[row]), column=column, value=value, reason=reason(value)))
+                bad_rows.append(
+                    BadRow(
+                        file=self._label,
+                        row=int(line_numbers[row]),
+                        column=column,
+                        value=value,
+                        reason=reason(value),
+                    )
+                )
                 is_bad[row] = True
 
         ids, bad_mask = columns.parse_ids(texts)
@@ -147,10 +206,20 @@ class NodeLines:
         if slots:
             slot_texts = lines.rest.take(pa.array(rows))
             fields = _SlotFields(slot_texts)
-            record("", fields.has_unpaired, slot_texts, lambda value: "expected slot:value behind the id, with tabs between")
+            record(
+                "",
+                fields.has_unpaired,
+                slot_texts,
+                lambda value: "expected slot:value behind the id, with tabs between",
+            )
             for slot in slots:
                 features[slot.feature.name], bad_mask = fields.feature(slot)
-                record(slot.name, bad_mask, slot_texts, lambda value, slot=slot: f"expected {slot.feature.dtype} values")  # type: ignore[misc]  # a default
+                record(
+                    slot.name,
+                    bad_mask,
+                    slot_texts,
+                    lambda value, slot=slot: f"expected {slot.feature.dtype} values",  # type: ignore[misc]
+                )  # a default
         good = ~is_bad
         if is_bad.any():
             ids = ids[good]
@@ -186,7 +255,9 @@ class _SlotFields:
             self.has_unpaired[self._parents[item_counts < 2]] = True
 
     def feature(self, slot: Slot) -> tuple[FeatureValue, Mask | None]:
-        """The values of one name, row by row in the order in which they stand, and the rows that have others."""
+        """The values of one name, row by row in the order in which they stand, and the rows that
+        have others.
+        """
         selected = np.flatnonzero(np.asarray(pc.equal(self._names, slot.name)))
         values, parents = self._values.take(pa.array(selected)), self._parents[selected]
         if slot.feature.kind == "bytes":

@@ -1,4 +1,6 @@
-"""Edges in part files: PGLBox's sharding tool puts each row into the part of its source, and once more into that of its destination."""
+"""Edges in part files: PGLBox's sharding tool puts each row into the part of its source, and once
+more into that of its destination.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ _PROBED_ROWS = 4096
 
 
 class PartFilesTable:
-    """Files ``part-00000`` and so on, of which each gives the rows whose source is of that part; files of other names give all.
+    """Files ``part-00000`` and so on, of which each gives the rows whose source is of that part;
+    files of other names give all.
 
-    A row whose ends are both of a part stands there twice, one right behind the other, where the tool was told that edges are symmetric: then
-    every second one is left out.
+    A row whose ends are both of a part stands there twice, one right behind the other, where the
+    tool was told that edges are symmetric: then every second one is left out.
 
     Parameters
     ----------
@@ -51,22 +54,32 @@ class PartFilesTable:
         """Text."""
         return ColumnDescription(kind="text")
 
-    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
+    def batches(
+        self, column_types: Mapping[str, pa.DataType | None], limit: int
+    ) -> Iterator[RowBatch]:
         """As `Table.batches`."""
         has_copies = self._has_destination_copies()
         for label, table in self._files:
             part = _part_number(label)
             runs = _RepeatRuns()
             for batch in table.batches(column_types, limit):
-                yield batch if part is None else self._rows_of_part(batch, part, runs if has_copies else None)
+                yield (
+                    batch
+                    if part is None
+                    else self._rows_of_part(batch, part, runs if has_copies else None)
+                )
 
     def _has_destination_copies(self) -> bool:
         """Whether a file has a row because of its destination."""
         for label, table in self._files:
             part = _part_number(label)
-            for batch in islice(table.batches({"src": pa.int64()}, _PROBED_ROWS), 1 if part is not None else 0):
+            for batch in islice(
+                table.batches({"src": pa.int64()}, _PROBED_ROWS), 1 if part is not None else 0
+            ):
                 sources, bad_mask = columns.parse_ids(batch.column("src"))
-                if ((sources % self._parts != part) & (True if bad_mask is None else ~bad_mask)).any():
+                if (
+                    (sources % self._parts != part) & (True if bad_mask is None else ~bad_mask)
+                ).any():
                     return True
         return False
 
@@ -75,7 +88,11 @@ class PartFilesTable:
         dst, bad_dst = columns.parse_ids(batch.column("dst"))
         selected: Mask = src % self._parts == part
         if runs is not None:
-            selected &= ~((dst % self._parts == part) & (src != dst) & (runs.repeat_numbers(src, dst) % 2 == 1))
+            selected &= ~(
+                (dst % self._parts == part)
+                & (src != dst)
+                & (runs.repeat_numbers(src, dst) % 2 == 1)
+            )
         bad_mask = columns.union_masks(bad_src, bad_dst)
         if bad_mask is not None:
             selected |= bad_mask  # it is told by whoever reads it
@@ -115,7 +132,10 @@ def _select_rows(batch: RowBatch, rows: Ids) -> RowBatch:
     return replace(
         batch,
         rows=len(rows),
-        columns={name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows] for name, column in batch.columns.items()},
+        columns={
+            name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
+            for name, column in batch.columns.items()
+        },
         ordinals=rows if batch.ordinals is None else batch.ordinals[rows],
         retry=None if retry is None else lambda: _select_rows(retry(), rows),
     )

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import kernel
 from asterism_graphkit.random.rng import derive, key_of, word
 
-# Chakrabarti, Zhan & Faloutsos 2004, "R-MAT: A recursive model for graph mining", with Graph500's probabilities
-# 0.57, 0.19, 0.19, 0.05 as bounds of a 16-bit number.
+# Chakrabarti, Zhan & Faloutsos 2004, "R-MAT: A recursive model for graph mining", with Graph500's
+# probabilities 0.57, 0.19, 0.19, 0.05 as bounds of a 16-bit number.
 _A, _B, _C = np.uint64(37356), np.uint64(49807), np.uint64(62259)
 _SPREAD = 2_654_435_761
 """A prime: times it, modulo n, spreads the hubs, which RMAT puts at low ids, over all ids."""
@@ -57,13 +57,17 @@ def fill_edges(
             quadrant = bits & np.uint64(0xFFFF)
             bits = bits >> np.uint64(16)
             row = (row << np.uint64(1)) | np.uint64(quadrant >= _B)
-            column = (column << np.uint64(1)) | np.uint64((quadrant >= _A) & (quadrant < _B) | (quadrant >= _C))
+            column = (column << np.uint64(1)) | np.uint64(
+                (quadrant >= _A) & (quadrant < _B) | (quadrant >= _C)
+            )
         # Both are below 2^32 and the counts too, so the products fit.
         src[i] = (np.int64((row * np.uint64(sources)) >> np.uint64(scale)) * src_step) % sources
         dst[i] = (np.int64((column * np.uint64(targets)) >> np.uint64(scale)) * dst_step) % targets
 
 
-def rmat(seed: int, tag: int, start: int, count: int, *, sources: int, targets: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def rmat(
+    seed: int, tag: int, start: int, count: int, *, sources: int, targets: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Edges ``start`` to ``start + count`` of the list that a seed and a tag name.
 
     Parameters

@@ -18,7 +18,15 @@ from asterism_model.schema.weight_tables import RESERVED_NAMES, WeightTable, tab
 from asterism_proto.errors import InvalidRequest
 
 Files = tuple[tuple[Path, str], ...]
-_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".npy": "numpy", ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".dat": "csv"}
+_SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".npy": "numpy",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "csv",
+    ".dat": "csv",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +36,9 @@ class FeatureSpec:
     feature: Feature
     columns: tuple[str, ...]
     declared: frozenset[str] = frozenset()
-    """Which of kind, dtype and shape the file's author gave; the rest follow from the files, where these say it."""
+    """Which of kind, dtype and shape the file's author gave; the rest follow from the files, where
+    these say it.
+    """
     split: str | None = None
     fill: float | None = None
 
@@ -117,22 +127,58 @@ def read_spec(path: Path, root: Path | None = None) -> SpaceSpec:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InvalidRequest(f"{path}: can not be read ({error})") from error
     try:
-        data = _mapping("the schema file", data, {"space", *_SETTINGS, "root", "csv", "nodes", "edges"})
+        data = _mapping(
+            "the schema file", data, {"space", *_SETTINGS, "root", "csv", "nodes", "edges"}
+        )
         root = root or path.parent / str(data.get("root", "."))
         csv = _mapping("csv", data.get("csv"), _CSV_KEYS)
-        nodes = tuple(_node(str(name), spec, root, csv) for name, spec in _mapping("nodes", data.get("nodes")).items())
-        edges = tuple(_edge(str(name), spec, root, csv) for name, spec in _mapping("edges", data.get("edges")).items())
+        nodes = tuple(
+            _node(str(name), spec, root, csv)
+            for name, spec in _mapping("nodes", data.get("nodes")).items()
+        )
+        edges = tuple(
+            _edge(str(name), spec, root, csv)
+            for name, spec in _mapping("edges", data.get("edges")).items()
+        )
     except InvalidRequest as error:
         raise InvalidRequest(f"{path}: {error}") from error
     settings = {key: data[key] for key in _SETTINGS if key in data}
-    return SpaceSpec(path=path, root=root, space=data.get("space"), settings=settings, nodes=nodes, edges=edges, text=text)
+    return SpaceSpec(
+        path=path,
+        root=root,
+        space=data.get("space"),
+        settings=settings,
+        nodes=nodes,
+        edges=edges,
+        text=text,
+    )
 
 
 _SETTINGS = ("parts", "ids", "salt", "placement", "direction")
 _CSV_KEYS = {"delimiter", "header", "quote", "nulls", "encoding", "multiline"}
 _TABLE_KEYS = {"files", "format", "columns", "csv"}
-_NODE_KEYS = _TABLE_KEYS | {"count", "id", "key", "weight", "features", "tables", "graph_label", "index", "time"}
-_EDGE_KEYS = _TABLE_KEYS | {"src", "dst", "weight", "features", "tables", "edges", "missing", "time", "index"}
+_NODE_KEYS = _TABLE_KEYS | {
+    "count",
+    "id",
+    "key",
+    "weight",
+    "features",
+    "tables",
+    "graph_label",
+    "index",
+    "time",
+}
+_EDGE_KEYS = _TABLE_KEYS | {
+    "src",
+    "dst",
+    "weight",
+    "features",
+    "tables",
+    "edges",
+    "missing",
+    "time",
+    "index",
+}
 _EDGE_KEYS |= {"reverse", "symmetry", "self_loops", "aggregate"}
 
 
@@ -143,14 +189,22 @@ def _mapping(context: str, value: Any, allowed: set[str] | None = None) -> Mappi
         raise InvalidRequest(f"{context}: expected a mapping, not {value!r}")
     for key in value:
         if allowed is not None and key not in allowed:
-            raise InvalidRequest(f"{context}: unknown word {key!r}; expected {', '.join(sorted(allowed))}")
+            raise InvalidRequest(
+                f"{context}: unknown word {key!r}; expected {', '.join(sorted(allowed))}"
+            )
     return value
 
 
-def _text(context: str, spec: Mapping[str, Any], key: str, allowed: tuple[str, ...] = ()) -> str | None:
+def _text(
+    context: str, spec: Mapping[str, Any], key: str, allowed: tuple[str, ...] = ()
+) -> str | None:
     value = spec.get(key)
-    if value is not None and (not isinstance(value, str) or not value or (allowed and value not in allowed)):
-        raise InvalidRequest(f"{context}: {key} {value!r}: expected {' or '.join(allowed) or 'a name'}")
+    if value is not None and (
+        not isinstance(value, str) or not value or (allowed and value not in allowed)
+    ):
+        raise InvalidRequest(
+            f"{context}: {key} {value!r}: expected {' or '.join(allowed) or 'a name'}"
+        )
     return value
 
 
@@ -163,7 +217,11 @@ def _flag(context: str, spec: Mapping[str, Any], key: str, default: bool = False
 
 def _names(context: str, value: Any) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+    if (
+        not isinstance(names, list)
+        or not names
+        or not all(isinstance(name, str) and name for name in names)
+    ):
         raise InvalidRequest(f"{context}: {value!r}: expected a name or a list of names")
     return tuple(names)
 
@@ -189,11 +247,15 @@ def _node(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> NodeSpec
         time=_text(context, spec, "time") or "",
     )
     if table is None and (node.id or node.key or node.weight or node.features):
-        raise InvalidRequest(f"{context}: id, key, weight and features are columns of `files`, and there are none")
+        raise InvalidRequest(
+            f"{context}: id, key, weight and features are columns of `files`, and there are none"
+        )
     if table is not None and count is not None:
         raise InvalidRequest(f"{context}: give `files` or `count`, not both")
     if node.id and node.key:
-        raise InvalidRequest(f"{context}: give `id` (whole numbers) or `key` (names that get numbers), not both")
+        raise InvalidRequest(
+            f"{context}: give `id` (whole numbers) or `key` (names that get numbers), not both"
+        )
     return node
 
 
@@ -225,46 +287,75 @@ def _edge(name: str, value: Any, root: Path, csv: Mapping[str, Any]) -> EdgeSpec
         aggregate=_text(context, spec, "aggregate", ("count", "sum")),
     )
     if (edge.symmetry or edge.self_loops) and type_names[0] != type_names[2]:
-        raise InvalidRequest(f"{context}: symmetry and self_loops are for edges from a type to itself; `reverse` names a type for the way back")
+        raise InvalidRequest(
+            f"{context}: symmetry and self_loops are for edges from a type to itself; "
+            "`reverse` names a type for the way back"
+        )
     if edge.symmetry and edge.reverse:
-        raise InvalidRequest(f"{context}: give `symmetry` (the same type both ways) or `reverse` (a type of its own), not both")
+        raise InvalidRequest(
+            f"{context}: give `symmetry` (the same type both ways) or `reverse` (a type of "
+            "its own), not both"
+        )
     if edge.aggregate and edge.features:
-        raise InvalidRequest(f"{context}: edges that are made of several rows (`aggregate`) have no features")
+        raise InvalidRequest(
+            f"{context}: edges that are made of several rows (`aggregate`) have no features"
+        )
     if (edge.aggregate == "sum") != (edge.aggregate is not None and edge.weight is not None):
-        raise InvalidRequest(f"{context}: `aggregate: sum` adds up the column `weight`; `aggregate: count` takes none")
+        raise InvalidRequest(
+            f"{context}: `aggregate: sum` adds up the column `weight`; `aggregate: count` "
+            "takes none"
+        )
     return edge
 
 
 def _table(context: str, spec: Mapping[str, Any], root: Path, csv: Mapping[str, Any]) -> TableSpec:
     file_entry = spec["files"]
     resolved = (
-        {str(column): _resolve_files(f"{context}: files of {column!r}", names, root) for column, names in file_entry.items()}
+        {
+            str(column): _resolve_files(f"{context}: files of {column!r}", names, root)
+            for column, names in file_entry.items()
+        }
         if isinstance(file_entry, Mapping)
         else {"": _resolve_files(context, file_entry, root)}
     )
     first = next(iter(resolved.values()), ())
     if not first:
         raise InvalidRequest(f"{context}: files: expected at least one")
-    format_ = _text(context, spec, "format", ("csv", "parquet", "numpy")) or _SUFFIXES.get(first[0][0].suffix, "")
+    format_ = _text(context, spec, "format", ("csv", "parquet", "numpy")) or _SUFFIXES.get(
+        first[0][0].suffix, ""
+    )
     if not format_:
         raise InvalidRequest(f"{context}: {first[0][1]}: say the `format`: csv, parquet or numpy")
     if isinstance(file_entry, Mapping) and format_ != "numpy":
-        raise InvalidRequest(f"{context}: files of {format_} hold all columns; expected a list of files, not one per column")
+        raise InvalidRequest(
+            f"{context}: files of {format_} hold all columns; expected a list of files, not "
+            "one per column"
+        )
     if format_ != "csv" and ("csv" in spec or "columns" in spec):
-        raise InvalidRequest(f"{context}: `csv` and `columns` are for CSV files, these are {format_}")
-    return TableSpec(format=format_, files=resolved, csv=_csv(context, spec, csv) if format_ == "csv" else CsvOptions())
+        raise InvalidRequest(
+            f"{context}: `csv` and `columns` are for CSV files, these are {format_}"
+        )
+    return TableSpec(
+        format=format_,
+        files=resolved,
+        csv=_csv(context, spec, csv) if format_ == "csv" else CsvOptions(),
+    )
 
 
 def _csv(context: str, spec: Mapping[str, Any], shared: Mapping[str, Any]) -> CsvOptions:
     options = {**shared, **_mapping(f"{context}: csv", spec.get("csv"), _CSV_KEYS)}
-    arguments: dict[str, Any] = {key: _flag(context, options, key) for key in ("header", "multiline") if key in options}
+    arguments: dict[str, Any] = {
+        key: _flag(context, options, key) for key in ("header", "multiline") if key in options
+    }
     for key in ("delimiter", "quote", "encoding"):
         if key in options:
             if not isinstance(options[key], str):
                 raise InvalidRequest(f"{context}: csv: {key} {options[key]!r}: expected a text")
             arguments[key] = options[key]
     if "nulls" in options:
-        arguments["nulls"] = tuple(dict.fromkeys(("", *_names(f"{context}: csv: nulls", options["nulls"]))))
+        arguments["nulls"] = tuple(
+            dict.fromkeys(("", *_names(f"{context}: csv: nulls", options["nulls"])))
+        )
     if "columns" in spec:
         arguments["columns"] = _names(f"{context}: columns", spec["columns"])
     try:
@@ -283,24 +374,37 @@ def _resolve_files(context: str, names: Any, root: Path) -> Files:
             raise InvalidRequest(f"{context}: {name}: no file matches")
         for match in matches:
             if not match.is_file():
-                raise InvalidRequest(f"{context}: {display_path(match, root)}: there is no such file under {root}")
+                raise InvalidRequest(
+                    f"{context}: {display_path(match, root)}: there is no such file under {root}"
+                )
         files.extend((match, display_path(match, root)) for match in matches)
     return tuple(files)
 
 
-def _features(context: str, spec: Mapping[str, Any], table: TableSpec | None) -> tuple[FeatureSpec, ...]:
+def _features(
+    context: str, spec: Mapping[str, Any], table: TableSpec | None
+) -> tuple[FeatureSpec, ...]:
     return tuple(
-        _feature(f"{context}: feature {name!r}", str(name), value, table) for name, value in _mapping(f"{context}: features", spec.get("features")).items()
+        _feature(f"{context}: feature {name!r}", str(name), value, table)
+        for name, value in _mapping(f"{context}: features", spec.get("features")).items()
     )
 
 
 def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> FeatureSpec:
     if name in RESERVED_NAMES:
-        raise InvalidRequest(f"{context}: the name is reserved; call it something else, and say its `column`")
+        raise InvalidRequest(
+            f"{context}: the name is reserved; call it something else, and say its `column`"
+        )
     if isinstance(value, str):  # the short form, `age: int64`
         value = {"kind": "bytes"} if value == "bytes" else {"dtype": value}
-    spec = _mapping(context, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill"})
-    columns = _names(f"{context}: columns", spec["columns"]) if "columns" in spec else (_text(context, spec, "column") or name,)
+    spec = _mapping(
+        context, value, {"column", "columns", "kind", "dtype", "shape", "split", "fill"}
+    )
+    columns = (
+        _names(f"{context}: columns", spec["columns"])
+        if "columns" in spec
+        else (_text(context, spec, "column") or name,)
+    )
     shape = spec.get("shape", [])
     shape = [shape] if isinstance(shape, int) else shape
     if not isinstance(shape, list) or not all(isinstance(dimension, int) for dimension in shape):
@@ -310,35 +414,75 @@ def _feature(context: str, name: str, value: Any, table: TableSpec | None) -> Fe
         raise InvalidRequest(f"{context}: split {split!r}: expected what stands between the values")
     if fill is not None and not isinstance(fill, int | float):
         raise InvalidRequest(f"{context}: fill {fill!r}: expected the number that a null is")
-    kind = _text(context, spec, "kind", ("dense", "ragged", "bytes")) or ("ragged" if split and not shape else "dense")
+    kind = _text(context, spec, "kind", ("dense", "ragged", "bytes")) or (
+        "ragged" if split and not shape else "dense"
+    )
     dtype = _text(context, spec, "dtype") or ("int64" if kind == "ragged" else "float32")
     if len(columns) > 1:
         if kind != "dense" or split or shape not in ([], [len(columns)]):
-            raise InvalidRequest(f"{context}: {len(columns)} columns make a dense vector of that length, nothing else")
+            raise InvalidRequest(
+                f"{context}: {len(columns)} columns make a dense vector of that length, "
+                "nothing else"
+            )
         shape = [len(columns)]
-    if table is not None and table.format == "csv" and (kind == "ragged" or (shape and len(columns) == 1)) and split is None:
-        raise InvalidRequest(f"{context}: lists in text need `split`, what stands between their values")
-    feature = Feature(name=name, kind=kind, dtype=dtype, shape=tuple(shape)) if kind == "dense" else Feature(name=name, kind=kind, dtype=dtype)
-    index_columns = frozenset(key for key in ("kind", "dtype", "shape") if key in spec) | ({"kind"} if split else frozenset())
-    return FeatureSpec(feature=feature, columns=columns, declared=index_columns, split=split, fill=fill)
+    if (
+        table is not None
+        and table.format == "csv"
+        and (kind == "ragged" or (shape and len(columns) == 1))
+        and split is None
+    ):
+        raise InvalidRequest(
+            f"{context}: lists in text need `split`, what stands between their values"
+        )
+    feature = (
+        Feature(name=name, kind=kind, dtype=dtype, shape=tuple(shape))
+        if kind == "dense"
+        else Feature(name=name, kind=kind, dtype=dtype)
+    )
+    index_columns = frozenset(key for key in ("kind", "dtype", "shape") if key in spec) | (
+        {"kind"} if split else frozenset()
+    )
+    return FeatureSpec(
+        feature=feature, columns=columns, declared=index_columns, split=split, fill=fill
+    )
 
 
-def resolve_feature(spec: FeatureSpec, context: str, kind: str, dtype: str, shape: tuple[int, ...]) -> FeatureSpec:
-    """A feature as the files have it, where its author left that open; InvalidRequest where the two contradict."""
+def resolve_feature(
+    spec: FeatureSpec, context: str, kind: str, dtype: str, shape: tuple[int, ...]
+) -> FeatureSpec:
+    """A feature as the files have it, where its author left that open; InvalidRequest where the two
+    contradict.
+    """
     feature = spec.feature
     if len(spec.columns) > 1 or spec.split is not None:
-        return replace(spec, feature=replace(feature, dtype=dtype)) if dtype and "dtype" not in spec.declared and spec.split is None else spec
+        return (
+            replace(spec, feature=replace(feature, dtype=dtype))
+            if dtype and "dtype" not in spec.declared and spec.split is None
+            else spec
+        )
     if "dtype" in spec.declared or not dtype:
         dtype = feature.dtype
-    if "kind" in spec.declared and feature.kind != kind and not (feature.kind == "bytes" or (feature.kind == "ragged" and len(shape) == 1)):
-        raise InvalidRequest(f"{context}: feature {feature.name!r}: the files hold {kind} values, the schema says {feature.kind}")
+    if (
+        "kind" in spec.declared
+        and feature.kind != kind
+        and not (feature.kind == "bytes" or (feature.kind == "ragged" and len(shape) == 1))
+    ):
+        raise InvalidRequest(
+            f"{context}: feature {feature.name!r}: the files hold {kind} values, the schema "
+            f"says {feature.kind}"
+        )
     if "kind" in spec.declared:
         kind = feature.kind
     if "shape" in spec.declared:
         if kind == "dense" and shape != feature.shape:
-            raise InvalidRequest(f"{context}: feature {feature.name!r}: the files hold {list(shape)} a row, the schema says {list(feature.shape)}")
+            raise InvalidRequest(
+                f"{context}: feature {feature.name!r}: the files hold {list(shape)} a row, "
+                f"the schema says {list(feature.shape)}"
+            )
         kind, shape = "dense", feature.shape
     resolved = (
-        Feature(name=feature.name, kind=kind, dtype=dtype, shape=shape) if kind == "dense" else Feature(name=feature.name, kind=kind, dtype=dtype)
+        Feature(name=feature.name, kind=kind, dtype=dtype, shape=shape)
+        if kind == "dense"
+        else Feature(name=feature.name, kind=kind, dtype=dtype)
     )
     return replace(spec, feature=resolved)

@@ -1,4 +1,6 @@
-"""The port that every kind of file stands behind: batches of named columns, with the places that they came from."""
+"""The port that every kind of file stands behind: batches of named columns, with the places that
+they came from.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class RowBatch:
         if not self.null_texts:
             return values
         null_set = pa.array([null_text.encode() for null_text in self.null_texts], pa.binary())
-        return pc.if_else(pc.is_in(values, value_set=null_set), pa.scalar(None, values.type), values)
+        return pc.if_else(
+            pc.is_in(values, value_set=null_set), pa.scalar(None, values.type), values
+        )
 
     def display_value(self, column: str, row: int) -> str:
         """A value, for people."""
@@ -58,7 +62,11 @@ class RowBatch:
         value = values[row].as_py() if isinstance(values, pa.Array) else values[row]
         if isinstance(value, bytes):
             return value.decode(errors="replace")
-        return "" if value is None else str(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)
+        return (
+            ""
+            if value is None
+            else str(np.asarray(value).tolist() if isinstance(value, np.ndarray) else value)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +93,16 @@ class TableReader(Protocol):
     def describe(self, column: str) -> ColumnDescription:
         """What a column holds; InvalidRequest names a column that is not there."""
 
-    def batches(self, column_types: Mapping[str, pa.DataType | None], limit: int) -> Iterator[RowBatch]:
+    def batches(
+        self, column_types: Mapping[str, pa.DataType | None], limit: int
+    ) -> Iterator[RowBatch]:
         """Batches of at most ``limit`` rows with the wanted columns, file by file.
 
         Parameters
         ----------
         column_types : mapping
-            Column names and the Arrow type that text should be parsed to; files that have types of their own ignore it.
+            Column names and the Arrow type that text should be parsed to; files that have types of
+            their own ignore it.
         limit : int
             Rows.
         """

@@ -13,12 +13,28 @@ import pyarrow as pa
 from asterism.formats import bad_rows
 from asterism.formats import edges as edge_rows
 from asterism.formats.bad_rows import BadRowCollector, read_batch
-from asterism.formats.chunks import CHUNK_BYTES, CHUNK_ROWS, EdgeChunk, ExistsCheck, Features, Ids, NodeChunk, Weights, split_to_limit
+from asterism.formats.chunks import (
+    CHUNK_BYTES,
+    CHUNK_ROWS,
+    EdgeChunk,
+    ExistsCheck,
+    Features,
+    Ids,
+    NodeChunk,
+    Weights,
+    split_to_limit,
+)
 from asterism.formats.csvfiles import CsvTable
 from asterism.formats.keys import SeenIds, StringIdIndex
 from asterism.formats.npyfiles import NpyFile, NpyTable
 from asterism.formats.parquetfiles import ParquetTable
-from asterism.formats.schema_file import FeatureSpec, NodeSpec, TableSpec, read_spec, resolve_feature
+from asterism.formats.schema_file import (
+    FeatureSpec,
+    NodeSpec,
+    TableSpec,
+    read_spec,
+    resolve_feature,
+)
 from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.string_ids import ID_COLUMN
@@ -31,12 +47,21 @@ def open_table(spec: TableSpec) -> TableReader:
         return CsvTable(spec.files[""], spec.csv)
     if spec.format == "parquet":
         return ParquetTable(spec.files[""])
-    return NpyTable({name: [NpyFile.open(path, label) for path, label in files] for name, files in spec.files.items()})
+    return NpyTable(
+        {
+            name: [NpyFile.open(path, label) for path, label in files]
+            for name, files in spec.files.items()
+        }
+    )
 
 
 def row_bytes(features: tuple[Feature, ...]) -> int:
     """Bytes of a row's ids, weight and dense features."""
-    return 20 + sum(np.dtype(f.dtype).itemsize * int(np.prod(f.shape, dtype=object)) for f in features if f.kind == "dense")
+    return 20 + sum(
+        np.dtype(f.dtype).itemsize * int(np.prod(f.shape, dtype=object))
+        for f in features
+        if f.kind == "dense"
+    )
 
 
 class TabularSource:
@@ -52,7 +77,9 @@ class TabularSource:
         Rows of a chunk at most.
     """
 
-    def __init__(self, path: Path, *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS) -> None:
+    def __init__(
+        self, path: Path, *, root: Path | None = None, chunk_rows: int = CHUNK_ROWS
+    ) -> None:
         self.spec = read_spec(path, root)
         self.chunk_rows = chunk_rows
         self.tables: dict[str, TableReader] = {}
@@ -68,35 +95,54 @@ class TabularSource:
         for edge in self.spec.edges:
             self.tables[edge.name] = open_table(edge.table)
             self._check_columns(edge.name, [edge.src, edge.dst, edge.weight])
-            self._edges.append(replace(edge, features=self._resolve_features(edge.name, edge.features)))
+            self._edges.append(
+                replace(edge, features=self._resolve_features(edge.name, edge.features))
+            )
         self._schema = self._build_schema()
         if self._schema.has_string_ids:
             self._check_string_ids()
-        numbered_types = [node.name for node in self._nodes.values() if node.id is None and (node.table or node.count)]
+        numbered_types = [
+            node.name
+            for node in self._nodes.values()
+            if node.id is None and (node.table or node.count)
+        ]
         if self._schema.ids == "global" and numbered_types and len(self._nodes) > 1:
             raise InvalidRequest(
-                f"{path}: with `ids: global` no two types share an id, but {', '.join(numbered_types)} would be numbered from 0; give an `id` column"
+                f"{path}: with `ids: global` no two types share an id, but "
+                f"{', '.join(numbered_types)} would be numbered from 0; give an `id` column"
             )
 
     def _check_string_ids(self) -> None:
         """Refuse what gives nodes no names, in a space where strings are ids."""
         for node in self._nodes.values():
             if node.key or node.count or (node.table is not None and node.id is None):
-                raise InvalidRequest(f"node type {node.name!r}: with `ids: string` nodes have names: give `files` with an `id`, not `key` or `count`")
+                raise InvalidRequest(
+                    f"node type {node.name!r}: with `ids: string` nodes have names: give "
+                    "`files` with an `id`, not `key` or `count`"
+                )
         for edge in self._edges:
             if edge.missing == "create" and (edge.aggregate or edge.self_loops):
                 option = "aggregate" if edge.aggregate else "self_loops"
                 raise InvalidRequest(
-                    f"edge type {edge.name!r}: with `ids: string` and `missing: create` every edge has its ends' names with it, and what "
+                    f"edge type {edge.name!r}: with `ids: string` and `missing: create` "
+                    "every edge has its ends' names with it, and what "
                     f"`{option}` makes has none; load the nodes from files of their own"
                 )
 
-    def _resolve_features(self, owner: str, features: tuple[FeatureSpec, ...]) -> tuple[FeatureSpec, ...]:
+    def _resolve_features(
+        self, owner: str, features: tuple[FeatureSpec, ...]
+    ) -> tuple[FeatureSpec, ...]:
         resolved = []
         for spec in features:
             kinds = [self.tables[owner].describe(column) for column in spec.columns]
             is_typed = kinds[0].kind != "text"
-            resolved.append(resolve_feature(spec, f"type {owner!r}", kinds[0].kind, kinds[0].dtype, kinds[0].shape) if is_typed else spec)
+            resolved.append(
+                resolve_feature(
+                    spec, f"type {owner!r}", kinds[0].kind, kinds[0].dtype, kinds[0].shape
+                )
+                if is_typed
+                else spec
+            )
         return tuple(resolved)
 
     def _check_columns(self, owner: str, columns: list[str | None]) -> None:
@@ -135,13 +181,16 @@ class TabularSource:
             )
             edge_types.append(forward)
             if edge.reverse is not None:
-                edge_types.append(replace(forward, src_type=dst, relation=edge.reverse, dst_type=src))
+                edge_types.append(
+                    replace(forward, src_type=dst, relation=edge.reverse, dst_type=src)
+                )
         schema = Schema(node_types=nodes, edge_types=tuple(edge_types), **self.spec.settings)
         for edge in self._edges:
             for end in (edge.name.split(":")[0], edge.name.split(":")[2]):
                 if edge.missing == "create" and self._nodes[end].key:
                     raise InvalidRequest(
-                        f"edge type {edge.name!r}: the nodes of {end!r} are known by `key`, so all come from its files: no `missing: create`"
+                        f"edge type {edge.name!r}: the nodes of {end!r} are known by `key`, "
+                        "so all come from its files: no `missing: create`"
                     )
         return schema
 
@@ -153,13 +202,22 @@ class TabularSource:
     @property
     def options(self) -> Mapping[str, Any]:
         """As `Source.options`."""
-        return {"root": str(self.spec.root.resolve()), "schema": self.spec.text, "chunk_rows": self.chunk_rows}
+        return {
+            "root": str(self.spec.root.resolve()),
+            "schema": self.spec.text,
+            "chunk_rows": self.chunk_rows,
+        }
 
     @property
     def files(self) -> tuple[Path, ...]:
         """As `Source.files`."""
-        specs = [node.table for node in self.spec.nodes if node.table is not None] + [edge.table for edge in self.spec.edges]
-        return (self.spec.path, *(path for spec in specs for files in spec.files.values() for path, _ in files))
+        specs = [node.table for node in self.spec.nodes if node.table is not None] + [
+            edge.table for edge in self.spec.edges
+        ]
+        return (
+            self.spec.path,
+            *(path for spec in specs for files in spec.files.values() for path, _ in files),
+        )
 
     @property
     def total_rows(self) -> int | None:
@@ -169,7 +227,9 @@ class TabularSource:
             if edge.aggregate or edge.self_loops:
                 return None
             rows = self.tables[edge.name].rows
-            counts.append(-1 if rows is None else rows * (2 if edge.reverse or edge.symmetry else 1))
+            counts.append(
+                -1 if rows is None else rows * (2 if edge.reverse or edge.symmetry else 1)
+            )
         for node in self._nodes.values():
             if node.table is not None:
                 rows = self.tables[node.name].rows
@@ -183,7 +243,12 @@ class TabularSource:
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
         """Rows of a batch."""
-        return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(spec.feature for spec in features))))
+        return max(
+            1,
+            min(
+                self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(spec.feature for spec in features))
+            ),
+        )
 
     def string_id_index(self, ntype: str) -> StringIdIndex | None:
         """The names of a type's nodes, where they are known by name; read on first use."""
@@ -200,7 +265,12 @@ class TabularSource:
         if node.table is None:
             return node.count
         # Arrays that are taken as they are hold no bad rows, so no number is left out.
-        is_dense = node.id is None and node.key is None and node.weight is None and not any("dtype" in spec.declared for spec in node.features)
+        is_dense = (
+            node.id is None
+            and node.key is None
+            and node.weight is None
+            and not any("dtype" in spec.declared for spec in node.features)
+        )
         return self.tables[ntype].rows if is_dense and node.table.format == "numpy" else None
 
     def node_chunks(self) -> Iterator[NodeChunk]:
@@ -217,20 +287,36 @@ class TabularSource:
         if node.table is None:
             for start, stop in spans(node.count or 0, self.chunk_rows):
                 if stop > start:
-                    yield NodeChunk(ntype=node.name, file=self.spec.path.name, first_row=start, ids=np.arange(start, stop))
+                    yield NodeChunk(
+                        ntype=node.name,
+                        file=self.spec.path.name,
+                        first_row=start,
+                        ids=np.arange(start, stop),
+                    )
             return
         keys = self.string_id_index(node.name)
         seen = SeenIds(len(keys)) if keys is not None else None
         id_type = pa.string() if self._schema.has_string_ids else pa.int64()
-        id_columns: list[tuple[str, pa.DataType]] = [(node.id, id_type)] if node.id else [(node.key, pa.string())] if node.key else []
+        id_columns: list[tuple[str, pa.DataType]] = (
+            [(node.id, id_type)] if node.id else [(node.key, pa.string())] if node.key else []
+        )
         columns = bad_rows.columns_to_read(id_columns, node.weight, node.features)
         if not columns:
-            raise InvalidRequest(f"node type {node.name!r}: no id, key, weight or feature is read from its files; give `count` in place of `files`")
+            raise InvalidRequest(
+                f"node type {node.name!r}: no id, key, weight or feature is read from its "
+                "files; give `count` in place of `files`"
+            )
         row = 0
         for batch in self.tables[node.name].batches(columns, self.limit(node.features)):
-            (ids, weights, features), collector = read_batch(batch, self._row_reader(node, keys, row))
+            (ids, weights, features), collector = read_batch(
+                batch, self._row_reader(node, keys, row)
+            )
             if seen is not None:
-                collector.record(str(node.key), seen.find_repeats(ids, collector.good_mask), lambda value: "the name is there already")
+                collector.record(
+                    str(node.key),
+                    seen.find_repeats(ids, collector.good_mask),
+                    lambda value: "the name is there already",
+                )
             good = collector.good_mask
             chunk = NodeChunk(
                 ntype=node.name,
@@ -250,11 +336,19 @@ class TabularSource:
         """What ids of names are made with; None where ids are whole numbers."""
         return self._schema.salt if self._schema.has_string_ids else None
 
-    def _row_reader(self, node: NodeSpec, keys: StringIdIndex | None, row: int) -> Callable[[RowBatch, BadRowCollector], tuple[Ids, Weights | None, Features]]:
-        def read_columns(batch: RowBatch, collector: BadRowCollector) -> tuple[Ids, Weights | None, Features]:
+    def _row_reader(
+        self, node: NodeSpec, keys: StringIdIndex | None, row: int
+    ) -> Callable[[RowBatch, BadRowCollector], tuple[Ids, Weights | None, Features]]:
+        def read_columns(
+            batch: RowBatch, collector: BadRowCollector
+        ) -> tuple[Ids, Weights | None, Features]:
             if node.id is not None and self.salt is not None:
                 ids, string_ids = bad_rows.read_names(collector, node.id, self.salt)
-                return ids, bad_rows.read_weights(collector, node.weight), {ID_COLUMN: string_ids, **bad_rows.read_features(collector, node.features)}
+                return (
+                    ids,
+                    bad_rows.read_weights(collector, node.weight),
+                    {ID_COLUMN: string_ids, **bad_rows.read_features(collector, node.features)},
+                )
             if node.id is not None:
                 ids = bad_rows.read_ids(collector, node.id)
             elif keys is not None:
@@ -262,7 +356,11 @@ class TabularSource:
                 collector.record(str(node.key), missing_mask, lambda value: "the name is missing")
             else:
                 ids = row + (np.arange(batch.rows) if batch.ordinals is None else batch.ordinals)
-            return ids, bad_rows.read_weights(collector, node.weight), bad_rows.read_features(collector, node.features)
+            return (
+                ids,
+                bad_rows.read_weights(collector, node.weight),
+                bad_rows.read_features(collector, node.features),
+            )
 
         return read_columns
 

@@ -51,7 +51,9 @@ class LoadReport:
     """Its place in the order of writes: a build asked for from now on includes it."""
     seconds: float
     already: bool = False
-    """Whether these files were in the space before: then nothing was written, and ``commit`` is that of their load."""
+    """Whether these files were in the space before: then nothing was written, and ``commit`` is
+    that of their load.
+    """
 
 
 def schema_of(
@@ -89,8 +91,8 @@ def load(
 ) -> LoadReport:
     """Load a graph in files into a space and commit it; the next build publishes it.
 
-    Files that are in the space already (the same path, schema and options, and every file of the same size and time of
-    change) are not loaded a second time.
+    Files that are in the space already (the same path, schema and options, and every file of the
+    same size and time of change) are not loaded a second time.
 
     Parameters
     ----------
@@ -99,28 +101,31 @@ def load(
     space : str
         Where it goes.
     source : path
-        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, a YAML schema file, or a configuration of PGLBox.
+        A folder with DGL's ``metadata.json``, Euler's ``graph.json``, a YAML schema file, or a
+        configuration of PGLBox.
     schema : Schema, optional
         The space is made with it where it is not there. Without it the space must be there.
     progress : callable, optional
         Told after every chunk.
     on_bad_rows : {"fail", "skip"}
-        Refuse the load at the first bad row, or leave such rows out, count them and list them in ``rejects``.
+        Refuse the load at the first bad row, or leave such rows out, count them and list them in
+        ``rejects``.
     rejects : path, optional
-        A CSV file of the rows left out: file, row (lines from 1, rows of arrays and tables from 0), column, value, reason.
-        Default: ``<space>.rejects.csv`` here. Made at the first such row.
+        A CSV file of the rows left out: file, row (lines from 1, rows of arrays and tables from 0),
+        column, value, reason. Default: ``<space>.rejects.csv`` here. Made at the first such row.
     resume : bool
-        Go on with a load of this source that was cut off, if there is one. What was written is read again, and skipped
-        where its digest is the same. False: give that one up and begin anew.
+        Go on with a load of this source that was cut off, if there is one. What was written is read
+        again, and skipped where its digest is the same. False: give that one up and begin anew.
     chunk_rows : int
         Rows of a chunk at most.
     weights, rename : mapping, optional
-        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper": "w"}``; for it and for
-        Euler's JSON: new names of features.
+        For a DGL folder: the feature that is the weight, per type, as ``{"author:writes:paper":
+        "w"}``; for it and for Euler's JSON: new names of features.
     root : path, optional
         For a schema file or PGLBox's configuration: the folder that its file names start from.
     again : bool
-        Load even what is in the space already: nodes are replaced by themselves, edges are there once more.
+        Load even what is in the space already: nodes are replaced by themselves, edges are there
+        once more.
 
     Returns
     -------
@@ -134,7 +139,8 @@ def load(
     NotFound
         Where the space is not there.
     Conflict
-        Where the source is not what it was when the load was begun that this one went on with; that one is given up.
+        Where the source is not what it was when the load was begun that this one went on with; that
+        one is given up.
 
     Examples
     --------
@@ -143,14 +149,25 @@ def load(
     if on_bad_rows not in ("fail", "skip"):
         raise InvalidRequest(f"on_bad_rows {on_bad_rows!r}: expected 'fail' or 'skip'")
     started = time.monotonic()
-    opened_source = open_source(source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root)
+    opened_source = open_source(
+        source, chunk_rows=chunk_rows, weights=weights, rename=rename, root=root
+    )
     if schema is not None:
         client.create_space(space, schema, if_not_exists=True)
     check_schema_compatible(opened_source.schema, client.describe(space).schema)
-    open_load = _begin_load(client, space, opened_source, resume_key(opened_source, on_bad_rows, again=again), resume=resume, again=again)
+    open_load = _begin_load(
+        client,
+        space,
+        opened_source,
+        resume_key(opened_source, on_bad_rows, again=again),
+        resume=resume,
+        again=again,
+    )
     if open_load.commit_number:
         return _already_loaded_report(open_load, time.monotonic() - started)
-    rejects_file = RejectsFile(Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None)
+    rejects_file = RejectsFile(
+        Path(rejects or f"{space}.rejects.csv") if on_bad_rows == "skip" else None
+    )
     writer = _LoadWriter(open_load, opened_source, rejects_file, progress or (lambda _: None))
     commit = _write_and_commit(writer, open_load, rejects_file, source)
     return LoadReport(
@@ -166,14 +183,26 @@ def load(
 
 def _already_loaded_report(load: Load, seconds: float) -> LoadReport:
     """The report of a load whose files are in the space already."""
-    return LoadReport(nodes=0, edges=0, rejected=0, rejects=None, load_id=load.load_id, commit=load.commit_number, seconds=seconds, already=True)
+    return LoadReport(
+        nodes=0,
+        edges=0,
+        rejected=0,
+        rejects=None,
+        load_id=load.load_id,
+        commit=load.commit_number,
+        seconds=seconds,
+        already=True,
+    )
 
 
-def _begin_load(client: Client, space: str, source: GraphSource, key: str, *, resume: bool, again: bool) -> Load:
+def _begin_load(
+    client: Client, space: str, source: GraphSource, key: str, *, resume: bool, again: bool
+) -> Load:
     """The load of this source: committed, cut off, or new."""
     source_name = f"{source.files[0].resolve()} (files {fingerprint(source.files)})"
     if again:
-        source_name += f" again {uuid4().hex}"  # equal to no committed load's, so that only one that was cut off is found
+        # equal to no committed load's, so that only one that was cut off is found
+        source_name += f" again {uuid4().hex}"
     load = client.begin_load(space, source=source_name, resume_key=key)
     if load.registered and not load.commit_number and not resume:
         load.abandon()
@@ -181,8 +210,12 @@ def _begin_load(client: Client, space: str, source: GraphSource, key: str, *, re
     return load
 
 
-def _write_and_commit(writer: _LoadWriter, load: Load, rejects_file: RejectsFile, source: str | Path) -> int:
-    """Write all and commit; a load that can not succeed is given up, one that was only interrupted stays open."""
+def _write_and_commit(
+    writer: _LoadWriter, load: Load, rejects_file: RejectsFile, source: str | Path
+) -> int:
+    """Write all and commit; a load that can not succeed is given up, one that was only interrupted
+    stays open.
+    """
     try:
         writer.nodes()
         writer.edges()
@@ -190,7 +223,10 @@ def _write_and_commit(writer: _LoadWriter, load: Load, rejects_file: RejectsFile
         commit = load.commit(rejected=rejects_file.count)
     except Conflict as error:
         load.abandon()
-        raise Conflict(f"{source} has changed since the load {load.load_id} was begun ({error}); that load was given up: load again") from error
+        raise Conflict(
+            f"{source} has changed since the load {load.load_id} was begun ({error}); that "
+            "load was given up: load again"
+        ) from error
     except InvalidRequest:
         load.abandon()
         raise
@@ -203,7 +239,13 @@ def _write_and_commit(writer: _LoadWriter, load: Load, rejects_file: RejectsFile
 class _LoadWriter:
     """Chunks in manifest order into a load: nodes first, then edges, each numbered."""
 
-    def __init__(self, load: Load, source: GraphSource, rejects_file: RejectsFile, progress: Callable[[LoadProgress], None]) -> None:
+    def __init__(
+        self,
+        load: Load,
+        source: GraphSource,
+        rejects_file: RejectsFile,
+        progress: Callable[[LoadProgress], None],
+    ) -> None:
         self._load = load
         self._source = source
         self._bad = rejects_file
@@ -221,7 +263,9 @@ class _LoadWriter:
             for chunk in chunks:
                 self._bad.record(chunk.bad)
                 if len(chunk):
-                    self.node_rows += self._load.write_nodes(self._index, chunk.ntype, chunk.ids, chunk.weights, chunk.features)
+                    self.node_rows += self._load.write_nodes(
+                        self._index, chunk.ntype, chunk.ids, chunk.weights, chunk.features
+                    )
                     self._index += 1
                 self._bytes += chunk.nbytes
                 self.report_progress("nodes")
@@ -232,7 +276,15 @@ class _LoadWriter:
             for chunk in chunks:
                 self._bad.record(chunk.bad)
                 if len(chunk):
-                    self._load.write_edges(self._index, chunk.etype, chunk.src, chunk.dst, chunk.weights, chunk.features, ends_known=True)
+                    self._load.write_edges(
+                        self._index,
+                        chunk.etype,
+                        chunk.src,
+                        chunk.dst,
+                        chunk.weights,
+                        chunk.features,
+                        ends_known=True,
+                    )
                     self.edge_rows += len(chunk)
                     self._index += 1
                 self._bytes += chunk.nbytes
@@ -258,12 +310,24 @@ class _LoadWriter:
 
 
 def resume_key(source: GraphSource, on_bad_rows: str, *, again: bool = False) -> str:
-    """A name for loading this source in this way: the same path, schema and options give the same one."""
-    return _digest({"path": str(source.files[0].resolve()), "schema": source.schema.to_dict(), "bad": on_bad_rows, "again": again, **source.options})
+    """A name for loading this source in this way: the same path, schema and options give the same
+    one.
+    """
+    return _digest(
+        {
+            "path": str(source.files[0].resolve()),
+            "schema": source.schema.to_dict(),
+            "bad": on_bad_rows,
+            "again": again,
+            **source.options,
+        }
+    )
 
 
 def fingerprint(files: Iterable[Path]) -> str:
-    """What tells files from changed ones without reading them: the path, size and time of change of each."""
+    """What tells files from changed ones without reading them: the path, size and time of change of
+    each.
+    """
     stats = [(path, path.stat()) for path in sorted({path.resolve() for path in files})]
     return _digest([(str(path), stat.st_size, stat.st_mtime_ns) for path, stat in stats])
 

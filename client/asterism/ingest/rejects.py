@@ -14,7 +14,9 @@ COLUMNS = ("file", "row", "column", "value", "reason")
 
 
 class RejectsFile:
-    """Counts bad rows; writes them to ``path`` (CSV), which is made at the first, or refuses the first where there is no path."""
+    """Counts bad rows; writes them to ``path`` (CSV), which is made at the first, or refuses the
+    first where there is no path.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -28,12 +30,16 @@ class RejectsFile:
             return
         if self.path is None:
             more = f" ({len(rows) - 1} more near by)" if len(rows) > 1 else ""
-            raise InvalidRequest(f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'")
+            raise InvalidRequest(
+                f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'"
+            )
         if self._file is None:
             self._file = self.path.open("w", newline="", encoding="utf-8")
             self._writer = csv.writer(self._file)
             self._writer.writerow(COLUMNS)
-        self._writer.writerows((row.file, row.row, row.column, row.value, row.reason) for row in rows)
+        self._writer.writerows(
+            (row.file, row.row, row.column, row.value, row.reason) for row in rows
+        )
         self.count += len(rows)
 
     def close(self) -> None:

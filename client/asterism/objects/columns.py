@@ -1,4 +1,6 @@
-"""Attributes of objects as columns: which one is the weight, what the others are called, what is refused."""
+"""Attributes of objects as columns: which one is the weight, what the others are called, what is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,24 @@ class TypeAttributes:
 
 
 class AttributeReader:
-    """Takes the attributes of every type of an object, and in the end knows which of the caller's words meant nothing."""
+    """Takes the attributes of every type of an object, and in the end knows which of the caller's
+    words meant nothing.
+    """
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
         self._names: set[str] = set()
         self._owners: set[str] = set()
 
-    def read(self, owner: str, rows: int, raw: Mapping[str, Any], *, edges: bool, weight: Sequence[str] = ("weight",)) -> TypeAttributes:
+    def read(
+        self,
+        owner: str,
+        rows: int,
+        raw: Mapping[str, Any],
+        *,
+        edges: bool,
+        weight: Sequence[str] = ("weight",),
+    ) -> TypeAttributes:
         """The weight and the features of a type.
 
         Parameters
@@ -53,27 +65,56 @@ class AttributeReader:
         """
         self._owners.add(owner)
         self._names.update(raw)
-        requested = self._options.weights.get(owner) if isinstance(self._options.weights, Mapping) else self._options.weights if edges else None
+        requested = (
+            self._options.weights.get(owner)
+            if isinstance(self._options.weights, Mapping)
+            else self._options.weights
+            if edges
+            else None
+        )
         if requested is not None and requested not in raw:
-            raise NotFound(f"type {owner!r} has no attribute {requested!r} for its weights; it has {', '.join(raw) or 'none'}")
+            raise NotFound(
+                f"type {owner!r} has no attribute {requested!r} for its weights; it has "
+                f"{', '.join(raw) or 'none'}"
+            )
         chosen = requested or next((name for name in weight if name in raw), None)
-        weights = None if chosen is None else make_column(f"type {owner!r}: weight {chosen!r}", raw[chosen], rows, missing=1)
+        weights = (
+            None
+            if chosen is None
+            else make_column(f"type {owner!r}: weight {chosen!r}", raw[chosen], rows, missing=1)
+        )
         if weights is not None and (weights.shape or weights.dtype == "bytes"):
-            raise InvalidRequest(f"type {owner!r}: weight {chosen!r}: expected a number a row, found {weights.dtype}{list(weights.shape)}")
+            raise InvalidRequest(
+                f"type {owner!r}: weight {chosen!r}: expected a number a row, found "
+                f"{weights.dtype}{list(weights.shape)}"
+            )
         features: dict[str, ArrayColumn] = {}
         for name, values in raw.items():
-            if (name == chosen and requested is None) or (self._options.only is not None and name not in self._options.only):
+            if (name == chosen and requested is None) or (
+                self._options.only is not None and name not in self._options.only
+            ):
                 continue
             feature_name = self._options.rename.get(name, as_name(name))
             if feature_name in features:
-                raise InvalidRequest(f"type {owner!r}: two features would be called {feature_name!r}; rename one of them")
+                raise InvalidRequest(
+                    f"type {owner!r}: two features would be called {feature_name!r}; rename "
+                    "one of them"
+                )
             if name == chosen and feature_name == "weight":
                 continue
-            feature_column = make_column(f"type {owner!r}: attribute {name!r}", values, rows, missing=self._options.fill.get(name))
+            feature_column = make_column(
+                f"type {owner!r}: attribute {name!r}",
+                values,
+                rows,
+                missing=self._options.fill.get(name),
+            )
             try:
                 feature_column.feature(feature_name)
             except InvalidRequest as error:
-                raise InvalidRequest(f"type {owner!r}: {error.message}; say what it is to be called: rename={{{name!r}: ...}}") from error
+                raise InvalidRequest(
+                    f"type {owner!r}: {error.message}; say what it is to be called: "
+                    f"rename={{{name!r}: ...}}"
+                ) from error
             features[feature_name] = feature_column
         return TypeAttributes(weights=weights, features=features)
 
@@ -82,11 +123,17 @@ class AttributeReader:
         for option in ("rename", "only", "fill"):
             unknown = sorted(set(getattr(self._options, option) or ()) - self._names)
             if unknown:
-                raise NotFound(f"{option}: the object has no attribute {unknown[0]!r}; it has {', '.join(sorted(self._names)) or 'none'}")
+                raise NotFound(
+                    f"{option}: the object has no attribute {unknown[0]!r}; it has "
+                    f"{', '.join(sorted(self._names)) or 'none'}"
+                )
         if isinstance(self._options.weights, Mapping):
             unknown = sorted(set(self._options.weights) - self._owners)
             if unknown:
-                raise NotFound(f"weights: the object has no type {unknown[0]!r}; it has {', '.join(sorted(self._owners))}")
+                raise NotFound(
+                    f"weights: the object has no type {unknown[0]!r}; it has "
+                    f"{', '.join(sorted(self._owners))}"
+                )
 
 
 def make_column(description: str, values: Any, rows: int, *, missing: Any = None) -> ArrayColumn:
@@ -106,7 +153,8 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
     Raises
     ------
     InvalidRequest
-        For a dtype that is none of a feature's, rows of different shapes, values that are no numbers and no text.
+        For a dtype that is none of a feature's, rows of different shapes, values that are no
+        numbers and no text.
     """
     if is_tensor(values):
         if "strided" not in str(values.layout):
@@ -116,17 +164,26 @@ def make_column(description: str, values: Any, rows: int, *, missing: Any = None
         values = _flat_values(description, values, missing)
         if isinstance(values, tuple):
             if len(values[0]) - 1 != rows:
-                raise InvalidRequest(f"{description} has {len(values[0]) - 1} rows; expected {rows}")
+                raise InvalidRequest(
+                    f"{description} has {len(values[0]) - 1} rows; expected {rows}"
+                )
             return ArrayColumn(dtype="bytes", values=values)
         dtype = values.dtype.name
     if values.ndim == 0 or len(values) != rows:
         raise InvalidRequest(f"{description} has shape {list(values.shape)}; expected {rows} rows")
     if dtype not in DTYPES:
-        raise InvalidRequest(f"{description} has dtype {dtype}; features are {', '.join(sorted(DTYPES))} or texts: convert it, or leave it out with `only`")
-    return ArrayColumn(dtype=dtype, shape=tuple(int(extent) for extent in values.shape[1:]), values=values)
+        raise InvalidRequest(
+            f"{description} has dtype {dtype}; features are {', '.join(sorted(DTYPES))} or "
+            "texts: convert it, or leave it out with `only`"
+        )
+    return ArrayColumn(
+        dtype=dtype, shape=tuple(int(extent) for extent in values.shape[1:]), values=values
+    )
 
 
-def _flat_values(description: str, values: Any, missing: Any) -> NDArray[Any] | tuple[NDArray[np.int64], NDArray[np.uint8]]:
+def _flat_values(
+    description: str, values: Any, missing: Any
+) -> NDArray[Any] | tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """An array of numbers, or texts as bytes."""
     if isinstance(values, np.ndarray) and values.dtype.kind not in "OSU":
         return values
@@ -136,7 +193,8 @@ def _flat_values(description: str, values: Any, missing: Any) -> NDArray[Any] | 
         if missing is None:
             row = next(i for i, value in enumerate(items) if value is None)
             raise InvalidRequest(
-                f"{description} is missing in row {row} and {items.count(None) - 1} more; give it everywhere, or say what such rows have with `fill`"
+                f"{description} is missing in row {row} and {items.count(None) - 1} more; "
+                "give it everywhere, or say what such rows have with `fill`"
             )
         items = [missing if value is None else value for value in items]
         kinds = set(map(type, items))
@@ -147,10 +205,20 @@ def _flat_values(description: str, values: Any, missing: Any) -> NDArray[Any] | 
         if array.dtype.kind == "O":
             raise InvalidRequest(f"{description} has whole numbers beyond 64 bits; {_REMEDY}")
         return array
-    if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds) or all(map(is_tensor, items)):
+    if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds) or all(
+        map(is_tensor, items)
+    ):
         return _stack_vectors(description, items)
-    odd = next(i for i, value in enumerate(items) if not isinstance(value, type(items[0])) or not isinstance(value, str | int | float | list | tuple))
-    raise InvalidRequest(f"{description} has values of {', '.join(sorted(kind.__name__ for kind in kinds))}, row {odd} is {items[odd]!r:.80}; {_REMEDY}")
+    odd = next(
+        i
+        for i, value in enumerate(items)
+        if not isinstance(value, type(items[0]))
+        or not isinstance(value, str | int | float | list | tuple)
+    )
+    raise InvalidRequest(
+        f"{description} has values of {', '.join(sorted(kind.__name__ for kind in kinds))}, "
+        f"row {odd} is {items[odd]!r:.80}; {_REMEDY}"
+    )
 
 
 def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:
@@ -159,9 +227,13 @@ def _stack_vectors(description: str, items: list[Any]) -> NDArray[Any]:
     first = arrays[0]
     for row, array in enumerate(arrays):
         if array is None or first is None or array.shape != first.shape:
-            shapes = [list(a.shape) if a is not None else "rows of several lengths" for a in (first, array)]
+            shapes = [
+                list(a.shape) if a is not None else "rows of several lengths"
+                for a in (first, array)
+            ]
             raise InvalidRequest(
-                f"{description} is ragged: row 0 has shape {shapes[0]}, row {row} {shapes[1]}; pad the rows to one shape, or leave it out with `only`"
+                f"{description} is ragged: row 0 has shape {shapes[0]}, row {row} "
+                f"{shapes[1]}; pad the rows to one shape, or leave it out with `only`"
             )
     stacked = np.stack([array for array in arrays if array is not None])
     if stacked.dtype.kind not in "biuf":

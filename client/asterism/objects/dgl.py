@@ -17,13 +17,25 @@ _NO_NODES, _NO_EDGE = "_N", ("_N", "_E", "_N")
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A ``DGLGraph`` as tables; its edges in the order of their numbers."""
     if graph.is_block:
-        raise InvalidRequest("the graph is a block, a batch of some larger graph; load the graph that it was sampled from")
+        raise InvalidRequest(
+            "the graph is a block, a batch of some larger graph; load the graph that it was "
+            "sampled from"
+        )
     nodes, edges = [], []
     for node_type in graph.ntypes:
         name = options.node_type if node_type == _NO_NODES else as_name(node_type)
         count = int(graph.num_nodes(node_type))
-        type_attributes = attributes.read(name, count, dict(graph.nodes[node_type].data), edges=False)
-        nodes.append(NodeTable(name=name, count=count, weights=type_attributes.weights, features=type_attributes.features))
+        type_attributes = attributes.read(
+            name, count, dict(graph.nodes[node_type].data), edges=False
+        )
+        nodes.append(
+            NodeTable(
+                name=name,
+                count=count,
+                weights=type_attributes.weights,
+                features=type_attributes.features,
+            )
+        )
     for triple in graph.canonical_etypes:
         src_type, relation, dst_type = triple
         names = (
@@ -32,6 +44,16 @@ def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> Graph
             options.node_type if dst_type == _NO_NODES else as_name(dst_type),
         )
         src, dst = graph.edges(form="uv", order="eid", etype=triple)
-        type_attributes = attributes.read(":".join(names), len(src), dict(graph.edges[triple].data), edges=True)
-        edges.append(EdgeTable(triple=names, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features))
+        type_attributes = attributes.read(
+            ":".join(names), len(src), dict(graph.edges[triple].data), edges=True
+        )
+        edges.append(
+            EdgeTable(
+                triple=names,
+                src=src,
+                dst=dst,
+                weights=type_attributes.weights,
+                features=type_attributes.features,
+            )
+        )
     return GraphTables(source_name="DGLGraph", nodes=tuple(nodes), edges=tuple(edges))

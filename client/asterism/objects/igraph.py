@@ -15,13 +15,45 @@ _NAME = "name"
 
 
 def read(graph: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A graph of igraph as tables; vertices are its numbers, or their ``name`` where the space has strings; it is a feature too."""
-    type_attributes = attributes.read(options.node_type, graph.vcount(), {name: graph.vs[name] for name in graph.vs.attributes()}, edges=False)
-    nodes = NodeTable(name=options.node_type, count=graph.vcount(), weights=type_attributes.weights, features=type_attributes.features)
-    names = {options.node_type: np.array(graph.vs[_NAME], object)} if options.string_ids and _NAME in graph.vs.attributes() else {}
-    ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
-    type_attributes = attributes.read(":".join(options.triple), len(ends), {name: graph.es[name] for name in graph.es.attributes()}, edges=True)
-    edges = EdgeTable(
-        triple=options.triple, src=ends[:, 0], dst=ends[:, 1], weights=type_attributes.weights, features=type_attributes.features, both_ways=not graph.is_directed()
+    """A graph of igraph as tables; vertices are its numbers, or their ``name`` where the space has
+    strings; it is a feature too.
+    """
+    type_attributes = attributes.read(
+        options.node_type,
+        graph.vcount(),
+        {name: graph.vs[name] for name in graph.vs.attributes()},
+        edges=False,
     )
-    return GraphTables(source_name="igraph Graph", nodes=(nodes,), edges=(edges,), names=names, left_out=tuple(f"graph.{name}" for name in graph.attributes()))
+    nodes = NodeTable(
+        name=options.node_type,
+        count=graph.vcount(),
+        weights=type_attributes.weights,
+        features=type_attributes.features,
+    )
+    names = (
+        {options.node_type: np.array(graph.vs[_NAME], object)}
+        if options.string_ids and _NAME in graph.vs.attributes()
+        else {}
+    )
+    ends = np.array(graph.get_edgelist(), np.int64).reshape(-1, 2)
+    type_attributes = attributes.read(
+        ":".join(options.triple),
+        len(ends),
+        {name: graph.es[name] for name in graph.es.attributes()},
+        edges=True,
+    )
+    edges = EdgeTable(
+        triple=options.triple,
+        src=ends[:, 0],
+        dst=ends[:, 1],
+        weights=type_attributes.weights,
+        features=type_attributes.features,
+        both_ways=not graph.is_directed(),
+    )
+    return GraphTables(
+        source_name="igraph Graph",
+        nodes=(nodes,),
+        edges=(edges,),
+        names=names,
+        left_out=tuple(f"graph.{name}" for name in graph.attributes()),
+    )

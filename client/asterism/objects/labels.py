@@ -1,4 +1,6 @@
-"""What objects call their nodes, as ids: whole numbers stay what they are, anything else is numbered."""
+"""What objects call their nodes, as ids: whole numbers stay what they are, anything else is
+numbered.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,24 @@ class NodeLabels:
     owner : str
         Whose, for messages.
     labels : sequence
-        Different ones. Where all are whole numbers they are the ids; otherwise nodes get the numbers 0, 1, 2, ... in this order.
+        Different ones. Where all are whole numbers they are the ids; otherwise nodes get the
+        numbers 0, 1, 2, ... in this order.
     """
 
     def __init__(self, owner: str, labels: Sequence[Hashable]) -> None:
         self.count = len(labels)
         kinds = set(map(type, labels))
-        self.is_integer = all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds)
+        self.is_integer = all(
+            issubclass(kind, int | np.integer) and kind is not bool for kind in kinds
+        )
         if self.is_integer:
-            wrong = next((label for label in labels if not 0 <= label <= _MAX_ID), None)  # type: ignore[operator]  # they are whole numbers
+            # They are whole numbers.
+            wrong = next((label for label in labels if not 0 <= label <= _MAX_ID), None)  # type: ignore[operator]
             if wrong is not None:
-                raise InvalidRequest(f"{owner}: node {wrong!r}: ids are 0 or more, and below 2^63; relabel the nodes, as texts or from 0 on")
+                raise InvalidRequest(
+                    f"{owner}: node {wrong!r}: ids are 0 or more, and below 2^63; relabel "
+                    "the nodes, as texts or from 0 on"
+                )
             self._index: dict[Hashable, int] = {}
             self.ids: Ids | None = np.fromiter(labels, np.int64, self.count)
             if np.array_equal(self.ids, np.arange(self.count)):
@@ -45,7 +54,9 @@ class NodeLabels:
 
     def ids_of(self, labels: Iterable[Hashable], count: int) -> Ids:
         """int64[count]: the ids of nodes."""
-        return np.fromiter(labels if self.is_integer else map(self._index.__getitem__, labels), np.int64, count)
+        return np.fromiter(
+            labels if self.is_integer else map(self._index.__getitem__, labels), np.int64, count
+        )
 
 
 def attribute_lists(rows: Sequence[dict[Any, Any]], owner: str) -> dict[str, list[Any]]:
@@ -53,6 +64,8 @@ def attribute_lists(rows: Sequence[dict[Any, Any]], owner: str) -> dict[str, lis
     columns: dict[str, list[Any]] = {}
     for name in dict.fromkeys(chain.from_iterable(rows)):
         if not isinstance(name, str):
-            raise InvalidRequest(f"{owner}: attribute {name!r}: expected a text for a name; rename it in the object")
+            raise InvalidRequest(
+                f"{owner}: attribute {name!r}: expected a text for a name; rename it in the object"
+            )
         columns[name] = [row.get(name) for row in rows]
     return columns

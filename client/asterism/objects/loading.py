@@ -14,7 +14,14 @@ from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.objects.asked import ReadOptions
 from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables
-from asterism.objects.tables import ArrayColumn, EdgeTable, GraphTables, NodeTable, float_weights, row_spans
+from asterism.objects.tables import (
+    ArrayColumn,
+    EdgeTable,
+    GraphTables,
+    NodeTable,
+    float_weights,
+    row_spans,
+)
 from asterism.records.samples import FeatureValue
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
@@ -32,7 +39,9 @@ class LoadedGraph:
     edges: int
     """Written: an edge of an undirected graph counts twice, once each way, but for loops."""
     names: Mapping[str, NDArray[Any]]
-    """By node type, object[n]: what the object calls the nodes 0, 1, 2, ...; types whose nodes are whole numbers there are not here."""
+    """By node type, object[n]: what the object calls the nodes 0, 1, 2, ...; types whose nodes are
+    whole numbers there are not here.
+    """
     left_out: tuple[str, ...]
     """What of the object was not loaded, for it belongs to no single node or edge."""
     load_id: int
@@ -62,10 +71,11 @@ def load_graph(
     salt: int = 0,
     build: bool = False,
 ) -> LoadedGraph:
-    """Load a graph that another library has in memory into a space, and commit it; ``docs/loading.md`` says what becomes of what.
+    """Load a graph that another library has in memory into a space, and commit it;
+    ``docs/loading.md`` says what becomes of what.
 
-    It is read and checked as a whole, then travels in pieces of at most 16 MiB. A load that fails leaves nothing behind; one that was
-    killed is given up after a week: load again.
+    It is read and checked as a whole, then travels in pieces of at most 16 MiB. A load that fails
+    leaves nothing behind; one that was killed is given up after a week: load again.
 
     Parameters
     ----------
@@ -74,16 +84,18 @@ def load_graph(
     space : str
         Where it goes; made where it is not there.
     graph : object
-        A PyG ``Data`` or ``HeteroData``, a ``DGLGraph``, a graph of NetworkX or igraph, a SciPy sparse matrix or a pandas frame of edges, or
-        a mapping of edge types, as ``("user", "buys", "item")``, to matrices or frames. Edges of undirected graphs are written both ways.
+        A PyG ``Data`` or ``HeteroData``, a ``DGLGraph``, a graph of NetworkX or igraph, a SciPy
+        sparse matrix or a pandas frame of edges, or a mapping of edge types, as ``("user", "buys",
+        "item")``, to matrices or frames. Edges of undirected graphs are written both ways.
     nodes : DataFrame or mapping of str to DataFrame, optional
-        Beside frames of edges: those of nodes. A column ``id``, else the index, names them. Without a frame of a type its nodes are those
-        that edges name.
+        Beside frames of edges: those of nodes. A column ``id``, else the index, names them. Without
+        a frame of a type its nodes are those that edges name.
     ends : (str, str)
         The columns of a frame of edges that name source and destination.
     weights : str or mapping, optional
-        The attribute that is the weight: of every edge type, or by type, node types too. It stays a feature. Where left out an
-        attribute ``weight`` is (PyG's: ``edge_weight``), and is no feature. Missing ones are 1.
+        The attribute that is the weight: of every edge type, or by type, node types too. It stays a
+        feature. Where left out an attribute ``weight`` is (PyG's: ``edge_weight``), and is no
+        feature. Missing ones are 1.
     rename : mapping, optional
         New names of attributes.
     only : iterable of str, optional
@@ -95,7 +107,8 @@ def load_graph(
     parts, direction : int, {"out", "in", "both"}
         Of a space that is made; the second one says which neighbors can be asked for.
     ids, salt : {"per_type", "string"}, int
-        Of a space that is made: whether labels are numbered (``names`` says how), or ids themselves; see `Schema`.
+        Of a space that is made: whether labels are numbered (``names`` says how), or ids
+        themselves; see `Schema`.
     build : bool
         Build and publish it too.
 
@@ -107,8 +120,9 @@ def load_graph(
     Raises
     ------
     InvalidRequest
-        Naming type, attribute, row and value: a weight that is NaN or negative, rows of different shapes, values that are neither numbers nor
-        texts, ends that are no nodes, an object that is no graph. A space that is there and can not hold it.
+        Naming type, attribute, row and value: a weight that is NaN or negative, rows of different
+        shapes, values that are neither numbers nor texts, ends that are no nodes, an object that is
+        no graph. A space that is there and can not hold it.
     NotFound
         Where an attribute or type is named that the object does not have.
 
@@ -149,10 +163,19 @@ def _check_salt(space: str, salt: int, ids: str, existing: Schema | None) -> Non
     if not salt:
         return
     if existing is None and ids != "string":
-        raise InvalidRequest(f"salt {salt} with ids {ids!r}: labels are numbered and no id is made of a text; say ids='string', or no salt")
+        raise InvalidRequest(
+            f"salt {salt} with ids {ids!r}: labels are numbered and no id is made of a text; "
+            "say ids='string', or no salt"
+        )
     if existing is not None and (not existing.has_string_ids or existing.salt != salt):
-        description = f"has salt {existing.salt}" if existing.has_string_ids else f"has ids {existing.ids!r}, which are made of no text"
-        raise InvalidRequest(f"salt {salt}: space {space!r} is there and {description}; say that one, or none")
+        description = (
+            f"has salt {existing.salt}"
+            if existing.has_string_ids
+            else f"has ids {existing.ids!r}, which are made of no text"
+        )
+        raise InvalidRequest(
+            f"salt {salt}: space {space!r} is there and {description}; say that one, or none"
+        )
 
 
 def _read_object(graph: Any, options: ReadOptions, salt: int) -> GraphTables:
@@ -181,7 +204,9 @@ def _ensure_space(client: Client, space: str, schema: Schema, existing: Schema |
         raise InvalidRequest(f"space {space!r} can not hold the graph: {error.message}") from error
 
 
-def _load_tables(client: Client, space: str, tables: GraphTables, started_at: float, *, build: bool) -> LoadedGraph:
+def _load_tables(
+    client: Client, space: str, tables: GraphTables, started_at: float, *, build: bool
+) -> LoadedGraph:
     """Tables in a load of their own, committed; a load that does not succeed is given up."""
     load = client.begin_load(space, source=f"{tables.source_name} in memory")
     try:
@@ -191,7 +216,10 @@ def _load_tables(client: Client, space: str, tables: GraphTables, started_at: fl
         try:
             load.abandon()
         except AsterismError as error:  # what went wrong first is what whoever asked has to know
-            failure.add_note(f"load {load.load_id} could not be given up ({error}); that happens by itself after a week")
+            failure.add_note(
+                f"load {load.load_id} could not be given up ({error}); that happens by "
+                "itself after a week"
+            )
         raise
     return LoadedGraph(
         nodes=nodes,
@@ -206,7 +234,9 @@ def _load_tables(client: Client, space: str, tables: GraphTables, started_at: fl
 
 
 class _TableWriter:
-    """Tables into a load, piece by piece: nodes first, then edges in the object's order, each numbered."""
+    """Tables into a load, piece by piece: nodes first, then edges in the object's order, each
+    numbered.
+    """
 
     def __init__(self, load: Load) -> None:
         self._load = load
@@ -217,12 +247,21 @@ class _TableWriter:
         nodes = sum(self._nodes(table) for table in tables.nodes)
         counted = {table.name for table in tables.nodes if table.ids is None}
         # Ends that were held against 0 .. n - 1 need not be looked for.
-        return nodes, sum(self._edges(table, ends_known={table.triple[0], table.triple[2]} <= counted) for table in tables.edges)
+        return nodes, sum(
+            self._edges(table, ends_known={table.triple[0], table.triple[2]} <= counted)
+            for table in tables.edges
+        )
 
     def _nodes(self, table: NodeTable) -> int:
         for start, stop in row_spans(table.count, _row_bytes(table)):
             ids = np.arange(start, stop) if table.ids is None else table.ids[start:stop]
-            self._load.write_nodes(self._index, table.name, ids, _weights(table.weights, start, stop), _features(table.features, start, stop))
+            self._load.write_nodes(
+                self._index,
+                table.name,
+                ids,
+                _weights(table.weights, start, stop),
+                _features(table.features, start, stop),
+            )
             self._index += 1
         return table.count
 
@@ -231,14 +270,19 @@ class _TableWriter:
         for is_reversed in (False, True) if table.both_ways else (False,):
             for start, stop in row_spans(len(table), _row_bytes(table)):
                 src, dst = table.ends(start, stop)
-                weights, features = _weights(table.weights, start, stop), _features(table.features, start, stop)
+                weights, features = (
+                    _weights(table.weights, start, stop),
+                    _features(table.features, start, stop),
+                )
                 if is_reversed:
                     keep = np.flatnonzero(src != dst)
                     src, dst = dst[keep], src[keep]
                     weights = None if weights is None else weights[keep]
                     features = {name: _select_rows(value, keep) for name, value in features.items()}
                 if len(src):
-                    self._load.write_edges(self._index, table.name, src, dst, weights, features, ends_known=ends_known)
+                    self._load.write_edges(
+                        self._index, table.name, src, dst, weights, features, ends_known=ends_known
+                    )
                     self._index += 1
                     written += len(src)
         return written
@@ -264,4 +308,6 @@ def _select_rows(value: FeatureValue, rows: NDArray[np.intp]) -> FeatureValue:
     lengths = np.diff(indptr)[rows]
     picked = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(lengths, out=picked[1:])
-    return picked, values[np.repeat(indptr[:-1][rows] - picked[:-1], lengths) + np.arange(picked[-1])]
+    return picked, values[
+        np.repeat(indptr[:-1][rows] - picked[:-1], lengths) + np.arange(picked[-1])
+    ]

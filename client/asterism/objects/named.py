@@ -26,7 +26,8 @@ class _NodeNames:
 
 
 def with_string_ids(tables: GraphTables, salt: int) -> GraphTables:
-    """Tables in which nodes have their labels as names, and ids that follow from these; of whole numbers their text is the name.
+    """Tables in which nodes have their labels as names, and ids that follow from these; of whole
+    numbers their text is the name.
 
     Raises
     ------
@@ -45,7 +46,9 @@ def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) 
         labels = names[table.name].tolist()
         odd = next((label for label in labels if not isinstance(label, str)), None)
         if odd is not None:
-            raise InvalidRequest(f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are called by strings or by whole numbers')
+            raise InvalidRequest(
+                f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are called by strings or by whole numbers'
+            )
         encoded = contract.encode_strings(description, labels)
         ids = contract.hash_strings(*encoded, salt)
         return _NodeNames(names=encoded, ids=ids, ids_of=lambda positions: ids[to_array(positions)])
@@ -55,7 +58,9 @@ def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) 
         ids: Ids = contract.hash_strings(*_integer_texts(description, unique), salt)[inverse]
         return ids
 
-    encoded = _integer_texts(description, np.arange(table.count) if table.ids is None else table.ids)
+    encoded = _integer_texts(
+        description, np.arange(table.count) if table.ids is None else table.ids
+    )
     return _NodeNames(names=encoded, ids=contract.hash_strings(*encoded, salt), ids_of=ids_of)
 
 
@@ -66,10 +71,22 @@ def _integer_texts(description: str, numbers: NDArray[Any]) -> contract.StringCo
 def _node_with_names(table: NodeTable, node_names: _NodeNames) -> NodeTable:
     if contract.ID_COLUMN in table.features:
         raise InvalidRequest(
-            f"node type {table.name!r}: attribute {contract.ID_COLUMN!r}: that is where names are kept; call it otherwise with `rename`"
+            f"node type {table.name!r}: attribute {contract.ID_COLUMN!r}: that is where "
+            "names are kept; call it otherwise with `rename`"
         )
-    return replace(table, ids=node_names.ids, features={**table.features, contract.ID_COLUMN: ArrayColumn(dtype="bytes", values=node_names.names)})
+    return replace(
+        table,
+        ids=node_names.ids,
+        features={
+            **table.features,
+            contract.ID_COLUMN: ArrayColumn(dtype="bytes", values=node_names.names),
+        },
+    )
 
 
 def _edge_with_ids(table: EdgeTable, node_names: Mapping[str, _NodeNames]) -> EdgeTable:
-    return replace(table, src=node_names[table.triple[0]].ids_of(table.src), dst=node_names[table.triple[2]].ids_of(table.dst))
+    return replace(
+        table,
+        src=node_names[table.triple[0]].ids_of(table.src),
+        dst=node_names[table.triple[2]].ids_of(table.dst),
+    )

@@ -1,4 +1,6 @@
-"""From an object to the reader that knows its library: by what is imported already, never by importing it."""
+"""From an object to the reader that knows its library: by what is imported already, never by
+importing it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from asterism_proto.errors import InvalidRequest
 ObjectReader = Callable[[Any, ReadOptions, AttributeReader], GraphTables]
 
 EXPECTED_OBJECTS = (
-    "a PyG Data or HeteroData, a DGLGraph, a graph of NetworkX or igraph, a SciPy sparse matrix or pandas DataFrame of edges, or a mapping of "
+    "a PyG Data or HeteroData, a DGLGraph, a graph of NetworkX or igraph, a SciPy sparse "
+    "matrix or pandas DataFrame of edges, or a mapping of "
     "edge types to these two; files are loaded by asterism.ingest.load"
 )
 
@@ -31,7 +34,9 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
     attributes = AttributeReader(options)
     reader = _reader_for(graph)
     if options.nodes is not None and reader is not pandas.read:
-        raise InvalidRequest(f"nodes: frames of nodes go with frames of edges; a {type(graph).__name__} has its own")
+        raise InvalidRequest(
+            f"nodes: frames of nodes go with frames of edges; a {type(graph).__name__} has its own"
+        )
     tables = reader(graph, options, attributes)
     attributes.check()
     tables.check()
@@ -39,16 +44,28 @@ def read_tables(graph: Any, options: ReadOptions) -> GraphTables:
 
 
 def _reader_for(graph: Any) -> ObjectReader:
-    if isinstance(graph, Mapping) and not _is_scipy(graph) and len(graph):  # a SciPy matrix can be a dictionary of its entries
+    if (
+        isinstance(graph, Mapping) and not _is_scipy(graph) and len(graph)
+    ):  # a SciPy matrix can be a dictionary of its entries
         if all(map(_is_scipy, graph.values())):
             return scipy.read
         if all(map(_is_pandas, graph.values())):
             return pandas.read
-        raise InvalidRequest(f"the graph is a mapping to {', '.join(sorted({type(value).__name__ for value in graph.values()}))}; expected {EXPECTED_OBJECTS}")
+        raise InvalidRequest(
+            "the graph is a mapping to "
+            f"{', '.join(sorted({type(value).__name__ for value in graph.values()}))}; "
+            f"expected {EXPECTED_OBJECTS}"
+        )
     readers: list[tuple[Callable[[Any], bool], ObjectReader]] = [
-        (lambda candidate: _is_instance(candidate, "torch_geometric.data", "Data", "HeteroData"), pyg.read),
+        (
+            lambda candidate: _is_instance(candidate, "torch_geometric.data", "Data", "HeteroData"),
+            pyg.read,
+        ),
         (lambda candidate: _is_instance(candidate, "dgl", "DGLGraph"), dgl.read),
-        (lambda candidate: _is_instance(candidate, "networkx", "Graph"), networkx.read),  # the others are kinds of it
+        (
+            lambda candidate: _is_instance(candidate, "networkx", "Graph"),
+            networkx.read,
+        ),  # the others are kinds of it
         (lambda candidate: _is_instance(candidate, "igraph", "Graph"), igraph.read),
         (_is_scipy, scipy.read),
         (_is_pandas, pandas.read),
@@ -56,7 +73,10 @@ def _reader_for(graph: Any) -> ObjectReader:
     for matches, reader in readers:
         if matches(graph):
             return reader
-    raise InvalidRequest(f"the graph is a {type(graph).__module__}.{type(graph).__qualname__}; expected {EXPECTED_OBJECTS}")
+    raise InvalidRequest(
+        f"the graph is a {type(graph).__module__}.{type(graph).__qualname__}; expected "
+        f"{EXPECTED_OBJECTS}"
+    )
 
 
 def _is_instance(graph: object, module: str, *names: str) -> bool:

@@ -39,33 +39,67 @@ class _NodeFrame:
         wrong = missing if missing.size else np.flatnonzero(positions < 0)
         if wrong.size:
             row = int(wrong[0])
-            reason = "it is missing" if missing.size else f"the frame of {self.name!r} has no such node"
-            raise InvalidRequest(f"{description}, row {row}, value {_format_label(labels, row)}: {reason} ({len(wrong) - 1} more); repair the frames")
-        ids: Ids = self.index.to_numpy().astype(np.int64)[positions] if self.is_integer else positions.astype(np.int64)
+            reason = (
+                "it is missing" if missing.size else f"the frame of {self.name!r} has no such node"
+            )
+            raise InvalidRequest(
+                f"{description}, row {row}, value {_format_label(labels, row)}: {reason} "
+                f"({len(wrong) - 1} more); repair the frames"
+            )
+        ids: Ids = (
+            self.index.to_numpy().astype(np.int64)[positions]
+            if self.is_integer
+            else positions.astype(np.int64)
+        )
         return ids
 
 
 def read(frames: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
     """A frame of edges, or frames by edge type, with frames of nodes beside them, as tables."""
-    edges = {parse_triple(key): frame for key, frame in frames.items()} if isinstance(frames, Mapping) else {options.triple: frames}
+    edges = (
+        {parse_triple(key): frame for key, frame in frames.items()}
+        if isinstance(frames, Mapping)
+        else {options.triple: frames}
+    )
     for triple, frame in edges.items():
         missing = [name for name in options.ends if name not in frame.columns]
         if missing:
             raise InvalidRequest(
-                f"the frame of {':'.join(triple)!r} has no column {missing[0]!r}, it has {', '.join(map(str, frame.columns))}; "
+                f"the frame of {':'.join(triple)!r} has no column {missing[0]!r}, it has "
+                f"{', '.join(map(str, frame.columns))}; "
                 "say which name the ends: ends=('from', 'to')"
             )
-    nodes_by_type = options.nodes if isinstance(options.nodes, Mapping) else {} if options.nodes is None else {options.node_type: options.nodes}
-    types = dict.fromkeys([*nodes_by_type, *(name for triple in edges for name in (triple[0], triple[2]))])
-    node_frames = {name: _node_frame(name, nodes_by_type.get(name), edges, options.ends) for name in types}
+    nodes_by_type = (
+        options.nodes
+        if isinstance(options.nodes, Mapping)
+        else {}
+        if options.nodes is None
+        else {options.node_type: options.nodes}
+    )
+    types = dict.fromkeys(
+        [*nodes_by_type, *(name for triple in edges for name in (triple[0], triple[2]))]
+    )
+    node_frames = {
+        name: _node_frame(name, nodes_by_type.get(name), edges, options.ends) for name in types
+    }
     nodes, names = [], {}
     for name, node_frame in node_frames.items():
         raw = {} if node_frame.frame is None else _attribute_columns(node_frame.frame, (_ID,))
         type_attributes = attributes.read(name, len(node_frame.index), raw, edges=False)
-        ids: NDArray[Any] | None = node_frame.index.to_numpy().astype(np.int64) if node_frame.is_integer else None
+        ids: NDArray[Any] | None = (
+            node_frame.index.to_numpy().astype(np.int64) if node_frame.is_integer else None
+        )
         if not node_frame.is_integer:
             names[name] = node_frame.index.to_numpy(dtype=object)
-        nodes.append(NodeTable(name=name, count=len(node_frame.index), ids=ids, weights=type_attributes.weights, features=type_attributes.features))
+        nodes.append(
+            NodeTable(
+                name=name,
+                count=len(node_frame.index),
+                ids=ids,
+                weights=type_attributes.weights,
+                features=type_attributes.features,
+            )
+        )
     tables = []
     for triple, frame in edges.items():
         name = ":".join(triple)
@@ -73,12 +107,26 @@ def read(frames: Any, options: ReadOptions, attributes: AttributeReader) -> Grap
             node_frames[node_type].ids(f"edge type {name!r}: column {column!r}", frame[column])
             for node_type, column in zip((triple[0], triple[2]), options.ends, strict=True)
         )
-        type_attributes = attributes.read(name, len(frame), _attribute_columns(frame, options.ends), edges=True)
-        tables.append(EdgeTable(triple=triple, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features))
-    return GraphTables(source_name="pandas frames", nodes=tuple(nodes), edges=tuple(tables), names=names)
+        type_attributes = attributes.read(
+            name, len(frame), _attribute_columns(frame, options.ends), edges=True
+        )
+        tables.append(
+            EdgeTable(
+                triple=triple,
+                src=src,
+                dst=dst,
+                weights=type_attributes.weights,
+                features=type_attributes.features,
+            )
+        )
+    return GraphTables(
+        source_name="pandas frames", nodes=tuple(nodes), edges=tuple(tables), names=names
+    )
 
 
-def _node_frame(name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any], ends: tuple[str, str]) -> _NodeFrame:
+def _node_frame(
+    name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any], ends: tuple[str, str]
+) -> _NodeFrame:
     pandas = sys.modules["pandas"]
     if frame is None:
         columns = [
@@ -94,13 +142,18 @@ def _node_frame(name: str, frame: Any, edges: Mapping[tuple[str, str, str], Any]
         if bad_rows.size:
             row = int(bad_rows[0])
             reason = "it is missing" if pandas.isna(labels.iloc[row]) else "it is there already"
-            raise InvalidRequest(f"node type {name!r}: the id of row {row} is {_format_label(labels, row)}: {reason}; repair the frame")
+            raise InvalidRequest(
+                f"node type {name!r}: the id of row {row} is {_format_label(labels, row)}: "
+                f"{reason}; repair the frame"
+            )
     is_integer = pandas.api.types.is_integer_dtype(labels.dtype)
     if is_integer:
         labels = labels.sort_values() if frame is None else labels
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < 1 << 63:
             wrong = labels.min() if labels.min() < 0 else labels.max()
-            raise InvalidRequest(f"node type {name!r}: node {wrong}: ids are 0 or more, and below 2^63")
+            raise InvalidRequest(
+                f"node type {name!r}: node {wrong}: ids are 0 or more, and below 2^63"
+            )
     return _NodeFrame(name=name, index=pandas.Index(labels), is_integer=is_integer, frame=frame)
 
 
@@ -110,13 +163,17 @@ def _format_label(labels: Any, row: int) -> str:
 
 
 def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """The columns that are neither ids nor ends, as arrays, or as lists with None for what is missing."""
+    """The columns that are neither ids nor ends, as arrays, or as lists with None for what is
+    missing.
+    """
     columns = {}
     for name in frame.columns:
         if name in keys:
             continue
         if not isinstance(name, str):
-            raise InvalidRequest(f"column {name!r}: expected a text for a name; rename it in the frame")
+            raise InvalidRequest(
+                f"column {name!r}: expected a text for a name; rename it in the frame"
+            )
         column = frame[name]
         is_numeric = isinstance(column.dtype, np.dtype) and column.dtype != object
         columns[name] = column.to_numpy() if is_numeric else _to_list(column)
@@ -124,7 +181,9 @@ def _attribute_columns(frame: Any, keys: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _to_list(column: Any) -> list[Any]:
-    """A column of texts, categories, nullable numbers or objects as Python's values; what is missing is None."""
+    """A column of texts, categories, nullable numbers or objects as Python's values; what is
+    missing is None.
+    """
     missing = column.isna().to_numpy()
     values: list[Any] = column.tolist()
     if missing.any():

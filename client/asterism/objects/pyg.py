@@ -15,7 +15,9 @@ _WEIGHT = ("edge_weight", "weight")
 
 
 def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
-    """A ``Data`` or ``HeteroData`` as tables; an edge type is read from ``edge_index`` or ``adj_t``."""
+    """A ``Data`` or ``HeteroData`` as tables; an edge type is read from ``edge_index`` or
+    ``adj_t``.
+    """
     if hasattr(data, "node_types"):
         return _read_hetero(data, options, attributes)
     raw: dict[str, dict[str, Any]] = {"nodes": {}, "edges": {}}
@@ -24,13 +26,20 @@ def read(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphT
         if name in _TOPOLOGY:
             continue
         kind = "edges" if data.is_edge_attr(name) else "nodes" if data.is_node_attr(name) else None
-        if kind is None or not _has_rows(value, data.num_edges if kind == "edges" else data.num_nodes):
+        if kind is None or not _has_rows(
+            value, data.num_edges if kind == "edges" else data.num_nodes
+        ):
             left_out.append(name)
         else:
             raw[kind][name] = value
     nodes = _read_nodes(options.node_type, data.num_nodes, raw["nodes"], attributes)
     edges = _read_edges(options.triple, data, raw["edges"], attributes)
-    return GraphTables(source_name="PyG Data", nodes=(nodes,), edges=(edges,) if edges is not None else (), left_out=tuple(left_out))
+    return GraphTables(
+        source_name="PyG Data",
+        nodes=(nodes,),
+        edges=(edges,) if edges is not None else (),
+        left_out=tuple(left_out),
+    )
 
 
 def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -> GraphTables:
@@ -38,23 +47,44 @@ def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -
     for node_type in data.node_types:
         store = data[node_type]
         raw = {
-            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_node_attr(name) and _has_rows(value, store.num_nodes)
+            name: value
+            for name, value in store.items()
+            if name not in _TOPOLOGY
+            and store.is_node_attr(name)
+            and _has_rows(value, store.num_nodes)
         }
-        left_out += [f"{node_type}.{name}" for name in store.keys() if name not in raw and name not in _TOPOLOGY]  # noqa: SIM118  # a store is no mapping
+        left_out += [
+            f"{node_type}.{name}"
+            for name in store.keys()  # noqa: SIM118
+            if name not in raw and name not in _TOPOLOGY
+        ]  # a store is no mapping
         nodes.append(_read_nodes(as_name(node_type), store.num_nodes, raw, attributes))
     for triple in data.edge_types:
         store = data[triple]
         raw = {
-            name: value for name, value in store.items() if name not in _TOPOLOGY and store.is_edge_attr(name) and _has_rows(value, store.num_edges)
+            name: value
+            for name, value in store.items()
+            if name not in _TOPOLOGY
+            and store.is_edge_attr(name)
+            and _has_rows(value, store.num_edges)
         }
-        left_out += [f"{':'.join(triple)}.{name}" for name in store.keys() if name not in raw and name not in _TOPOLOGY]  # noqa: SIM118
+        left_out += [
+            f"{':'.join(triple)}.{name}"
+            for name in store.keys()  # noqa: SIM118
+            if name not in raw and name not in _TOPOLOGY
+        ]
         a, b, c = map(as_name, triple)
         edge_table = _read_edges((a, b, c), store, raw, attributes)
         if edge_table is not None:
             edges.append(edge_table)
     type_keys = {"_global_store"} | set(data.node_types) | set(data.edge_types)
     left_out += [name for name in data.to_dict().get("_global_store", {}) if name not in type_keys]
-    return GraphTables(source_name="PyG HeteroData", nodes=tuple(nodes), edges=tuple(edges), left_out=tuple(left_out))
+    return GraphTables(
+        source_name="PyG HeteroData",
+        nodes=tuple(nodes),
+        edges=tuple(edges),
+        left_out=tuple(left_out),
+    )
 
 
 def _has_rows(value: Any, rows: int) -> bool:
@@ -67,18 +97,29 @@ def _has_rows(value: Any, rows: int) -> bool:
     )
 
 
-def _read_nodes(name: str, count: int | None, raw: dict[str, Any], attributes: AttributeReader) -> NodeTable:
+def _read_nodes(
+    name: str, count: int | None, raw: dict[str, Any], attributes: AttributeReader
+) -> NodeTable:
     if count is None:
-        raise InvalidRequest(f"node type {name!r} does not say how many nodes it has; set num_nodes")
+        raise InvalidRequest(
+            f"node type {name!r} does not say how many nodes it has; set num_nodes"
+        )
     type_attributes = attributes.read(name, count, raw, edges=False)
-    return NodeTable(name=name, count=count, weights=type_attributes.weights, features=type_attributes.features)
+    return NodeTable(
+        name=name, count=count, weights=type_attributes.weights, features=type_attributes.features
+    )
 
 
-def _read_edges(triple: tuple[str, str, str], store: Any, raw: dict[str, Any], attributes: AttributeReader) -> EdgeTable | None:
+def _read_edges(
+    triple: tuple[str, str, str], store: Any, raw: dict[str, Any], attributes: AttributeReader
+) -> EdgeTable | None:
     if "edge_index" in store:
         index = store["edge_index"]
         if index.dim() != 2 or index.shape[0] != 2:
-            raise InvalidRequest(f"edge type {':'.join(triple)!r}: edge_index has shape {list(index.shape)}; expected [2, edges]")
+            raise InvalidRequest(
+                f"edge type {':'.join(triple)!r}: edge_index has shape {list(index.shape)}; "
+                "expected [2, edges]"
+            )
         src, dst = index[0], index[1]
     elif "adj_t" in store:
         dst, src, values = _matrix_entries(store["adj_t"])
@@ -89,7 +130,13 @@ def _read_edges(triple: tuple[str, str, str], store: Any, raw: dict[str, Any], a
     else:
         return None
     type_attributes = attributes.read(":".join(triple), len(src), raw, edges=True, weight=_WEIGHT)
-    return EdgeTable(triple=triple, src=src, dst=dst, weights=type_attributes.weights, features=type_attributes.features)
+    return EdgeTable(
+        triple=triple,
+        src=src,
+        dst=dst,
+        weights=type_attributes.weights,
+        features=type_attributes.features,
+    )
 
 
 def _matrix_entries(matrix: Any) -> tuple[Any, Any, Any]:

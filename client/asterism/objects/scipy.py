@@ -1,4 +1,6 @@
-"""SciPy's sparse matrices and arrays as adjacencies: entry (i, j) is the weight of an edge from i to j."""
+"""SciPy's sparse matrices and arrays as adjacencies: entry (i, j) is the weight of an edge from i
+to j.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> Gr
     if hasattr(matrices, "tocsr"):
         if matrices.ndim != 2 or matrices.shape[0] != matrices.shape[1]:
             raise InvalidRequest(
-                f"a matrix of shape {list(matrices.shape)} joins nodes of two types; say which: {{('user', 'buys', 'item'): matrix}}"
+                f"a matrix of shape {list(matrices.shape)} joins nodes of two types; say "
+                f"which: {{('user', 'buys', 'item'): matrix}}"
             )
         matrices = {options.triple: matrices}
     sizes: dict[str, tuple[int, str]] = {}
@@ -30,21 +33,29 @@ def read(matrices: Any, options: ReadOptions, attributes: AttributeReader) -> Gr
         triple = parse_triple(key)
         name = ":".join(triple)
         if matrix.ndim != 2:
-            raise InvalidRequest(f"edge type {name!r}: a sparse array of {matrix.ndim} dimensions; expected 2")
+            raise InvalidRequest(
+                f"edge type {name!r}: a sparse array of {matrix.ndim} dimensions; expected 2"
+            )
         for node_type, size in zip((triple[0], triple[2]), matrix.shape, strict=True):
             known_size, first_name = sizes.setdefault(node_type, (int(size), name))
             if known_size != size:
                 raise InvalidRequest(
-                    f"node type {node_type!r} has {known_size} nodes in the matrix of {first_name!r}, {size} in that of {name!r}; make them agree"
+                    f"node type {node_type!r} has {known_size} nodes in the matrix of "
+                    f"{first_name!r}, {size} in that of {name!r}; make them agree"
                 )
         edges.append(_read_edges(triple, matrix, attributes))
     nodes = tuple(
-        NodeTable(name=name, count=size, features=attributes.read(name, size, {}, edges=False).features) for name, (size, _) in sizes.items()
+        NodeTable(
+            name=name, count=size, features=attributes.read(name, size, {}, edges=False).features
+        )
+        for name, (size, _) in sizes.items()
     )
     return GraphTables(source_name="SciPy sparse matrix", nodes=nodes, edges=tuple(edges))
 
 
-def _read_edges(triple: tuple[str, str, str], matrix: Any, attributes: AttributeReader) -> EdgeTable:
+def _read_edges(
+    triple: tuple[str, str, str], matrix: Any, attributes: AttributeReader
+) -> EdgeTable:
     rows = matrix.tocsr()
     if matrix.format in _PADDED or not rows.has_canonical_format:
         rows = rows.copy()

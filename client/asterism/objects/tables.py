@@ -1,4 +1,6 @@
-"""A graph in memory as tables: a column is an array or tensor that nobody copied yet, and is cut into pieces as it travels."""
+"""A graph in memory as tables: a column is an array or tensor that nobody copied yet, and is cut
+into pieces as it travels.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,19 @@ class ArrayColumn:
     @property
     def row_bytes(self) -> int:
         """Bytes of a row; of texts a guess."""
-        return 64 if self.dtype == "bytes" else np.dtype(self.dtype).itemsize * int(np.prod(self.shape, dtype=np.int64))
+        return (
+            64
+            if self.dtype == "bytes"
+            else np.dtype(self.dtype).itemsize * int(np.prod(self.shape, dtype=np.int64))
+        )
 
     def feature(self, name: str) -> Feature:
         """As a schema has it."""
-        return Feature(name=name, kind="bytes") if self.dtype == "bytes" else Feature(name=name, dtype=self.dtype, shape=self.shape)
+        return (
+            Feature(name=name, kind="bytes")
+            if self.dtype == "bytes"
+            else Feature(name=name, dtype=self.dtype, shape=self.shape)
+        )
 
     def slice(self, start: int, stop: int) -> FeatureValue:
         """Rows ``start`` to ``stop``."""
@@ -60,7 +70,11 @@ class NodeTable:
 
     def schema(self) -> NodeType:
         """As a space has it."""
-        return NodeType(name=self.name, weighted=self.weights is not None, features=tuple(c.feature(name) for name, c in self.features.items()))
+        return NodeType(
+            name=self.name,
+            weighted=self.weights is not None,
+            features=tuple(c.feature(name) for name, c in self.features.items()),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +102,13 @@ class EdgeTable:
         """As a space has it."""
         src_type, relation, dst_type = self.triple
         features = tuple(column.feature(name) for name, column in self.features.items())
-        return EdgeType(src_type=src_type, relation=relation, dst_type=dst_type, weighted=self.weights is not None, features=features)
+        return EdgeType(
+            src_type=src_type,
+            relation=relation,
+            dst_type=dst_type,
+            weighted=self.weights is not None,
+            features=features,
+        )
 
     def ends(self, start: int, stop: int) -> tuple[Ids, Ids]:
         """Sources and destinations of rows ``start`` to ``stop``: int64."""
@@ -130,11 +150,23 @@ class GraphTables:
                 _check_weights(f"node type {table.name!r}", table.weights, start, stop)
         for edges in self.edges:
             if len(edges.src) != len(edges.dst):
-                raise InvalidRequest(f"edge type {edges.name!r}: {len(edges.src)} sources, {len(edges.dst)} destinations")
+                raise InvalidRequest(
+                    f"edge type {edges.name!r}: {len(edges.src)} sources, {len(edges.dst)} "
+                    "destinations"
+                )
             for start, stop in row_spans(len(edges), 24):
                 ends = edges.ends(start, stop)
-                for end, ids, node_type in zip(("source", "destination"), ends, (edges.triple[0], edges.triple[2]), strict=True):
-                    _check_ends(f"edge type {edges.name!r}", end, ids, start, node_type, counts.get(node_type))
+                for end, ids, node_type in zip(
+                    ("source", "destination"), ends, (edges.triple[0], edges.triple[2]), strict=True
+                ):
+                    _check_ends(
+                        f"edge type {edges.name!r}",
+                        end,
+                        ids,
+                        start,
+                        node_type,
+                        counts.get(node_type),
+                    )
                 _check_weights(f"edge type {edges.name!r}", edges.weights, start, stop)
 
 
@@ -143,7 +175,9 @@ def to_array(values: Any) -> NDArray[Any]:
     if not is_tensor(values):
         return np.asarray(values)
     host_tensor = values.detach().cpu()
-    array: NDArray[Any] = (host_tensor.float() if str(host_tensor.dtype) == "torch.bfloat16" else host_tensor).numpy()
+    array: NDArray[Any] = (
+        host_tensor.float() if str(host_tensor.dtype) == "torch.bfloat16" else host_tensor
+    ).numpy()
     return array
 
 
@@ -171,12 +205,17 @@ def _check_weights(owner: str, column: ArrayColumn | None, start: int, stop: int
         row = start + int(bad[0])
         value = to_array(column.values[row : row + 1])[0]
         raise InvalidRequest(
-            f"{owner}: the weight of row {row} is {value}; a weight is finite, not negative, and fits float32: repair it in the object"
+            f"{owner}: the weight of row {row} is {value}; a weight is finite, not negative, "
+            "and fits float32: repair it in the object"
         )
 
 
-def _check_ends(owner: str, end: str, ids: Ids, start: int, node_type: str, count: int | None) -> None:
+def _check_ends(
+    owner: str, end: str, ids: Ids, start: int, node_type: str, count: int | None
+) -> None:
     bad = np.flatnonzero(ids < 0 if count is None else (ids < 0) | (ids >= count))
     if bad.size:
         expected = "0 or more" if count is None else f"a node of {node_type!r}, 0 to {count - 1}"
-        raise InvalidRequest(f"{owner}: the {end} of row {start + int(bad[0])} is {ids[bad[0]]}; expected {expected}")
+        raise InvalidRequest(
+            f"{owner}: the {end} of row {start + int(bad[0])} is {ids[bad[0]]}; expected {expected}"
+        )

@@ -9,5 +9,7 @@ def parse_triple(key: object) -> tuple[str, str, str]:
     """``("user", "buys", "item")`` or ``"user:buys:item"`` as a triple."""
     parts = key.split(":") if isinstance(key, str) else list(key) if isinstance(key, tuple) else []
     if len(parts) != 3 or not all(isinstance(part, str) for part in parts):
-        raise InvalidRequest(f"edge type {key!r}: expected ('user', 'buys', 'item') or 'user:buys:item'")
+        raise InvalidRequest(
+            f"edge type {key!r}: expected ('user', 'buys', 'item') or 'user:buys:item'"
+        )
     return parts[0], parts[1], parts[2]

@@ -16,9 +16,13 @@ class Nodes(ArrayRecord):
     ids: Mapping[str, Ids]
     """By node type, int64 [n]: with ``sage_mode`` those of ``subgraph``, the batch's own first."""
     features: Mapping[str, Mapping[str, FeatureValue]]
-    """By node type and slot: ``(indptr, values)``, a row for each of ``ids``, at most ``max_slot_value_size`` values each."""
+    """By node type and slot: ``(indptr, values)``, a row for each of ``ids``, at most
+    ``max_slot_value_size`` values each.
+    """
     degrees: Mapping[str, Ids] | None
-    """By edge type, int64 [n]: how many edges each of the ``ids`` of its source type has; None without ``use_degree_norm``."""
+    """By edge type, int64 [n]: how many edges each of the ``ids`` of its source type has; None
+    without ``use_degree_norm``.
+    """
     subgraph: Subgraph | None
     """Of ``samples`` or ``infer_samples``, along every edge type; None without ``sage_mode``."""
 
@@ -34,14 +38,18 @@ class TrainBatch(ArrayRecord):
     places: Ids
     """int64 [k, 2]: where they are among ``nodes.ids`` of their types."""
     labels: Types | None
-    """int32 [k]: what ``pair_label`` says of their types, 0 where it says nothing; None without it."""
+    """int32 [k]: what ``pair_label`` says of their types, 0 where it says nothing; None without
+    it.
+    """
     negatives: Ids | None
     """int64 [k, neg_num]: nodes of the type of each pair's second one; None where it is 0."""
     negative_places: Ids | None
     """int64 [k, neg_num]: where they are."""
     nodes: Nodes
     walks: WalkSample | None
-    """With ``need_dump_walk``: the walks that these pairs and those of the batches behind it are from; None where they were given before."""
+    """With ``need_dump_walk``: the walks that these pairs and those of the batches behind it are
+    from; None where they were given before.
+    """
     metapath: str
     epoch: int
     version: int

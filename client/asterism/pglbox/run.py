@@ -32,7 +32,8 @@ class PGLBox:
     config : Config or path
         As `read_config` reads it.
     seed : int, optional
-        Of everything that is drawn: the same one gives the same batches. Several ranks must give the same.
+        Of everything that is drawn: the same one gives the same batches. Several ranks must give
+        the same.
     rank, world : int
         Give the share of one of so many trainers; together they start at every node once an epoch.
 
@@ -41,7 +42,8 @@ class PGLBox:
     NotFound
         Where the graph has not the configuration's types.
     InvalidRequest
-        Where the configuration is none, or a node of ``train_start_nodes`` or ``infer_nodes`` is not in the graph.
+        Where the configuration is none, or a node of ``train_start_nodes`` or ``infer_nodes`` is
+        not in the graph.
 
     Examples
     --------
@@ -51,10 +53,24 @@ class PGLBox:
     ...         step(batch)
     """
 
-    def __init__(self, graph: Graph, config: Config | str | Path, *, seed: int | None = None, rank: int = 0, world: int = 1) -> None:
-        self.graph, self.config = graph, config if isinstance(config, Config) else read_config(config)
+    def __init__(
+        self,
+        graph: Graph,
+        config: Config | str | Path,
+        *,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+    ) -> None:
+        self.graph, self.config = (
+            graph,
+            config if isinstance(config, Config) else read_config(config),
+        )
         if seed is None and world > 1:
-            raise InvalidRequest(f"a share of {world} without a seed: each would draw an order of its own; give all ranks the same seed")
+            raise InvalidRequest(
+                f"a share of {world} without a seed: each would draw an order of its own; "
+                "give all ranks the same seed"
+            )
         self.seed, self._rank, self._world = validation.seed(seed), rank, world
         schema = graph.schema
         for name in self.config.node_files:
@@ -71,14 +87,16 @@ class PGLBox:
     def train(self) -> Iterator[TrainBatch]:
         """Batches of every epoch; none where ``need_train`` is off.
 
-        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch. All is of one version. Asked again, it goes
-        on where it was left: behind the last batch that it gave.
-        """
+        Starts are shuffled, metapaths take turns, and each start's walks are taken once an epoch.
+        All is of one version. Asked again, it goes on where it was left: behind the last batch that
+        it gave."""
         config = self.config
         if not config["need_train"]:
             return
         if not config.metapaths:
-            raise InvalidRequest(f"{config.path}: meta_path says nothing, so that nothing is walked")
+            raise InvalidRequest(
+                f"{config.path}: meta_path says nothing, so that nothing is walked"
+            )
         passes = self._passes()
         if self._state:
             passes.load_state_dict(self._state["passes"])
@@ -87,10 +105,17 @@ class PGLBox:
             pair_batches = iter(passes)
             pass_state = passes.state_dict()
             while (pair_batch := next(pair_batches, None)) is not None:
-                for first in range(yielded * config["batch_size"], len(pair_batch), config["batch_size"]):
+                for first in range(
+                    yielded * config["batch_size"], len(pair_batch), config["batch_size"]
+                ):
                     batch = self._train_batch(pair_batch, first, steps)
                     yielded, steps = yielded + 1, steps + 1
-                    self._state = {"seed": self.seed, "passes": pass_state, "given": yielded, "steps": steps}
+                    self._state = {
+                        "seed": self.seed,
+                        "passes": pass_state,
+                        "given": yielded,
+                        "steps": steps,
+                    }
                     yield batch
                     if steps == config["max_steps"]:
                         return
@@ -106,10 +131,13 @@ class PGLBox:
         Raises
         ------
         InvalidRequest
-            Where the state is of another seed; and from `train`, where it is of other metapaths or another version.
+            Where the state is of another seed; and from `train`, where it is of other metapaths or
+            another version.
         """
         if state and state["seed"] != self.seed:
-            raise InvalidRequest(f"the state is of seed {state['seed']}, this draws with {self.seed}; give that one")
+            raise InvalidRequest(
+                f"the state is of seed {state['seed']}, this draws with {self.seed}; give that one"
+            )
         self._state = dict(state)
 
     def _passes(self) -> PairPasses:
@@ -131,7 +159,9 @@ class PGLBox:
         )
 
     def infer(self) -> Iterator[InferBatch]:
-        """Every node of ``infer_node_type`` once, of ``infer_nodes`` where that is given; none where ``need_inference`` is off."""
+        """Every node of ``infer_node_type`` once, of ``infer_nodes`` where that is given; none
+        where ``need_inference`` is off.
+        """
         config = self.config
         if not config["need_inference"]:
             return
@@ -150,8 +180,12 @@ class PGLBox:
             kind = self.graph.schema.node_type_id(ntype)
             for step, ids in enumerate(passes):
                 seed = hashing.key_of(self.seed, hashing.BATCH, _INFER, number, step, self._rank)
-                nodes, positions = self._nodes(ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version)
-                yield InferBatch(ids=ids, ntype=ntype, places=positions, nodes=nodes, version=version)
+                nodes, positions = self._nodes(
+                    ids, np.full(len(ids), kind, np.int32), config["infer_samples"], seed, version
+                )
+                yield InferBatch(
+                    ids=ids, ntype=ntype, places=positions, nodes=nodes, version=version
+                )
 
     def _batch_start_count(self) -> int:
         """As many starts as make about ``batch_size`` pairs."""
@@ -171,15 +205,25 @@ class PGLBox:
             ids.append(negatives.reshape(-1))
             kinds.append(np.repeat(types[:, 1], negatives.shape[1]))
         seed = hashing.key_of(self.seed, hashing.BATCH, _TRAIN, step, self._rank)
-        nodes, positions = self._nodes(np.concatenate(ids), np.concatenate(kinds), self.config["samples"], seed, pair_batch.version)
-        walks: WalkSample | None = pair_batch.walks if self.config["need_dump_walk"] and first == 0 else None
+        nodes, positions = self._nodes(
+            np.concatenate(ids),
+            np.concatenate(kinds),
+            self.config["samples"],
+            seed,
+            pair_batch.version,
+        )
+        walks: WalkSample | None = (
+            pair_batch.walks if self.config["need_dump_walk"] and first == 0 else None
+        )
         return TrainBatch(
             pairs=pairs,
             types=types,
             places=positions[: pairs.size].reshape(pairs.shape),
             labels=self._labels(types),
             negatives=negatives,
-            negative_places=None if negatives is None else positions[pairs.size :].reshape(negatives.shape),
+            negative_places=None
+            if negatives is None
+            else positions[pairs.size :].reshape(negatives.shape),
             nodes=nodes,
             walks=walks,
             metapath=pair_batch.metapath,
@@ -197,8 +241,12 @@ class PGLBox:
         labels: Types = table[types[:, 0], types[:, 1]]
         return labels
 
-    def _nodes(self, ids: Ids, types: Types, samples: tuple[int, ...], seed: int, version: int) -> tuple[Nodes, Ids]:
-        """The different ones among some nodes, with what the configuration asks of them, and where each of the some is."""
+    def _nodes(
+        self, ids: Ids, types: Types, samples: tuple[int, ...], seed: int, version: int
+    ) -> tuple[Nodes, Ids]:
+        """The different ones among some nodes, with what the configuration asks of them, and where
+        each of the some is.
+        """
         config, schema = self.config, self.graph.schema
         unique_ids, kinds, inverse = _unique_nodes(ids, types)
         subgraph = None
@@ -217,27 +265,44 @@ class PGLBox:
             by_type: Mapping[str, Ids] = subgraph.nodes
             rows = subgraph.seeds
         else:
-            by_type = {schema.node_types[kind].name: unique_ids[kinds == kind] for kind in np.unique(kinds).tolist()}
+            by_type = {
+                schema.node_types[kind].name: unique_ids[kinds == kind]
+                for kind in np.unique(kinds).tolist()
+            }
             starts = np.searchsorted(kinds, kinds)
             rows = np.arange(len(unique_ids)) - starts
         features = {
-            name: {slot: self._trim_values(value) for slot, value in self.graph.node_features(type_nodes, self._slots[name], name, version=version).items()}
+            name: {
+                slot: self._trim_values(value)
+                for slot, value in self.graph.node_features(
+                    type_nodes, self._slots[name], name, version=version
+                ).items()
+            }
             for name, type_nodes in by_type.items()
             if self._slots.get(name)
         }
         degrees = None
         if config["sage_mode"] and config["use_degree_norm"]:
             degrees = {
-                ":".join(triple): self.graph.degrees(by_type[triple[0]], ":".join(triple), ntype=triple[0], version=version)[:, 0]
+                ":".join(triple): self.graph.degrees(
+                    by_type[triple[0]], ":".join(triple), ntype=triple[0], version=version
+                )[:, 0]
                 for triple in config.triples
                 if triple[0] in by_type
             }
-        return Nodes(ids=by_type, features=features, degrees=degrees, subgraph=subgraph), rows[inverse]
+        return Nodes(ids=by_type, features=features, degrees=degrees, subgraph=subgraph), rows[
+            inverse
+        ]
 
     def _trim_values(self, value: FeatureValue) -> FeatureValue:
         """At most ``max_slot_value_size`` values a row, the first ones."""
         limit = self.config["max_slot_value_size"]
-        if limit is None or not isinstance(value, tuple) or value[1].dtype == np.uint8 or not (np.diff(value[0]) > limit).any():
+        if (
+            limit is None
+            or not isinstance(value, tuple)
+            or value[1].dtype == np.uint8
+            or not (np.diff(value[0]) > limit).any()
+        ):
             return value
         indptr, values = value
         lengths = np.minimum(np.diff(indptr), limit)
@@ -252,7 +317,10 @@ class PGLBox:
         for name, ids in listed.items():
             unknown = ids[~self.graph.find_nodes(ids, name)]
             if len(unknown):
-                raise InvalidRequest(f"{self.config.path}: {key}: node {unknown[0]} of type {name!r} is not in the graph ({len(unknown) - 1} more)")
+                raise InvalidRequest(
+                    f"{self.config.path}: {key}: node {unknown[0]} of type {name!r} is not "
+                    f"in the graph ({len(unknown) - 1} more)"
+                )
         return listed
 
 

@@ -28,18 +28,20 @@ _ROWS_PER_REQUEST = 1 << 16
 
 
 class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has no types here
-    """The node features of a graph, as PyG's loaders ask for them: a request per node type and batch.
+    """The node features of a graph, as PyG's loaders ask for them: a request per node type and
+    batch.
 
     Parameters
     ----------
     graph : Graph
         Of one version.
     features : dict, optional
-        By node type, the features that batches have: names, or PyG's name for each (``{"paper": {"x": "words", "y": "label"}}``).
-        None: every dense one, and those with an encoder, under their own names. ``"weight"`` is the node's weight.
+        By node type, the features that batches have: names, or PyG's name for each (``{"paper":
+        {"x": "words", "y": "label"}}``). None: every dense one, and those with an encoder, under
+        their own names. ``"weight"`` is the node's weight.
     encode : dict of str to callable, optional
-        By feature of the graph: what makes a tensor ``[m, ...]`` of its column, an array ``[m, *shape]`` or ``(indptr, values)``. Ragged features
-        and bytes need one.
+        By feature of the graph: what makes a tensor ``[m, ...]`` of its column, an array ``[m,
+        *shape]`` or ``(indptr, values)``. Ragged features and bytes need one.
     hetero : bool, optional
         Whether types are named; None: where there are several.
     patience_s : float
@@ -61,16 +63,33 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
         self._columns: dict[str, dict[str, str]] = {}
         for node_type in graph.schema.node_types:
             if features is None:
-                feature_names = [f.name for f in node_type.features if f.kind == "dense" or f.name in self._encode]
+                feature_names = [
+                    f.name
+                    for f in node_type.features
+                    if f.kind == "dense" or f.name in self._encode
+                ]
                 self._columns[node_type.name] = dict(zip(feature_names, feature_names, strict=True))
             elif node_type.name in features:
                 selected = features[node_type.name]
-                self._columns[node_type.name] = dict(selected) if isinstance(selected, Mapping) else dict(zip(selected, selected, strict=True))
+                self._columns[node_type.name] = (
+                    dict(selected)
+                    if isinstance(selected, Mapping)
+                    else dict(zip(selected, selected, strict=True))
+                )
                 for name in self._columns[node_type.name].values():
-                    if name != "weight" and node_type.feature(name).kind != "dense" and name not in self._encode:
-                        raise InvalidRequest(f"feature {name!r} of {node_type.name!r} is {node_type.feature(name).kind}: encode it as a tensor")
+                    if (
+                        name != "weight"
+                        and node_type.feature(name).kind != "dense"
+                        and name not in self._encode
+                    ):
+                        raise InvalidRequest(
+                            f"feature {name!r} of {node_type.name!r} is "
+                            f"{node_type.feature(name).kind}: encode it as a tensor"
+                        )
         if features is not None and (unknown := set(features) - set(self._view.node_types)):
-            raise NotFound(f"node types {sorted(unknown)}: there are {', '.join(self._view.node_types)}")
+            raise NotFound(
+                f"node types {sorted(unknown)}: there are {', '.join(self._view.node_types)}"
+            )
 
     def get_all_tensor_attrs(self) -> list[Any]:
         """Every feature that batches have."""
@@ -84,9 +103,13 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
         tensors: list[Any] = [None] * len(attrs)
         groups: dict[tuple[str, int], list[int]] = {}
         for position, attr in enumerate(attrs):
-            groups.setdefault((self._view.node_type(attr.group_name), id(attr.index)), []).append(position)
+            groups.setdefault((self._view.node_type(attr.group_name), id(attr.index)), []).append(
+                position
+            )
         for (node_type, _), positions in groups.items():
-            names = {position: self._name(node_type, attrs[position].attr_name) for position in positions}
+            names = {
+                position: self._name(node_type, attrs[position].attr_name) for position in positions
+            }
             ids = self._ids(node_type, attrs[positions[0]].index)
             columns = self._read(node_type, ids, list(dict.fromkeys(names.values())))
             for position, name in names.items():
@@ -99,12 +122,20 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
     def _get_tensor_size(self, attr: Any) -> tuple[int, ...]:
         node_type = self._view.node_type(attr.group_name)
         count = self._view.require_dense_ids(node_type, f"all nodes of {node_type!r}")
-        return (count, *self._read(node_type, np.zeros(0, np.int64), [name := self._name(node_type, attr.attr_name)])[name].shape[1:])
+        return (
+            count,
+            *self._read(
+                node_type, np.zeros(0, np.int64), [name := self._name(node_type, attr.attr_name)]
+            )[name].shape[1:],
+        )
 
     def _name(self, node_type: str, attr_name: str) -> str:
         name = self._columns.get(node_type, {}).get(attr_name)
         if name is None:
-            raise NotFound(f"{node_type!r} has no {attr_name!r} here; it has {sorted(self._columns.get(node_type, {}))}")
+            raise NotFound(
+                f"{node_type!r} has no {attr_name!r} here; it has "
+                f"{sorted(self._columns.get(node_type, {}))}"
+            )
         return name
 
     def _ids(self, node_type: str, index: Any) -> Ids:
@@ -116,11 +147,21 @@ class FeatureStore(pyg_features.FeatureStore):  # type: ignore[misc]  # PyG has 
     def _read(self, node_type: str, ids: Ids, names: list[str]) -> dict[str, Any]:
         pieces: dict[str, list[Any]] = {name: [] for name in names}
         for first in range(0, max(len(ids), 1), _ROWS_PER_REQUEST):
-            read_chunk = partial(self._view.graph.node_features, ids[first : first + _ROWS_PER_REQUEST], names, node_type)
+            read_chunk = partial(
+                self._view.graph.node_features,
+                ids[first : first + _ROWS_PER_REQUEST],
+                names,
+                node_type,
+            )
             for name, column in retry_read(read_chunk, self._view.patience_s).items():
                 encode = self._encode.get(name)
-                pieces[name].append(tensor(column) if encode is None else torch.as_tensor(encode(column)))
-        return {name: chunks[0] if len(chunks) == 1 else torch.cat(chunks) for name, chunks in pieces.items()}
+                pieces[name].append(
+                    tensor(column) if encode is None else torch.as_tensor(encode(column))
+                )
+        return {
+            name: chunks[0] if len(chunks) == 1 else torch.cat(chunks)
+            for name, chunks in pieces.items()
+        }
 
     def _put_tensor(self, value: Any, attr: Any) -> NoReturn:
         _refuse_writes()
@@ -149,7 +190,11 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
         """Every edge type; sizes of those between ids that are the numbers from 0 on."""
         if self._attrs is None:
             self.__dict__["_attrs"] = [
-                pyg_graphs.EdgeAttr(edge_type=triple if self._view.hetero else None, layout="coo", size=self._size(triple))
+                pyg_graphs.EdgeAttr(
+                    edge_type=triple if self._view.hetero else None,
+                    layout="coo",
+                    size=self._size(triple),
+                )
                 for triple in self._view.edge_types
             ]
         return [copy.copy(attr) for attr in self._attrs]
@@ -157,19 +202,27 @@ class GraphStore(pyg_graphs.GraphStore):  # type: ignore[misc]  # PyG has no typ
     def _size(self, triple: Triple) -> tuple[int, int] | None:
         src, _, dst = triple
         # Where types are not named PyG looks at features for their number.
-        if not (self._view.hetero and self._view.has_dense_ids(src) and self._view.has_dense_ids(dst)):
+        if not (
+            self._view.hetero and self._view.has_dense_ids(src) and self._view.has_dense_ids(dst)
+        ):
             return None
         return self._view.count(src), self._view.count(dst)
 
     def _get_edge_index(self, attr: Any) -> tuple[Any, Any] | None:
         if attr.layout != pyg_graphs.EdgeLayout.COO:
             return None
-        name = next(iter(self._view.edge_types.values())) if attr.edge_type is None else self._view.edge_types.get(tuple(attr.edge_type))
+        name = (
+            next(iter(self._view.edge_types.values()))
+            if attr.edge_type is None
+            else self._view.edge_types.get(tuple(attr.edge_type))
+        )
         if name is None:
             return None
         batches = list(self._view.graph.scan_edges(name))
         none = [np.zeros(0, np.int64)]
-        return tensor(np.concatenate([b.src for b in batches] or none)), tensor(np.concatenate([b.dst for b in batches] or none))
+        return tensor(np.concatenate([b.src for b in batches] or none)), tensor(
+            np.concatenate([b.dst for b in batches] or none)
+        )
 
     def _put_edge_index(self, edge_index: Any, edge_attr: Any) -> NoReturn:
         _refuse_writes()
@@ -196,14 +249,21 @@ def stores(
     ...     for batch in NodeLoader(data, sampler, input_nodes=train, batch_size=64, shuffle=True, num_workers=2):
     ...         step(batch.x, batch.edge_index, batch.y[: batch.batch_size])
     """
-    return FeatureStore(graph, features, encode=encode, hetero=hetero, patience_s=patience_s), GraphStore(graph, hetero=hetero)
+    return FeatureStore(
+        graph, features, encode=encode, hetero=hetero, patience_s=patience_s
+    ), GraphStore(graph, hetero=hetero)
 
 
 def nodes(graph: Graph, node_type: str) -> Any:
-    """Every node of a type, int64 tensor, in the order of a scan: ``input_nodes`` where ids are not the numbers from 0 on."""
+    """Every node of a type, int64 tensor, in the order of a scan: ``input_nodes`` where ids are not
+    the numbers from 0 on.
+    """
     batches: Iterable[Ids] = [batch.ids for batch in graph.scan_nodes(node_type)]
     return tensor(np.concatenate([np.zeros(0, np.int64), *batches]))
 
 
 def _refuse_writes() -> NoReturn:
-    raise InvalidRequest("PyG's stores read a published version; write with graph.upsert_nodes and graph.upsert_edges, and build")
+    raise InvalidRequest(
+        "PyG's stores read a published version; write with graph.upsert_nodes and "
+        "graph.upsert_edges, and build"
+    )

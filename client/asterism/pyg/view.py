@@ -23,7 +23,8 @@ class GraphView:
     hetero : bool, optional
         Whether types are named; None: where there are several node types or edge types.
     patience_s : float
-        How long what a batch needs is asked for again, in seconds, while the service does not answer.
+        How long what a batch needs is asked for again, in seconds, while the service does not
+        answer.
 
     Raises
     ------
@@ -31,24 +32,30 @@ class GraphView:
         Where the graph is of no version, or has several types and ``hetero`` is False.
     """
 
-    def __init__(self, graph: Graph, hetero: bool | None = None, patience_s: float = DEFAULT_PATIENCE_S) -> None:
+    def __init__(
+        self, graph: Graph, hetero: bool | None = None, patience_s: float = DEFAULT_PATIENCE_S
+    ) -> None:
         if graph.version is None:
             raise InvalidRequest(
-                f"space {graph.space!r} is read at its current version, so that nodes and features of a batch could be of two; hold one: "
+                f"space {graph.space!r} is read at its current version, so that nodes and "
+                "features of a batch could be of two; hold one: "
                 "with graph.pin() as held"
             )
         schema = graph.schema
         several = len(schema.node_types) > 1 or len(schema.edge_types) > 1
         if several and hetero is False:
             raise InvalidRequest(
-                f"space {graph.space!r} has {len(schema.node_types)} node types and {len(schema.edge_types)} edge types: it is hetero"
+                f"space {graph.space!r} has {len(schema.node_types)} node types and "
+                f"{len(schema.edge_types)} edge types: it is hetero"
             )
         self.graph = graph
         self.patience_s = check_patience(patience_s)
         self.version: int = graph.version
         self.hetero = several if hetero is None else hetero
         self.node_types = tuple(node_type.name for node_type in schema.node_types)
-        self.edge_types: dict[Triple, str] = {(t.src_type, t.relation, t.dst_type): t.name for t in schema.edge_types}
+        self.edge_types: dict[Triple, str] = {
+            (t.src_type, t.relation, t.dst_type): t.name for t in schema.edge_types
+        }
         self._sizes: dict[str, tuple[int, bool]] = {}
 
     def node_type(self, group: str | None) -> str:
@@ -56,7 +63,9 @@ class GraphView:
         if group is None and not self.hetero:
             return self.node_types[0]
         if group not in self.node_types:
-            raise InvalidRequest(f"node type {group!r}: expected one of {', '.join(self.node_types)}")
+            raise InvalidRequest(
+                f"node type {group!r}: expected one of {', '.join(self.node_types)}"
+            )
         return str(group)
 
     def pyg_type(self, node_type: str) -> str | None:
@@ -68,7 +77,9 @@ class GraphView:
         return self._size(node_type)[0]
 
     def has_dense_ids(self, node_type: str) -> bool:
-        """Whether the ids of a type are the numbers from 0 on, as PyG takes them to be where it is not told."""
+        """Whether the ids of a type are the numbers from 0 on, as PyG takes them to be where it is
+        not told.
+        """
         return self._size(node_type)[1]
 
     def require_dense_ids(self, node_type: str, description: str) -> int:
@@ -81,7 +92,8 @@ class GraphView:
         """
         if not self.has_dense_ids(node_type):
             raise InvalidRequest(
-                f"{description}: ids of {node_type!r} are not the numbers from 0 to {self.count(node_type) - 1}; name the nodes by their ids, as "
+                f"{description}: ids of {node_type!r} are not the numbers from 0 to "
+                f"{self.count(node_type) - 1}; name the nodes by their ids, as "
                 "asterism.pyg.nodes gives them"
             )
         return self.count(node_type)
@@ -91,7 +103,11 @@ class GraphView:
         if size is None:
             shares = self.graph.client.manifest(self.graph.space, self.version).totals
             type_id = self.graph.schema.node_type_id(node_type)
-            counts = [share.count for share in sorted(shares, key=lambda s: s.part) if (share.element, share.type_id) == ("NODE", type_id) and share.count]
+            counts = [
+                share.count
+                for share in sorted(shares, key=lambda s: s.part)
+                if (share.element, share.type_id) == ("NODE", type_id) and share.count
+            ]
             # A scan is part after part, by id: the largest id ends some part.
             last: Ids = np.cumsum(counts, dtype=np.int64) - 1
             largest = int(self.graph.nodes_at(node_type, last).max()) if counts else -1

@@ -23,7 +23,13 @@ if TYPE_CHECKING:
         Weights,
     )
     from asterism.records.catalog import Host, Job, SpaceInfo, Task
-    from asterism.records.explanation import DrawShare, Explanation, RequestLimit, RequestPrice, StorageRequest
+    from asterism.records.explanation import (
+        DrawShare,
+        Explanation,
+        RequestLimit,
+        RequestPrice,
+        StorageRequest,
+    )
     from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
     from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
     from asterism.records.links import EdgeRows, LinkSeeds

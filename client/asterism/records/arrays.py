@@ -23,7 +23,9 @@ RaggedColumn = tuple[Ids, Values]
 """``(indptr int64[n + 1], values)``: row ``i`` is ``values[indptr[i]:indptr[i + 1]]``."""
 FeatureValue = Values | RaggedColumn
 Features = Mapping[str, FeatureValue]
-"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or bytes."""
+"""Columns by name: an array ``[n, *shape]`` where dense, ``(indptr, values)`` where ragged or
+bytes.
+"""
 NodeFeatures = Mapping[str, Features]
 """Columns by node type."""
 
@@ -34,7 +36,9 @@ def _format_value(value: object) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_format_value, value))})"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_format_value(column)}' for name, column in value.items())}}}"
+        return (
+            f"{{{', '.join(f'{name}: {_format_value(column)}' for name, column in value.items())}}}"
+        )
     return repr(value)
 
 
@@ -52,7 +56,8 @@ class ArrayRecord:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{f.name}={_format_value(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]  # subclasses are dataclasses
+        # Subclasses are dataclasses.
+        parts = ", ".join(f"{f.name}={_format_value(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
         return f"{type(self).__name__}({parts})"
 
     def _repr_html_(self) -> str:
@@ -61,15 +66,22 @@ class ArrayRecord:
         for f in fields(self):  # type: ignore[arg-type]  # subclasses are dataclasses
             value = getattr(self, f.name)
             columns = value.items() if isinstance(value, Mapping) else ()
-            lines += [(f"{f.name}[{name!r}]", column) for name, column in columns] or [(f.name, value)]
-        return table(type(self).__name__, ["", "holds", "begins with"], [(name, _format_value(value), _first_values(value)) for name, value in lines])
+            lines += [(f"{f.name}[{name!r}]", column) for name, column in columns] or [
+                (f.name, value)
+            ]
+        return table(
+            type(self).__name__,
+            ["", "holds", "begins with"],
+            [(name, _format_value(value), _first_values(value)) for name, value in lines],
+        )
 
 
 class HeteroIds(ArrayRecord):
-    """A record whose ``types`` may be made when they are first looked at, where they follow from its nodes and from what was asked.
+    """A record whose ``types`` may be made when they are first looked at, where they follow from
+    its nodes and from what was asked.
 
-    They are a third of an answer, whose fresh memory costs about as much as its draws, and most trainers never look at them.
-    """
+    They are a third of an answer, whose fresh memory costs about as much as its draws, and most
+    trainers never look at them."""
 
     __slots__ = ("_inferred",)
 
@@ -81,7 +93,8 @@ class HeteroIds(ArrayRecord):
     @property
     def _present_ids(self) -> Ids:
         """int64, of the shape of ``types``: -1 where there is no node."""
-        nodes: Ids = self.nodes  # type: ignore[assignment]  # by `__getattr__`: subclasses have nodes
+        # By `__getattr__`: subclasses have nodes.
+        nodes: Ids = self.nodes  # type: ignore[assignment]
         return nodes
 
     def __getattr__(self, name: str) -> Types:

@@ -31,7 +31,11 @@ class SpaceInfo:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        return graph_html(f"{self.name}, {f'version {self.version}' if self.version else 'nothing published'}", self.schema, None)
+        return graph_html(
+            f"{self.name}, {f'version {self.version}' if self.version else 'nothing published'}",
+            self.schema,
+            None,
+        )
 
     @classmethod
     def from_proto(cls, message: pb.Space) -> SpaceInfo:
@@ -194,5 +198,7 @@ class Host:
 def parse_job_state(name: str) -> str:
     """A job's state as it travels; InvalidRequest where it is none."""
     if name.upper() not in pb.JobState.keys()[1:]:
-        raise InvalidRequest(f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED")
+        raise InvalidRequest(
+            f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED"
+        )
     return name.upper()

@@ -18,20 +18,36 @@ MAX_SHOWN_TYPES = 20
 
 def graph_lines(schema: Schema, info: VersionInfo | None) -> list[str]:
     """A line for nodes and one for edges: each type, its count where it is known, its features."""
-    nodes = [_describe_type(owner.name, _count(info, "NODE", type_id), owner) for type_id, owner in enumerate(schema.node_types)]
-    edges = [_describe_type(owner.name, _count(info, "EDGE", type_id), owner) for type_id, owner in enumerate(schema.edge_types)]
+    nodes = [
+        _describe_type(owner.name, _count(info, "NODE", type_id), owner)
+        for type_id, owner in enumerate(schema.node_types)
+    ]
+    edges = [
+        _describe_type(owner.name, _count(info, "EDGE", type_id), owner)
+        for type_id, owner in enumerate(schema.edge_types)
+    ]
     return [f"  nodes: {_join_limited(nodes)}", f"  edges: {_join_limited(edges)}"]
 
 
 def graph_html(title: str, schema: Schema, info: VersionInfo | None) -> str:
     """A table of node types and one of edge types, with counts where a version is known."""
-    headers = ["type", *(("count", "weight") if info is not None else ()), "weighted", "features", "tables"]
+    headers = [
+        "type",
+        *(("count", "weight") if info is not None else ()),
+        "weighted",
+        "features",
+        "tables",
+    ]
 
     def rows(element: str, owners: Iterable[NodeType | EdgeType]) -> list[list[object]]:
         return [
             [
                 owner.name,
-                *((info.count(element, type_id), info.weight(element, type_id)) if info is not None else ()),
+                *(
+                    (info.count(element, type_id), info.weight(element, type_id))
+                    if info is not None
+                    else ()
+                ),
                 "yes" if owner.weighted else "no",
                 ", ".join(_columns(owner)),
                 ", ".join(f"{weights.name} = {weights.expression}" for weights in owner.tables),
@@ -39,15 +55,31 @@ def graph_html(title: str, schema: Schema, info: VersionInfo | None) -> str:
             for type_id, owner in enumerate(owners)
         ]
 
-    return table(f"{title}: nodes", headers, rows("NODE", schema.node_types)) + table(f"{title}: edges", headers, rows("EDGE", schema.edge_types))
+    return table(f"{title}: nodes", headers, rows("NODE", schema.node_types)) + table(
+        f"{title}: edges", headers, rows("EDGE", schema.edge_types)
+    )
 
 
 def job_html(job: Job) -> str:
     """A table of the job and one of its tasks."""
-    rows: list[tuple[str, object]] = [("state", job.state), ("space", job.space), ("rows", f"{job.rows_done:,} of {job.rows_total:,}")]
-    rows += [(name, value) for name, value in (("version", job.version), ("cause", job.cause)) if value]
+    rows: list[tuple[str, object]] = [
+        ("state", job.state),
+        ("space", job.space),
+        ("rows", f"{job.rows_done:,} of {job.rows_total:,}"),
+    ]
+    rows += [
+        (name, value) for name, value in (("version", job.version), ("cause", job.cause)) if value
+    ]
     tasks = [
-        [task.task_id, task.host, ", ".join(map(str, task.parts)), task.state, task.phase, f"{task.rows_done:,} of {task.rows_total:,}", task.attempt]
+        [
+            task.task_id,
+            task.host,
+            ", ".join(map(str, task.parts)),
+            task.state,
+            task.phase,
+            f"{task.rows_done:,} of {task.rows_total:,}",
+            task.attempt,
+        ]
         for task in job.tasks
     ]
     return table(f"{job.kind} job {job.job_id}", ["", ""], rows) + table(
@@ -60,7 +92,13 @@ def _count(info: VersionInfo | None, element: str, type_id: int) -> int | None:
 
 
 def _columns(owner: NodeType | EdgeType) -> list[str]:
-    return [f"{feature.name} {feature.dtype if feature.kind == 'dense' else feature.kind}{list(feature.shape) or ''}" for feature in owner.features]
+    return [
+        (
+            f"{feature.name} "
+            f"{feature.dtype if feature.kind == 'dense' else feature.kind}{list(feature.shape) or ''}"
+        )
+        for feature in owner.features
+    ]
 
 
 def _describe_type(name: str, count: int | None, owner: NodeType | EdgeType) -> str:
@@ -70,4 +108,8 @@ def _describe_type(name: str, count: int | None, owner: NodeType | EdgeType) -> 
 
 def _join_limited(names: list[str]) -> str:
     more = len(names) - MAX_SHOWN_TYPES
-    return "; ".join(names[:MAX_SHOWN_TYPES]) + (f"; and {more} more" if more > 0 else "") if names else "none"
+    return (
+        "; ".join(names[:MAX_SHOWN_TYPES]) + (f"; and {more} more" if more > 0 else "")
+        if names
+        else "none"
+    )

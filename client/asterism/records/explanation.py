@@ -46,7 +46,9 @@ class RequestLimit:
     """A limit of requests and what one request takes of it."""
 
     setting: str
-    """Setting of graphd: request_rows_limit, request_memory_limit_mib (in bytes here) or request_steps_limit."""
+    """Setting of graphd: request_rows_limit, request_memory_limit_mib (in bytes here) or
+    request_steps_limit.
+    """
     value: int
     limit: int
 
@@ -70,7 +72,9 @@ class RequestPrice:
     steps: int
     """Iterations of kernels."""
     exact: bool
-    """Whether all of it follows from the arguments; else it depends on the graph too, and these are bounds."""
+    """Whether all of it follows from the arguments; else it depends on the graph too, and these are
+    bounds.
+    """
     limits: tuple[RequestLimit, ...]
 
 
@@ -82,7 +86,9 @@ class Explanation:
     asked: tuple[StorageRequest, ...]
     """By round, then host."""
     shares: tuple[DrawShare, ...]
-    """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type; what has none is left out."""
+    """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type;
+    what has none is left out.
+    """
     reply_bytes: int
     """Of the sample, as a frame from graphd."""
     condition: str

@@ -58,7 +58,9 @@ class PartUnits:
 
     part: int
     linked: int
-    """Units: pieces of a part with an input of their own, as an adjacency or the features of a type."""
+    """Units: pieces of a part with an input of their own, as an adjacency or the features of a
+    type.
+    """
     built: int
     bytes_linked: int
     """Of files: on disk once, whatever versions share them."""
@@ -123,6 +125,13 @@ class TaskResult:
             bytes_before=message.bytes_before,
             bytes_after=message.bytes_after,
             units=tuple(
-                PartUnits(part=u.part, linked=u.linked, built=u.built, bytes_linked=u.bytes_linked, bytes_built=u.bytes_built) for u in message.units
+                PartUnits(
+                    part=u.part,
+                    linked=u.linked,
+                    built=u.built,
+                    bytes_linked=u.bytes_linked,
+                    bytes_built=u.bytes_built,
+                )
+                for u in message.units
             ),
         )

@@ -1,4 +1,6 @@
-"""Records of two lists of nodes and the edges between them: layers, adjacencies, hops of whole neighborhoods."""
+"""Records of two lists of nodes and the edges between them: layers, adjacencies, hops of whole
+neighborhoods.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ __all__ = ["Adjacency", "Layer", "LayerSample", "LayerStack", "MultiHopNeighbors
 class Adjacency(ArrayRecord):
     """Edges between two lists of nodes, one entry each, as a sparse matrix is made of them (COO).
 
-    In canonical order: by (row, edge type as asked for, neighbor id, edge id, col). Parallel edges have an entry each, and so has
-    every occurrence of a node in the lists; ``scipy.sparse.coo_array((a.weights, (a.rows, a.cols)), a.shape)`` adds them up.
-    """
+    In canonical order: by (row, edge type as asked for, neighbor id, edge id, col). Parallel edges
+    have an entry each, and so has every occurrence of a node in the lists;
+    ``scipy.sparse.coo_array((a.weights, (a.rows, a.cols)), a.shape)`` adds them up."""
 
     rows: Ids
     """int64 [k], places in the first list."""
@@ -44,9 +46,13 @@ class Layer(ArrayRecord):
     types: Types
     """int32, likewise: node type ids, -1 where there is none."""
     probabilities: Probabilities
-    """float64, likewise: of each draw; without replacement, given the earlier ones. 0 where there is none."""
+    """float64, likewise: of each draw; without replacement, given the earlier ones. 0 where there
+    is none.
+    """
     adjacency: Adjacency
-    """Rows are places in the layer before, columns in ``nodes``, both counted through where they have two dimensions."""
+    """Rows are places in the layer before, columns in ``nodes``, both counted through where they
+    have two dimensions.
+    """
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -84,7 +90,9 @@ class MultiHopNeighbors(ArrayRecord):
     """Whole neighborhoods, hop after hop."""
 
     nodes: tuple[Ids, ...]
-    """int64 [m], [n1], ..: where it starts, then each hop's neighbors, each node once, by first appearance."""
+    """int64 [m], [n1], ..: where it starts, then each hop's neighbors, each node once, by first
+    appearance.
+    """
     types: tuple[Types, ...]
     """int32, their node type ids; -1 of seeds whose type was looked up and not found."""
     adjacencies: tuple[Adjacency, ...]

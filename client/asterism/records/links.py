@@ -36,7 +36,9 @@ class LinkSeeds(ArrayRecord):
     labels: Weights | None
     """float32 [k]: 1 for positives, 0 for negatives; None of triplets."""
     negatives: Ids | None
-    """int64 [m, n]: of triplets, each positive's negative destinations, -1 where there is none; else None."""
+    """int64 [m, n]: of triplets, each positive's negative destinations, -1 where there is none;
+    else None.
+    """
     positives: int
     """How many edges are positives: the first of ``src`` and ``dst``."""
     edge_ids: Ids | None

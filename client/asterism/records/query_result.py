@@ -23,7 +23,9 @@ _MAX_CELL_WIDTH = 40
 _DTYPES = frozenset(np.dtype(name) for name in DTYPES)
 """An array's own word for its type takes several times as long to ask."""
 Value = Values | RaggedColumn
-"""A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or bytes."""
+"""A column: an array [n, ...] (of texts: of str), or (indptr, values) where rows are lists or
+bytes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,9 @@ class _DictionaryEncoded:
     dictionary: tuple[str, ...]
 
     def texts(self) -> Values:
-        return np.array([*self.dictionary, ""], np.str_)[self.codes]  # code -1 is the last one: no text
+        return np.array([*self.dictionary, ""], np.str_)[
+            self.codes
+        ]  # code -1 is the last one: no text
 
 
 class _Columns(Mapping[str, Value]):
@@ -83,7 +87,9 @@ class QueryResult:
     values: Mapping[str, Value]
     """By name; see `Result.__getitem__`."""
     length: int
-    """Of every column; -1: each has its own, as outputs of Euler's GQL have, and all together are shown as one row."""
+    """Of every column; -1: each has its own, as outputs of Euler's GQL have, and all together are
+    shown as one row.
+    """
     kind: str
     """What statement it is of: ``use``, ``vertices``, ``show``, ..."""
     space: str
@@ -107,7 +113,9 @@ class QueryResult:
         return 1 if self.length < 0 else self.length
 
     def __getitem__(self, name: str) -> Value:
-        """A column by name: ``[rows, ...]``, texts as an array of str; ``(indptr, values)`` of lists and bytes."""
+        """A column by name: ``[rows, ...]``, texts as an array of str; ``(indptr, values)`` of
+        lists and bytes.
+        """
         if name not in self.values:
             raise KeyError(f"no column {name!r}; there are {', '.join(self.columns) or 'none'}")
         return self.values[name]
@@ -115,7 +123,13 @@ class QueryResult:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         if self.length < 0:
             return iter([tuple(np.asarray(self.values[name]).tolist() for name in self.columns)])
-        return zip(*(_cells(self.values[name], kind) for name, kind in zip(self.columns, self.types, strict=True)), strict=True)
+        return zip(
+            *(
+                _cells(self.values[name], kind)
+                for name, kind in zip(self.columns, self.types, strict=True)
+            ),
+            strict=True,
+        )
 
     def rows(self, most: int | None = None) -> list[tuple[Any, ...]]:
         """The rows as tuples of plain values, for looking at; the first ``most`` of them."""
@@ -128,46 +142,91 @@ class QueryResult:
         self._check_rows()
         name_types = zip(self.columns, self.types, strict=True)
         flat = {name: _scalar_column(self.values[name]) for name in self.columns}
-        return pd.DataFrame({name: list(_cells(self.values[name], kind)) if flat[name] is None else flat[name] for name, kind in name_types})
+        return pd.DataFrame(
+            {
+                name: list(_cells(self.values[name], kind)) if flat[name] is None else flat[name]
+                for name, kind in name_types
+            }
+        )
 
     def to_arrow(self) -> Any:
         """An Arrow table, lists as lists and vectors as lists of one length; needs pyarrow."""
         import pyarrow as pa
 
         self._check_rows()
-        return pa.table({name: _arrow(pa, self.values[name], kind) for name, kind in zip(self.columns, self.types, strict=True)})
+        return pa.table(
+            {
+                name: _arrow(pa, self.values[name], kind)
+                for name, kind in zip(self.columns, self.types, strict=True)
+            }
+        )
 
     def _check_rows(self) -> None:
         if self.length < 0:
-            raise InvalidRequest("these outputs have lengths of their own, and are no table; take them one by one, by name")
+            raise InvalidRequest(
+                "these outputs have lengths of their own, and are no table; take them one by "
+                "one, by name"
+            )
 
     def __repr__(self) -> str:
         head = (
-            f"Result({len(self):,} rows, {', '.join(f'{name} {kind}' for name, kind in zip(self.columns, self.types, strict=True)) or 'no columns'}"
+            f"Result({len(self):,} rows, "
+            f"{', '.join(f'{name} {kind}' for name, kind in zip(self.columns, self.types, strict=True)) or 'no columns'}"
         )
         details = [("space", self.space), ("version", self.version), ("seed", self.seed)]
-        head += "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None)) + ")"
+        head += (
+            "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None))
+            + ")"
+        )
         if not self.columns or not self.length:
             return head + (f"\n{self.plan}" if self.plan else "")
         cells = [[_shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS)]
         widths = [max(map(len, column)) for column in zip(self.columns, *cells, strict=True)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in [list(self.columns), *cells]]
-        more = [f"... {self.length - MAX_SHOWN_ROWS:,} more"] if self.length > MAX_SHOWN_ROWS else []
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in [list(self.columns), *cells]
+        ]
+        more = (
+            [f"... {self.length - MAX_SHOWN_ROWS:,} more"] if self.length > MAX_SHOWN_ROWS else []
+        )
         return "\n".join([head, *lines, *more, *([self.plan] if self.plan else [])])
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        title = f"{len(self):,} rows" + (f" of {self.space}" if self.space else "") + (f", version {self.version}" if self.version else "")
+        title = (
+            f"{len(self):,} rows"
+            + (f" of {self.space}" if self.space else "")
+            + (f", version {self.version}" if self.version else "")
+        )
         if self.length > MAX_SHOWN_ROWS:
             title += f"; the first {MAX_SHOWN_ROWS}"
         return table(
-            title, self.columns, ([cell if isinstance(cell, int | float) else _shorten(cell) for cell in row] for row in self.rows(MAX_SHOWN_ROWS))
+            title,
+            self.columns,
+            (
+                [cell if isinstance(cell, int | float) else _shorten(cell) for cell in row]
+                for row in self.rows(MAX_SHOWN_ROWS)
+            ),
         )
 
 
-def query(session: Session, statement: str, parameters: Mapping[str, Any] | None, *, space: str, language: str, version: int = 0) -> QueryResult:
+def query(
+    session: Session,
+    statement: str,
+    parameters: Mapping[str, Any] | None,
+    *,
+    space: str,
+    language: str,
+    version: int = 0,
+) -> QueryResult:
     """Have statements run, and give the last one's table."""
-    head = wire.QueryRequest(space=space, version=version, statement=statement, language=language, seen=session.newest_versions())
+    head = wire.QueryRequest(
+        space=space,
+        version=version,
+        statement=statement,
+        language=language,
+        seen=session.newest_versions(),
+    )
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in (parameters or {}).items():
         bind_parameter(name, value, head, arrays)
@@ -180,7 +239,9 @@ def query(session: Session, statement: str, parameters: Mapping[str, Any] | None
     return result
 
 
-def bind_parameter(name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]) -> None:
+def bind_parameter(
+    name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]
+) -> None:
     """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -200,19 +261,32 @@ def bind_parameter(name: str, value: Any, head: wire.QueryRequest, arrays: dict[
         try:
             array = np.asarray(value)
         except (ValueError, OverflowError) as error:  # lists of different lengths, for example
-            raise InvalidRequest(f"parameter ${name}: expected a number, a text, or a rectangular array of either ({error})") from error
+            raise InvalidRequest(
+                f"parameter ${name}: expected a number, a text, or a rectangular array of "
+                f"either ({error})"
+            ) from error
         if array.dtype.kind == "U":
             head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
             return
         if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
-            raise InvalidRequest(f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a number, a text, or an array of either")
-        arrays[f"${name}"] = array.astype(np.int64) if array.size == 0 and not isinstance(value, np.ndarray) else array
+            raise InvalidRequest(
+                f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a "
+                "number, a text, or an array of either"
+            )
+        arrays[f"${name}"] = (
+            array.astype(np.int64)
+            if array.size == 0 and not isinstance(value, np.ndarray)
+            else array
+        )
 
 
 def decode_result(reply: Frame) -> QueryResult:
     """The table in a reply."""
     head: Any = reply.head
-    columns = [(column.name, column.type, _value(index, column, reply)) for index, column in enumerate(head.columns)]
+    columns = [
+        (column.name, column.type, _value(index, column, reply))
+        for index, column in enumerate(head.columns)
+    ]
     return QueryResult(
         columns=tuple(name for name, _, _ in columns),
         types=tuple(kind for _, kind, _ in columns),
@@ -226,7 +300,9 @@ def decode_result(reply: Frame) -> QueryResult:
         token=head.token,
         took_s=head.took_s,
         plan=head.plan,
-        stages=tuple(Stage(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in head.stages),
+        stages=tuple(
+            Stage(name=stage.name, took_s=stage.took_s, rows=stage.rows) for stage in head.stages
+        ),
     )
 
 
@@ -238,7 +314,9 @@ def _value(index: int, column: Any, reply: Frame) -> Value | _DictionaryEncoded:
     if column.type != "text":
         return indptr, values
     raw = values.tobytes()
-    return np.array([raw[start:stop].decode() for start, stop in pairwise(indptr.tolist())], np.str_)
+    return np.array(
+        [raw[start:stop].decode() for start, stop in pairwise(indptr.tolist())], np.str_
+    )
 
 
 def _cells(value: Value, kind: str) -> Iterator[Any]:
@@ -262,7 +340,9 @@ def _arrow(pa: Any, value: Value, kind: str) -> Any:
         return pa.LargeListArray.from_arrays(pa.array(indptr), pa.array(values))
     if value.ndim == 1:
         return pa.array(value)
-    inner = _arrow(pa, value.reshape(-1, *value.shape[2:]) if value.ndim > 2 else value.reshape(-1), kind)
+    inner = _arrow(
+        pa, value.reshape(-1, *value.shape[2:]) if value.ndim > 2 else value.reshape(-1), kind
+    )
     return pa.FixedSizeListArray.from_arrays(inner, value.shape[1])
 
 

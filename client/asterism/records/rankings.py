@@ -1,4 +1,6 @@
-"""Records of nodes in the order of what they are to others: by weight, by visits, by where walks end."""
+"""Records of nodes in the order of what they are to others: by weight, by visits, by where walks
+end.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ class PageRanks(ArrayRecord):
     scores: Probabilities
     """float64 [m, k], 0 where there is none."""
     residuals: Probabilities
-    """float64 [m]: the probability that is in no score, of these nodes or of others. No score is too large, and none too small by more."""
+    """float64 [m]: the probability that is in no score, of these nodes or of others. No score is
+    too large, and none too small by more.
+    """
     version: int
 
     def __len__(self) -> int:

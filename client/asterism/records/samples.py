@@ -1,8 +1,8 @@
 """What the client gives back: frozen records of numpy arrays and of the catalog.
 
-Shapes are written in brackets. "No node" is -1; a missing neighbor's weight is 0, its type and edge id -1. In neighbor
-records ``types`` are edge type ids: the neighbor's node type follows from the schema.
-"""
+Shapes are written in brackets. "No node" is -1; a missing neighbor's weight is 0, its type and edge
+id -1. In neighbor records ``types`` are edge type ids: the neighbor's node type follows from the
+schema."""
 
 from __future__ import annotations
 
@@ -100,7 +100,9 @@ class NodeSample(HeteroIds):
     infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     probabilities: Probabilities | None = None
-    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
+    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked
+    for.
+    """
     seed: int
     """What the draw can be repeated with."""
     version: int
@@ -146,7 +148,9 @@ class EdgeSample(ArrayRecord):
     edge_ids: Ids
     """int64 [n]."""
     probabilities: Probabilities | None = None
-    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked for."""
+    """float64 [n], of each draw: without replacement, given the earlier ones; None when not asked
+    for.
+    """
     seed: int
     version: int
     token: str = ""
@@ -170,7 +174,9 @@ class NeighborSample(HeteroIds):
     edge_ids: Ids | None
     """int64 [m, n], -1 where there is none; None when not asked for."""
     probabilities: Probabilities | None = None
-    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier ones. 0 for none; None when not asked for."""
+    """float64 [m, n], of each drawn edge at its node: without replacement, given the node's earlier
+    ones. 0 for none; None when not asked for.
+    """
     times: Values | None = None
     """[m, n], of each edge, 0 where there is none; None when not asked for."""
     seed: int
@@ -199,12 +205,18 @@ class FanoutHop(HeteroIds):
     weights: Weights | None
     edge_ids: Ids | None
     probabilities: Probabilities | None = None
-    """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's is the product along it."""
+    """float64, of each drawn edge at the node of the hop before, as of `NeighborSample`; a path's
+    is the product along it.
+    """
     times: Values | None = None
-    """int64 or float64, of each drawn edge, 0 where there is none; None where not asked for, or none has any."""
+    """int64 or float64, of each drawn edge, 0 where there is none; None where not asked for, or
+    none has any.
+    """
     fanout: int
     features: NodeFeatures | None = None
-    """A row for each of ``nodes``; what is of another type has zeros, or an empty row. None when not asked for."""
+    """A row for each of ``nodes``; what is of another type has zeros, or an empty row. None when
+    not asked for.
+    """
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -237,13 +249,17 @@ class WalkSample(HeteroIds):
     nodes: Ids
     """int64 [m, length + 1], the start first; -1 behind a dead end."""
     types: Types
-    """int32 [m, length], the edge type of each step; -1 for a restart and where there is no node."""
+    """int32 [m, length], the edge type of each step; -1 for a restart and where there is no
+    node.
+    """
     infer_types: InitVar[bool] = False
     """Whether ``types`` are to be laid along the nodes, when they are first looked at."""
     edge_ids: Ids | None
     """int64 [m, length], likewise; None where not asked for."""
     starts: Ids | None = None
-    """int64 [m], ascending: the place of each walk's start among the nodes asked for; None where each has one walk."""
+    """int64 [m], ascending: the place of each walk's start among the nodes asked for; None where
+    each has one walk.
+    """
     seed: int
     version: int
     token: str = ""
@@ -258,7 +274,9 @@ class WalkSample(HeteroIds):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Subgraph(ArrayRecord):
-    """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type, from 0."""
+    """A sampled subgraph; by node type and by edge type (triples). Nodes are numbered per type,
+    from 0.
+    """
 
     nodes: Mapping[str, Ids]
     """int64 [n]: the id of each node, seeds first."""
@@ -296,7 +314,9 @@ class PairBatch(ArrayRecord):
     types: Types
     """int32 [k, 2], node type ids."""
     negatives: Ids | None
-    """int64 [k, n]: nodes of the type of each pair's second one, drawn by weight; None where none were asked for."""
+    """int64 [k, n]: nodes of the type of each pair's second one, drawn by weight; None where none
+    were asked for.
+    """
     walks: WalkSample
     """The walks that they are from."""
     metapath: str

@@ -1,4 +1,6 @@
-"""Published versions as frozen records: what each holds of every type, and what its weights are like."""
+"""Published versions as frozen records: what each holds of every type, and what its weights are
+like.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class PartitionStats:
     weight_name: str = ""
     """"": the rows' own; else a table's name."""
     zero: int = 0
-    """Rows that weigh 0 by themselves. This and what follows is summed up by `asterism_model.weight_stats`."""
+    """Rows that weigh 0 by themselves. This and what follows is summed up by
+    `asterism_model.weight_stats`.
+    """
     subnormal: int = 0
     negative: int = 0
     nan: int = 0
@@ -133,19 +137,33 @@ class VersionInfo:
 
     def count(self, element: str, type_id: int) -> int:
         """Live rows of one type over all parts; ``element`` is NODE or EDGE."""
-        return sum(share.count for share in self.totals if (share.element, share.type_id) == (element, type_id))
+        return sum(
+            share.count
+            for share in self.totals
+            if (share.element, share.type_id) == (element, type_id)
+        )
 
     def weight(self, element: str, type_id: int, name: str = "") -> float:
         """The weight sum of one type over all parts, by the weights of that name."""
         return sum(share.weight for share in self._shares(element, type_id, name))
 
     def hygiene(self, element: str, type_id: int, name: str = "") -> WeightStats:
-        """What the weights of one type and name are like: odd values, effective sample size, largest share, error bound."""
+        """What the weights of one type and name are like: odd values, effective sample size,
+        largest share, error bound.
+        """
         return compute_weight_stats(self._shares(element, type_id, name))
 
     def shares(self, name: str = "") -> list[PartitionStats]:
         """The totals by the weights of that name, of the types that have them."""
-        return [share for share in (*self.totals, *self.named) if share.weight_name == ("" if name in OWN_WEIGHTS else name)]
+        return [
+            share
+            for share in (*self.totals, *self.named)
+            if share.weight_name == ("" if name in OWN_WEIGHTS else name)
+        ]
 
     def _shares(self, element: str, type_id: int, name: str) -> list[PartitionStats]:
-        return [share for share in self.shares(name) if (share.element, share.type_id) == (element, type_id)]
+        return [
+            share
+            for share in self.shares(name)
+            if (share.element, share.type_id) == (element, type_id)
+        ]

@@ -17,11 +17,14 @@ from asterism.transport.retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 
-class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type: ignore[misc]  # TensorFlow is not installed where types are checked
-    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
+# TensorFlow is not installed where types are checked.
+class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type: ignore[misc]
+    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
+    in threads ahead of time.
 
-    Going through it gives what is left of the epoch, as tensors, and begins the next one; `dataset` gives the same to what takes datasets. Its
-    position is kept by ``tf.train.Checkpoint(model=..., batches=batches)``, or as plain values by `state_dict`.
+    Going through it gives what is left of the epoch, as tensors, and begins the next one; `dataset`
+    gives the same to what takes datasets. Its position is kept by ``tf.train.Checkpoint(model=...,
+    batches=batches)``, or as plain values by `state_dict`.
 
     Parameters
     ----------
@@ -32,18 +35,21 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
     batch_size : int
         Nodes of a batch; the last of an epoch may have fewer.
     make : callable, optional
-        Gives a batch of ``(graph, nodes int64[m], seed)``: an array, a record such as `Subgraph`, or mappings and tuples of these. Records become
-        dicts by the names of their fields, lists of numbers arrays; what is None or text is left out. None: the nodes.
+        Gives a batch of ``(graph, nodes int64[m], seed)``: an array, a record such as `Subgraph`,
+        or mappings and tuples of these. Records become dicts by the names of their fields, lists of
+        numbers arrays; what is None or text is left out. None: the nodes.
     seed : int
         Of the order and of all draws. All ranks give the same.
     rank, world : int
-        Which share of how many trainers: ``context.input_pipeline_id`` of ``context.num_input_pipelines``.
+        Which share of how many trainers: ``context.input_pipeline_id`` of
+        ``context.num_input_pipelines``.
     ahead : int
         Batches in the making while one is trained on, each in a thread; 0: none.
     patience_s : float
         How long a batch is tried again, in seconds, while the service does not answer.
     signature : nested tf.TensorSpec, optional
-        Of a batch. None: as a first one is, which is made for that, the first dimension of every array open.
+        Of a batch. None: as a first one is, which is made for that, the first dimension of every
+        array open.
 
     Examples
     --------
@@ -68,7 +74,17 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         patience_s: float = DEFAULT_PATIENCE_S,
         signature: Any = None,
     ) -> None:
-        super().__init__(graph, ntype, batch_size, make, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+        super().__init__(
+            graph,
+            ntype,
+            batch_size,
+            make,
+            seed=seed,
+            rank=rank,
+            world=world,
+            ahead=ahead,
+            patience_s=patience_s,
+        )
         self._signature = signature
         self._unrecorded: deque[WorkerBatch] = deque()
         """Batches that the latest pass gave to the pipeline, and nobody has noted yet."""
@@ -88,11 +104,12 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
         self.set_epoch(self.epoch + 1)
 
     def dataset(self) -> Any:
-        """What is left of the epoch as a ``tf.data.Dataset``, for ``model.fit`` or a loop in a ``tf.function``.
+        """What is left of the epoch as a ``tf.data.Dataset``, for ``model.fit`` or a loop in a
+        ``tf.function``.
 
-        A pass through it moves nothing by itself, for nobody can see how far ahead a pipeline has read: say `note` after each step, as
-        `noting` does where Keras trains. The last step of an epoch begins the next one.
-        """
+        A pass through it moves nothing by itself, for nobody can see how far ahead a pipeline has
+        read: say `note` after each step, as `noting` does where Keras trains. The last step of an
+        epoch begins the next one."""
 
         def start_pass() -> Iterator[Any]:
             if not self.left:
@@ -112,7 +129,10 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
             Where the pass did not give as many.
         """
         if steps > len(self._unrecorded):
-            raise InvalidRequest(f"steps {steps}: the pass through the dataset has {len(self._unrecorded)} batches that were given and not noted")
+            raise InvalidRequest(
+                f"steps {steps}: the pass through the dataset has {len(self._unrecorded)} "
+                "batches that were given and not noted"
+            )
         for _ in range(steps):
             self._record_progress(self._unrecorded.popleft())
         if not self.left:
@@ -138,10 +158,15 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
     def _example_batch(self) -> Any:
         """A batch like any other."""
         if not self._cursor.size:
-            raise InvalidRequest(f"there are no nodes of type {self.ntype!r}, by which to see what a batch is; say signature")
+            raise InvalidRequest(
+                f"there are no nodes of type {self.ntype!r}, by which to see what a batch "
+                "is; say signature"
+            )
         return _arrays(self._value(np.arange(min(self.batch_size, self._cursor.size)), self.seed))
 
-    def _recorded_pass(self, unrecorded: deque[WorkerBatch], failures: list[AsterismError]) -> Iterator[Any]:
+    def _recorded_pass(
+        self, unrecorded: deque[WorkerBatch], failures: list[AsterismError]
+    ) -> Iterator[Any]:
         try:
             for worker_batch in self._prefetched_batches(0, 1, self._worker_cursors[0]):
                 unrecorded.append(worker_batch)
@@ -155,7 +180,11 @@ def _arrays(value: Any) -> Any:
     """A batch as ``tf.data`` takes it: arrays in dicts and tuples."""
     if dataclasses.is_dataclass(value):
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        return {name: _arrays(item) for name, item in fields.items() if item is not None and not isinstance(item, str)}
+        return {
+            name: _arrays(item)
+            for name, item in fields.items()
+            if item is not None and not isinstance(item, str)
+        }
     if isinstance(value, Mapping):
         return {name: _arrays(item) for name, item in value.items()}
     if isinstance(value, tuple | list) and any(not isinstance(item, int | float) for item in value):

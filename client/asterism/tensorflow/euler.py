@@ -1,4 +1,5 @@
-"""Euler's operators as TensorFlow's: what each gives, for a ``tf.function`` that is traced before anything is drawn; gathers and scatters.
+"""Euler's operators as TensorFlow's: what each gives, for a ``tf.function`` that is traced before
+anything is drawn; gathers and scatters.
 
 `asterism.euler` calls in.
 """
@@ -15,10 +16,28 @@ import numpy as np
 import tensorflow as tf
 
 from asterism import euler, ops
-from asterism.tensorflow.operators import OutputSpec, Tensor, call_as_tensors, hop_widths, seed_from_array, seed_tensor
+from asterism.tensorflow.operators import (
+    OutputSpec,
+    Tensor,
+    call_as_tensors,
+    hop_widths,
+    seed_from_array,
+    seed_tensor,
+)
 from asterism_proto.errors import InvalidRequest
 
-TENSOR_PARAMETERS = ("nodes", "src_nodes", "nb_nodes", "edges", "paths", "labels", "idx", "gather_idx", "indices", "values")
+TENSOR_PARAMETERS = (
+    "nodes",
+    "src_nodes",
+    "nb_nodes",
+    "edges",
+    "paths",
+    "labels",
+    "idx",
+    "gather_idx",
+    "indices",
+    "values",
+)
 """Parameters that tensors are given for."""
 
 
@@ -59,37 +78,59 @@ def _rows_of_neighbors(call: TracedCall) -> tuple[Any, ...]:
 
 def _hops(call: TracedCall, counts: Sequence[int]) -> tuple[list[Any], list[Any], list[Any]]:
     sizes = hop_widths(call.count(), counts)
-    return [OutputSpec("int64", (n,)) for n in sizes], [OutputSpec("float32", (n,)) for n in sizes[1:]], [OutputSpec("int32", (n,)) for n in sizes[1:]]
+    return (
+        [OutputSpec("int64", (n,)) for n in sizes],
+        [OutputSpec("float32", (n,)) for n in sizes[1:]],
+        [OutputSpec("int32", (n,)) for n in sizes[1:]],
+    )
 
 
 def _hops_with_features(call: TracedCall) -> tuple[list[Any], ...]:
     dims = np.asarray(call.arguments["dense_dimensions"]).reshape(-1).tolist()
     entries = hop_widths(call.count(), call.arguments["count"])
     dense = [OutputSpec("float32", (n, width)) for n in entries for width in dims]
-    return (*_hops(call, call.arguments["count"]), dense, [SparseOutputSpec("int64", 2) for _ in entries for _ in call.names("sparse_feature_names")])
+    return (
+        *_hops(call, call.arguments["count"]),
+        dense,
+        [SparseOutputSpec("int64", 2) for _ in entries for _ in call.names("sparse_feature_names")],
+    )
 
 
 def _layers(call: TracedCall) -> tuple[list[Any], list[Any]]:
     counts = call.arguments["counts"]
-    return [OutputSpec("int64", (n,)) for n in (call.count(), *counts)], [SparseOutputSpec("int64", 3) for _ in counts]
+    return [OutputSpec("int64", (n,)) for n in (call.count(), *counts)], [
+        SparseOutputSpec("int64", 3) for _ in counts
+    ]
 
 
 def _layers_each(call: TracedCall) -> tuple[list[Any], list[Any]]:
     n, counts = call.count(), call.arguments["counts"]
-    return [OutputSpec("int64", (n,)), *(OutputSpec("int64", (None if n is None else n * c,)) for c in counts)], [SparseOutputSpec("int64", 3) for _ in counts[1:]]
+    return [
+        OutputSpec("int64", (n,)),
+        *(OutputSpec("int64", (None if n is None else n * c,)) for c in counts),
+    ], [SparseOutputSpec("int64", 3) for _ in counts[1:]]
 
 
 def _pairs(call: TracedCall) -> Any:
     shape = call.tensors["paths"].shape
     pairs_per_walk = None
     if shape.rank == 2 and shape[1] is not None:
-        pairs_per_walk = len(ops.pair_places(np.zeros((1, shape[1]), np.int64), call.arguments["left_win_size"], call.arguments["right_win_size"]))
+        pairs_per_walk = len(
+            ops.pair_places(
+                np.zeros((1, shape[1]), np.int64),
+                call.arguments["left_win_size"],
+                call.arguments["right_win_size"],
+            )
+        )
     return OutputSpec("int64", (call.rows("paths"), pairs_per_walk, 2))
 
 
 def _dense_features(element: str, call: TracedCall) -> list[Any]:
     entries = call.count() if element == "nodes" else call.rows("edges")
-    return [OutputSpec("float32", (entries, int(width))) for width in np.asarray(call.arguments["dimensions"]).reshape(-1)]
+    return [
+        OutputSpec("float32", (entries, int(width)))
+        for width in np.asarray(call.arguments["dimensions"]).reshape(-1)
+    ]
 
 
 def _text_features(element: str, call: TracedCall) -> list[Any]:
@@ -102,12 +143,18 @@ def _list_features(call: TracedCall) -> list[Any]:
 
 
 def _full_neighbors(call: TracedCall) -> tuple[Any, ...]:
-    return SparseOutputSpec("int64", 2), SparseOutputSpec("float32", 2), SparseOutputSpec("int32", 2)
+    return (
+        SparseOutputSpec("int64", 2),
+        SparseOutputSpec("float32", 2),
+        SparseOutputSpec("int32", 2),
+    )
 
 
 OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
     "sample_node": lambda call: OutputSpec("int64", (call.arguments["count"],)),
-    "sample_node_with_src": lambda call: OutputSpec("int64", (call.count("src_nodes"), call.arguments["count"])),
+    "sample_node_with_src": lambda call: OutputSpec(
+        "int64", (call.count("src_nodes"), call.arguments["count"])
+    ),
     "sample_edge": lambda call: OutputSpec("int64", (call.arguments["count"], 3)),
     "sample_graph_label": lambda call: OutputSpec("string", (call.arguments["batch_num"],)),
     "get_graph_by_label": lambda call: SparseOutputSpec("int64", 2),
@@ -117,15 +164,23 @@ OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
     "get_sorted_full_neighbor": _full_neighbors,
     "sample_fanout": lambda call: _hops(call, call.arguments["counts"]),
     "sample_fanout_with_feature": _hops_with_features,
-    "sample_neighbor_layerwise": lambda call: (OutputSpec("int64", (call.rows("nodes"), call.arguments["count"])), SparseOutputSpec("int64", 3)),
+    "sample_neighbor_layerwise": lambda call: (
+        OutputSpec("int64", (call.rows("nodes"), call.arguments["count"])),
+        SparseOutputSpec("int64", 3),
+    ),
     "sample_fanout_layerwise": _layers,
     "sample_fanout_layerwise_each_node": _layers_each,
     "sparse_get_adj": lambda call: SparseOutputSpec("int64", 3),
     "get_multi_hop_neighbor": lambda call: (
-        [OutputSpec("int64", (n,)) for n in (call.count(), *(None for _ in call.arguments["edge_types"]))],
+        [
+            OutputSpec("int64", (n,))
+            for n in (call.count(), *(None for _ in call.arguments["edge_types"]))
+        ],
         [SparseOutputSpec("float32", 2) for _ in call.arguments["edge_types"]],
     ),
-    "random_walk": lambda call: OutputSpec("int64", (call.count(), len(call.arguments["edge_types"]) + 1)),
+    "random_walk": lambda call: OutputSpec(
+        "int64", (call.count(), len(call.arguments["edge_types"]) + 1)
+    ),
     "gen_pair": _pairs,
     "get_dense_feature": partial(_dense_features, "nodes"),
     "get_edge_dense_feature": partial(_dense_features, "edges"),
@@ -135,7 +190,9 @@ OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
     "get_edge_binary_feature": partial(_text_features, "edges"),
     "get_node_type": lambda call: OutputSpec("int32", tuple(call.tensors["nodes"].shape)),
     "inflate_idx": lambda call: OutputSpec("int32", (call.count("idx"),)),
-    "sparse_gather": lambda call: SparseOutputSpec(call.tensors["values"].dtype.name, call.tensors["indices"].shape[1]),
+    "sparse_gather": lambda call: SparseOutputSpec(
+        call.tensors["values"].dtype.name, call.tensors["indices"].shape[1]
+    ),
 }
 """What each operator that reads or draws gives, in the structure that it gives it in."""
 
@@ -143,29 +200,49 @@ OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
 def operators(facade: euler.Euler) -> dict[str, Callable[..., Any]]:
     """The operators of a facade as TensorFlow calls them."""
     plain = euler.Euler(facade.graph)
-    traced = {name: _eager_or_traced(getattr(facade, name), getattr(plain, name), output_specs) for name, output_specs in OUTPUT_SPECS.items()}
-    scatters = {"add": scatter_add, "max": scatter_max, "mean": scatter_mean, "softmax": scatter_softmax}
+    traced = {
+        name: _eager_or_traced(getattr(facade, name), getattr(plain, name), output_specs)
+        for name, output_specs in OUTPUT_SPECS.items()
+    }
+    scatters = {
+        "add": scatter_add,
+        "max": scatter_max,
+        "mean": scatter_mean,
+        "softmax": scatter_softmax,
+    }
 
     def scatter_(op: str, updates: Tensor, indices: Tensor, size: int) -> Tensor:
         if op not in scatters:
             raise InvalidRequest(f"op {op!r}: expected {', '.join(scatters)}")
         return scatters[op](updates, indices, size)
 
-    return traced | {"gather": gather, "scatter_": scatter_} | {f"scatter_{op}": scatter for op, scatter in scatters.items()}
+    return (
+        traced
+        | {"gather": gather, "scatter_": scatter_}
+        | {f"scatter_{op}": scatter for op, scatter in scatters.items()}
+    )
 
 
-def _eager_or_traced(eager: Callable[..., Any], plain: Callable[..., Any], output_specs: Callable[[TracedCall], Any]) -> Callable[..., Any]:
+def _eager_or_traced(
+    eager: Callable[..., Any], plain: Callable[..., Any], output_specs: Callable[[TracedCall], Any]
+) -> Callable[..., Any]:
     """An operator that is called at once, or in a ``tf.function`` each time that it runs."""
     signature = inspect.signature(plain)
 
     @wraps(plain)
     def operator(*args: Any, **kwargs: Any) -> Any:
         if tf.executing_eagerly():
-            return eager(*map(_array, args), **{name: _array(value) for name, value in kwargs.items()})
+            return eager(
+                *map(_array, args), **{name: _array(value) for name, value in kwargs.items()}
+            )
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
-        tensors = {name: tf.convert_to_tensor(arguments.pop(name)) for name in TENSOR_PARAMETERS if name in arguments}
+        tensors = {
+            name: tf.convert_to_tensor(arguments.pop(name))
+            for name in TENSOR_PARAMETERS
+            if name in arguments
+        }
         seeds = [seed_tensor(arguments.pop("seed"))] if "seed" in arguments else []
         specs = output_specs(TracedCall(arguments=arguments, tensors=tensors))
 
@@ -182,7 +259,9 @@ def _eager_or_traced(eager: Callable[..., Any], plain: Callable[..., Any], outpu
 
 def _array(value: Any) -> Any:
     """An argument as it is, a tensor as an array."""
-    return value.numpy() if tf.is_tensor(value) and not isinstance(value, tf.SparseTensor) else value
+    return (
+        value.numpy() if tf.is_tensor(value) and not isinstance(value, tf.SparseTensor) else value
+    )
 
 
 def _flatten_output(output: Any) -> Iterator[Any]:
@@ -199,7 +278,11 @@ def _leaf_specs(specs: Any) -> Iterator[OutputSpec]:
     if isinstance(specs, OutputSpec):
         yield specs
     elif isinstance(specs, SparseOutputSpec):
-        yield from (OutputSpec("int64", (None, specs.rank)), OutputSpec(specs.dtype, (None,)), OutputSpec("int64", (specs.rank,)))
+        yield from (
+            OutputSpec("int64", (None, specs.rank)),
+            OutputSpec(specs.dtype, (None,)),
+            OutputSpec("int64", (specs.rank,)),
+        )
     else:
         for item in specs:
             yield from _leaf_specs(item)
@@ -240,12 +323,21 @@ def scatter_max(updates: Tensor, indices: Tensor, size: int, empty: float = -1e9
 def scatter_softmax(updates: Tensor, indices: Tensor, size: int) -> Tensor:
     """Softmax among those of one place, as `asterism.ops.scatter_softmax`."""
     updates, positions = tf.convert_to_tensor(updates), _places(indices)
-    exponentials = tf.exp(updates - tf.gather(tf.stop_gradient(tf.math.unsorted_segment_max(updates, positions, size)), positions))
-    return exponentials / tf.gather(tf.math.unsorted_segment_sum(exponentials, positions, size), positions)
+    exponentials = tf.exp(
+        updates
+        - tf.gather(
+            tf.stop_gradient(tf.math.unsorted_segment_max(updates, positions, size)), positions
+        )
+    )
+    return exponentials / tf.gather(
+        tf.math.unsorted_segment_sum(exponentials, positions, size), positions
+    )
 
 
 def _places(indices: Tensor) -> Tensor:
     """Indices, of which TensorFlow itself would leave out those below 0."""
     positions = tf.cast(tf.convert_to_tensor(indices), tf.int64)
-    with tf.control_dependencies([tf.debugging.assert_non_negative(positions, "indices: expected 0 or more")]):
+    with tf.control_dependencies(
+        [tf.debugging.assert_non_negative(positions, "indices: expected 0 or more")]
+    ):
         return tf.identity(positions)

@@ -1,4 +1,5 @@
-"""Epochs of batches for any framework: made ahead in threads, shared over ranks and workers, going on where a trainer stopped.
+"""Epochs of batches for any framework: made ahead in threads, shared over ranks and workers, going
+on where a trainer stopped.
 
 The adapters for PyTorch and TensorFlow are thin over this; nothing of either is known here.
 """
@@ -25,7 +26,9 @@ from asterism_proto.errors import InvalidRequest
 NodeBatchFunction = Callable[[Graph, Ids, int], Any]
 """What a batch is made by, of the graph, the batch's nodes and the seed of its draws."""
 LinkBatchFunction = Callable[[Graph, "EdgeRows | LinkSeeds", int], Any]
-"""What a batch is made by, of the graph, the batch's edges, with their negatives where there are any, and the seed of its draws."""
+"""What a batch is made by, of the graph, the batch's edges, with their negatives where there are
+any, and the seed of its draws.
+"""
 
 ClusterBatchFunction = Callable[[Graph, ClusterBatch, int], Any]
 """What a batch is made by, of the graph, the subgraph of the batch's clusters, and a seed."""
@@ -43,22 +46,39 @@ class WorkerBatch(NamedTuple):
 
 
 class EpochBatches(ABC):
-    """Every row of something once an epoch over all ranks, in shuffled batches; each made in threads ahead of time."""
+    """Every row of something once an epoch over all ranks, in shuffled batches; each made in
+    threads ahead of time.
+    """
 
     def __init__(
-        self, graph: Graph, size: Callable[[], int], batch_size: int, *, seed: int, rank: int, world: int, ahead: int, patience_s: float
+        self,
+        graph: Graph,
+        size: Callable[[], int],
+        batch_size: int,
+        *,
+        seed: int,
+        rank: int,
+        world: int,
+        ahead: int,
+        patience_s: float,
     ) -> None:
         if graph.version is None:
             raise InvalidRequest(
-                f"space {graph.space!r} is read at its current version, which may change in an epoch; hold one: with graph.pin() as held"
+                f"space {graph.space!r} is read at its current version, which may change in "
+                "an epoch; hold one: with graph.pin() as held"
             )
         self.graph, self.seed = graph, validation.seed(seed)
-        self.batch_size, self._prefetch = validation.count("batch_size", batch_size, minimum=1), validation.count("ahead", ahead)
+        self.batch_size, self._prefetch = (
+            validation.count("batch_size", batch_size, minimum=1),
+            validation.count("ahead", ahead),
+        )
         self._patience_s = check_patience(patience_s)
         self.rank, self.world = rank, world
         self._cursor = EpochCursor(size(), seed=self.seed, rank=rank, world=world)
         self._worker_cursors: list[EpochCursor] = []
-        """Of the workers that go through the rest of the epoch, as far as batches came; none: nobody has begun."""
+        """Of the workers that go through the rest of the epoch, as far as batches came; none:
+        nobody has begun.
+        """
 
     @abstractmethod
     def _make_batch(self, positions: Ids, key: int) -> Any:
@@ -84,7 +104,9 @@ class EpochBatches(ABC):
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch."""
-        self._cursor = EpochCursor(self._cursor.size, seed=self.seed, rank=self.rank, world=self.world, epoch=epoch)
+        self._cursor = EpochCursor(
+            self._cursor.size, seed=self.seed, rank=self.rank, world=self.world, epoch=epoch
+        )
         self._worker_cursors = []
 
     def state_dict(self) -> dict[str, Any]:
@@ -94,32 +116,50 @@ class EpochBatches(ABC):
             **self._description(),
             "epoch": self.epoch,
             "seed": self.seed,
-            "parts": [cursor.state_dict() for cursor in self._worker_cursors or self._cursor.split(1)],
+            "parts": [
+                cursor.state_dict() for cursor in self._worker_cursors or self._cursor.split(1)
+            ],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a rank was, with any number of workers; InvalidRequest where it was of another type or version."""
+        """Go on where a rank was, with any number of workers; InvalidRequest where it was of
+        another type or version.
+        """
         self._check(state)
         self._resume(EpochCursor.resharded(state["parts"], rank=0, world=1), state)
 
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what all ranks of another number of them left of their epoch: of every one's state."""
+        """Take this rank's share of what all ranks of another number of them left of their epoch:
+        of every one's state.
+        """
         rank_states = list(states)
         for state in rank_states:
             self._check(state)
         if not rank_states or len({(state["epoch"], state["seed"]) for state in rank_states}) > 1:
-            raise InvalidRequest(f"states of epochs {[state['epoch'] for state in rank_states]}: expected one of every rank, of one epoch of one order")
+            raise InvalidRequest(
+                f"states of epochs {[state['epoch'] for state in rank_states]}: expected one "
+                "of every rank, of one epoch of one order"
+            )
         worker_states = [worker_state for state in rank_states for worker_state in state["parts"]]
-        renumbered = [{**worker_state, "rank": worker, "world": len(worker_states)} for worker, worker_state in enumerate(worker_states)]
-        self._resume(EpochCursor.resharded(renumbered, rank=self.rank, world=self.world), rank_states[0])
+        renumbered = [
+            {**worker_state, "rank": worker, "world": len(worker_states)}
+            for worker, worker_state in enumerate(worker_states)
+        ]
+        self._resume(
+            EpochCursor.resharded(renumbered, rank=self.rank, world=self.world), rank_states[0]
+        )
 
     def _check(self, state: Mapping[str, Any]) -> None:
         current = self._description()
         recorded = {name: state.get(name) for name in current}
         if (state["version"], recorded) != (self.graph.version, current):
-            recorded_text, current_text = (" ".join(repr(value) for value in description.values() if value) or "something else" for description in (recorded, current))
+            recorded_text, current_text = (
+                " ".join(repr(value) for value in description.values() if value) or "something else"
+                for description in (recorded, current)
+            )
             raise InvalidRequest(
-                f"the state is of {recorded_text} in version {state['version']}, this reads {current_text} in version {self.graph.version}; "
+                f"the state is of {recorded_text} in version {state['version']}, this reads "
+                f"{current_text} in version {self.graph.version}; "
                 "make it with a graph of the version that the state is of"
             )
 
@@ -129,7 +169,13 @@ class EpochBatches(ABC):
 
     def _remaining(self) -> EpochCursor:
         """What nobody was given yet."""
-        return EpochCursor.resharded([cursor.state_dict() for cursor in self._worker_cursors], rank=0, world=1) if self._worker_cursors else self._cursor
+        return (
+            EpochCursor.resharded(
+                [cursor.state_dict() for cursor in self._worker_cursors], rank=0, world=1
+            )
+            if self._worker_cursors
+            else self._cursor
+        )
 
     def _record_progress(self, worker_batch: WorkerBatch) -> None:
         """Take over where the worker behind a batch is."""
@@ -147,12 +193,16 @@ class EpochBatches(ABC):
         """This worker's share of what is left, batch by batch."""
         worker, worker_count = self._worker_share()
         self._split_over_workers(worker_count)
-        for worker_batch in self._prefetched_batches(worker, worker_count, self._worker_cursors[worker]):
+        for worker_batch in self._prefetched_batches(
+            worker, worker_count, self._worker_cursors[worker]
+        ):
             self._record_progress(worker_batch)
             yield worker_batch
         self.set_epoch(self.epoch + 1)
 
-    def _prefetched_batches(self, worker: int, worker_count: int, recorded: EpochCursor) -> Iterator[WorkerBatch]:
+    def _prefetched_batches(
+        self, worker: int, worker_count: int, recorded: EpochCursor
+    ) -> Iterator[WorkerBatch]:
         """Batches in order, some of them in the making ahead of the one that is given."""
         cursor = recorded.split(1)[0]
         cursor.load_state_dict(recorded.state_dict())
@@ -174,7 +224,8 @@ class EpochBatches(ABC):
             while pending:
                 future, state = pending.popleft()
                 value = future.result()
-                fill()  # before this one is given, so that as many are in the making while it is trained on
+                # before this one is given, so that as many are in the making while it is trained on
+                fill()
                 yield WorkerBatch(worker, worker_count, state, value)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -188,7 +239,8 @@ class EpochBatches(ABC):
 
 
 class NodeEpochBatches(EpochBatches):
-    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
+    """Every node of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
+    in threads ahead of time.
 
     Parameters as of `asterism.torch.NodeBatches`.
     """
@@ -207,14 +259,25 @@ class NodeEpochBatches(EpochBatches):
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         self.ntype, self._make = ntype, make
-        super().__init__(graph, lambda: graph.count_nodes(ntype), batch_size, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+        super().__init__(
+            graph,
+            lambda: graph.count_nodes(ntype),
+            batch_size,
+            seed=seed,
+            rank=rank,
+            world=world,
+            ahead=ahead,
+            patience_s=patience_s,
+        )
 
     def _description(self) -> dict[str, Any]:
         return {"ntype": self.ntype}
 
     def _make_batch(self, positions: Ids, key: int) -> Any:
         nodes = self.graph.nodes_at(self.ntype, positions)
-        return self._plain_batch(nodes) if self._make is None else self._make(self.graph, nodes, key)
+        return (
+            self._plain_batch(nodes) if self._make is None else self._make(self.graph, nodes, key)
+        )
 
     def _plain_batch(self, nodes: Ids) -> Any:
         """A batch that nothing is made of."""
@@ -222,7 +285,8 @@ class NodeEpochBatches(EpochBatches):
 
 
 class LinkEpochBatches(EpochBatches):
-    """Every edge of a type once an epoch over all ranks, in shuffled batches; each made by ``make`` in threads ahead of time.
+    """Every edge of a type once an epoch over all ranks, in shuffled batches; each made by ``make``
+    in threads ahead of time.
 
     Parameters as of `asterism.torch.EdgeBatches`.
     """
@@ -247,7 +311,9 @@ class LinkEpochBatches(EpochBatches):
         self._negatives = None if negatives is None else dict(negatives)
         reserved = sorted({"seed", "version", "edges", "etype"} & set(negatives or ()))
         if reserved:
-            raise InvalidRequest(f"negatives of {', '.join(reserved)}: these are the batches' own; leave this out")
+            raise InvalidRequest(
+                f"negatives of {', '.join(reserved)}: these are the batches' own; leave this out"
+            )
         super().__init__(
             graph,
             lambda: graph.count_edges(etype, where=where),
@@ -264,12 +330,17 @@ class LinkEpochBatches(EpochBatches):
 
     def _make_batch(self, positions: Ids, key: int) -> Any:
         edges = self.graph.edges_at(self.etype, positions, weight=self._weight, where=self._where)
-        links = edges if self._negatives is None else self.graph.link_seeds(edges, self.etype, seed=key, **self._negatives)
+        links = (
+            edges
+            if self._negatives is None
+            else self.graph.link_seeds(edges, self.etype, seed=key, **self._negatives)
+        )
         return links if self._make is None else self._make(self.graph, links, key)
 
 
 class SubgraphEpochBatches(EpochBatches):
-    """So many subgraphs an epoch over all ranks, each drawn as a whole by a sampler of `asterism.saint`, in threads ahead of time.
+    """So many subgraphs an epoch over all ranks, each drawn as a whole by a sampler of
+    `asterism.saint`, in threads ahead of time.
 
     Parameters as of `asterism.torch.SaintBatches`.
     """
@@ -287,7 +358,16 @@ class SubgraphEpochBatches(EpochBatches):
         patience_s: float = DEFAULT_PATIENCE_S,
     ) -> None:
         self._sampler, self._make, size = sampler, make, validation.count("count", count, minimum=1)
-        super().__init__(sampler.graph, lambda: size, 1, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+        super().__init__(
+            sampler.graph,
+            lambda: size,
+            1,
+            seed=seed,
+            rank=rank,
+            world=world,
+            ahead=ahead,
+            patience_s=patience_s,
+        )
 
     def _description(self) -> dict[str, Any]:
         return {"sampler": self._sampler.described(), "count": self._cursor.size}
@@ -298,7 +378,8 @@ class SubgraphEpochBatches(EpochBatches):
 
 
 class ClusterEpochBatches(EpochBatches):
-    """Every cluster once an epoch over all ranks, in shuffled groups; each made by ``make`` in threads ahead of time.
+    """Every cluster once an epoch over all ranks, in shuffled groups; each made by ``make`` in
+    threads ahead of time.
 
     Parameters as of `asterism.torch.ClusterBatches`.
     """
@@ -320,13 +401,19 @@ class ClusterEpochBatches(EpochBatches):
         self._make, options = make, dict(reading or {})
         reserved = sorted({"nodes", "indptr", "ntype", "version"} & set(options))
         if reserved:
-            raise InvalidRequest(f"reading with {', '.join(reserved)}: these are the batches' own; leave this out")
+            raise InvalidRequest(
+                f"reading with {', '.join(reserved)}: these are the batches' own; leave this out"
+            )
 
         def size() -> int:
-            self._grouping = ClusterGrouping.from_input(graph, clusters, options, describe_version(graph, None))
+            self._grouping = ClusterGrouping.from_input(
+                graph, clusters, options, describe_version(graph, None)
+            )
             return self._grouping.clusters.count
 
-        super().__init__(graph, size, q, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s)
+        super().__init__(
+            graph, size, q, seed=seed, rank=rank, world=world, ahead=ahead, patience_s=patience_s
+        )
 
     def _description(self) -> dict[str, Any]:
         return {"clusters": self._grouping.clusters.identity}

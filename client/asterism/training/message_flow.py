@@ -1,4 +1,6 @@
-"""What message flow graphs are made of: a batch's edges, hop by hop, drawn as DGL draws them. The adapters make DGL's own of it."""
+"""What message flow graphs are made of: a batch's edges, hop by hop, drawn as DGL draws them. The
+adapters make DGL's own of it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class MessageFlowSampler:
         For a graph of no version, or fanouts of edge types that are not there.
     """
 
-    def __init__(self, graph: Graph, fanouts: HopFanouts, *, replace: bool, prob: str | None, weights: bool) -> None:
+    def __init__(
+        self, graph: Graph, fanouts: HopFanouts, *, replace: bool, prob: str | None, weights: bool
+    ) -> None:
         require_version(graph)
         types = {(t.src_type, t.relation, t.dst_type): t.name for t in graph.schema.edge_types}
         if isinstance(fanouts, Mapping):
@@ -51,21 +55,34 @@ class MessageFlowSampler:
         self.graph = graph
 
     def seeds_by_type(self, seeds: Any) -> dict[str, Ids]:
-        """A batch's nodes by node type; InvalidRequest where they are of no type and there are several."""
+        """A batch's nodes by node type; InvalidRequest where they are of no type and there are
+        several.
+        """
         schema = self.graph.schema
         if not isinstance(seeds, Mapping):
             if len(schema.node_types) > 1:
-                raise InvalidRequest(f"seeds without a type: there are {', '.join(t.name for t in schema.node_types)}; give a dict")
+                raise InvalidRequest(
+                    "seeds without a type: there are "
+                    f"{', '.join(t.name for t in schema.node_types)}; give a dict"
+                )
             seeds = {schema.node_types[0].name: seeds}
-        return {name: self.graph._require_ids("seeds", np.asarray(nodes), name, None) for name, nodes in seeds.items()}
+        return {
+            name: self.graph._require_ids("seeds", np.asarray(nodes), name, None)
+            for name, nodes in seeds.items()
+        }
 
-    def _sample_edges(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any) -> Subgraph:
+    def _sample_edges(
+        self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any
+    ) -> Subgraph:
         """A batch's edges."""
         return self.graph.sample_subgraph(nodes, hops, **options, replace=self._replace)
 
     def sample(self, seeds: Mapping[str, Ids], seed: int | None) -> Subgraph:
         """The edges around a batch; InvalidRequest where a node is there twice."""
-        kinds = [np.full(len(nodes), self.graph.schema.node_type_id(name), np.int32) for name, nodes in seeds.items()]
+        kinds = [
+            np.full(len(nodes), self.graph.schema.node_type_id(name), np.int32)
+            for name, nodes in seeds.items()
+        ]
         subgraph = self._sample_edges(
             np.concatenate(list(seeds.values())),
             self._hops,
@@ -80,7 +97,10 @@ class MessageFlowSampler:
         for name, nodes in seeds.items():
             if subgraph.num_sampled_nodes[name][0] != len(nodes):
                 unique, counts = np.unique(nodes, return_counts=True)
-                raise InvalidRequest(f"seed {unique[counts > 1][0]} of {name!r} is twice in a batch of {len(nodes)}; give each once")
+                raise InvalidRequest(
+                    f"seed {unique[counts > 1][0]} of {name!r} is twice in a batch of "
+                    f"{len(nodes)}; give each once"
+                )
         return subgraph
 
 
@@ -95,19 +115,36 @@ class LaborFlowSampler(MessageFlowSampler):
         As of `Graph.sample_labor`.
     """
 
-    def __init__(self, graph: Graph, fanouts: HopFanouts, *, prob: str | None, importance: int, layer_dependency: bool) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        fanouts: HopFanouts,
+        *,
+        prob: str | None,
+        importance: int,
+        layer_dependency: bool,
+    ) -> None:
         super().__init__(graph, fanouts, replace=False, prob=prob, weights=True)
         self._importance, self._layer_dependency = importance, layer_dependency
 
-    def _sample_edges(self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any) -> Subgraph:
-        return self.graph.sample_labor(nodes, hops, **options, importance=self._importance, layer_dependency=self._layer_dependency)
+    def _sample_edges(
+        self, nodes: Ids, hops: Mapping[str, Sequence[int]], **options: Any
+    ) -> Subgraph:
+        return self.graph.sample_labor(
+            nodes,
+            hops,
+            **options,
+            importance=self._importance,
+            layer_dependency=self._layer_dependency,
+        )
 
 
 def require_version(graph: Graph) -> None:
     """InvalidRequest where a graph is read at whatever version is current."""
     if graph.version is None:
         raise InvalidRequest(
-            f"space {graph.space!r} is read at its current version, which may change in an epoch; hold one: with graph.pin() as held"
+            f"space {graph.space!r} is read at its current version, which may change in an "
+            "epoch; hold one: with graph.pin() as held"
         )
 
 

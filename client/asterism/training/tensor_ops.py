@@ -1,4 +1,5 @@
-"""Gathers and scatters of torch's tensors, with gradients: the same operations as `asterism.ops` has for arrays.
+"""Gathers and scatters of torch's tensors, with gradients: the same operations as `asterism.ops`
+has for arrays.
 
 torch is the caller's: it is never imported here, for who has a tensor has imported it.
 """
@@ -44,9 +45,13 @@ def scatter_max(updates: Tensor, indices: Any, size: int, *, empty: float) -> Te
     index = _places(updates, indices, size)
     across = index.reshape(-1, *([1] * (updates.dim() - 1))).expand_as(updates)
     lowest = float("-inf") if updates.is_floating_point() else torch.iinfo(updates.dtype).min
-    largest = updates.new_full((size, *updates.shape[1:]), lowest).scatter_reduce(0, across, updates, "amax", include_self=False)
+    largest = updates.new_full((size, *updates.shape[1:]), lowest).scatter_reduce(
+        0, across, updates, "amax", include_self=False
+    )
     occupied = torch.zeros(size, dtype=torch.bool, device=updates.device).index_fill(0, index, True)
-    return torch.where(occupied.reshape(size, *([1] * (updates.dim() - 1))), largest, updates.new_full((), empty))
+    return torch.where(
+        occupied.reshape(size, *([1] * (updates.dim() - 1))), largest, updates.new_full((), empty)
+    )
 
 
 def scatter_softmax(updates: Tensor, indices: Any, size: int) -> Tensor:
@@ -62,7 +67,10 @@ def _places(updates: Tensor, indices: Any, size: int) -> Tensor:
         raise InvalidRequest(f"size {size}: expected 0 or more")
     index = _index("indices", indices, updates, size)
     if updates.dim() < 1 or updates.shape[0] != index.shape[0]:
-        raise InvalidRequest(f"updates {list(updates.shape)} and indices {list(index.shape)}: expected one index per update")
+        raise InvalidRequest(
+            f"updates {list(updates.shape)} and indices {list(index.shape)}: expected one "
+            "index per update"
+        )
     return index
 
 
@@ -74,5 +82,7 @@ def _index(name: str, indices: Any, like: Tensor, size: int) -> Tensor:
     wrong = torch.nonzero((index < 0) | (index >= size))
     if len(wrong):
         position = int(wrong[0])
-        raise InvalidRequest(f"{name}[{position}] = {int(index[position])}: expected 0 or more, and less than {size}")
+        raise InvalidRequest(
+            f"{name}[{position}] = {int(index[position])}: expected 0 or more, and less than {size}"
+        )
     return index

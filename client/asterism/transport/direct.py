@@ -23,15 +23,19 @@ def _import_direct() -> type[InProcessGraphd]:
     try:
         from graphd.in_process import InProcessGraphd
     except ImportError as error:
-        raise ImportError("to ask storageds directly needs the services: pip install 'asterism[services]'") from error
+        raise ImportError(
+            "to ask storageds directly needs the services: pip install 'asterism[services]'"
+        ) from error
     return InProcessGraphd
 
 
 class DirectTransport(GrpcTransport):
-    """Reads and samples of storageds themselves, everything else of graphds; needs ``asterism[services]``.
+    """Reads and samples of storageds themselves, everything else of graphds; needs
+    ``asterism[services]``.
 
-    A graphd tells where storageds are and what versions hold, and answers what these can not be asked for: while one of them is away or
-    out of reach, of a version that is being replaced, in a space that was made a moment ago. The arrays are the same.
+    A graphd tells where storageds are and what versions hold, and answers what these can not be
+    asked for: while one of them is away or out of reach, of a version that is being replaced, in a
+    space that was made a moment ago. The arrays are the same.
 
     Parameters
     ----------
@@ -46,7 +50,9 @@ class DirectTransport(GrpcTransport):
         self._direct_pid = 0
         """The process that it is of."""
         self._parents: list[InProcessGraphd] = []
-        """Those of the processes that this one was forked from: kept, for letting their channels go here may hang."""
+        """Those of the processes that this one was forked from: kept, for letting their channels go
+        here may hang.
+        """
 
     def __getstate__(self) -> dict[str, Any]:
         return {"addresses": self.addresses, "hedge": self._hedge}
@@ -84,13 +90,18 @@ class DirectTransport(GrpcTransport):
             if self._direct is None or self._direct_pid != os.getpid():
                 if self._direct is not None:
                     self._parents.append(self._direct)
-                self._direct, self._direct_pid = _import_direct()(self._fetch_routes, FORK_GUARD.call_scope), os.getpid()
+                self._direct, self._direct_pid = (
+                    _import_direct()(self._fetch_routes, FORK_GUARD.call_scope),
+                    os.getpid(),
+                )
             return self._direct
 
     def _fetch_routes(self, known_revision: int, timeout_s: float) -> wire.GetRoutesReply:
         """Return a graphd's routes, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
         data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known_revision)))
-        reply: Any = method.unpack_reply(self._send_queued(method, data, time.monotonic() + timeout_s))
+        reply: Any = method.unpack_reply(
+            self._send_queued(method, data, time.monotonic() + timeout_s)
+        )
         routes: wire.GetRoutesReply = reply.head
         return routes

@@ -19,9 +19,15 @@ class EmbeddedService:
 
 
 def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> EmbeddedService:
-    """Start a service on a folder, and give what carries calls to it; needs ``asterism[services]``."""
-    from asterism_standalone.app import embed  # a trainer without the services' extras never comes here
+    """Start a service on a folder, and give what carries calls to it; needs
+    ``asterism[services]``.
+    """
+    from asterism_standalone.app import (
+        embed,
+    )  # a trainer without the services' extras never comes here
     from asterism_standalone.transport import FolderTransport
 
     service = embed(Path(path), mode=mode, **settings)
-    return EmbeddedService(transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop)
+    return EmbeddedService(
+        transport=FolderTransport(Path(path), service.handlers, service.limits), stop=service.stop
+    )

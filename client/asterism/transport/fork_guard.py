@@ -1,4 +1,6 @@
-"""A gate that calls go through and that a fork waits at: gRPC can be forked only while no thread is inside a call of it."""
+"""A gate that calls go through and that a fork waits at: gRPC can be forked only while no thread is
+inside a call of it.
+"""
 
 from __future__ import annotations
 
@@ -48,4 +50,8 @@ class _ForkGuard:
 FORK_GUARD = _ForkGuard()
 
 # A child has none of its parent's threads: nobody is inside, whatever the gate says.
-os.register_at_fork(before=FORK_GUARD.before_fork, after_in_parent=FORK_GUARD.after_fork, after_in_child=FORK_GUARD.__init__)  # type: ignore[misc]
+os.register_at_fork(
+    before=FORK_GUARD.before_fork,
+    after_in_parent=FORK_GUARD.after_fork,
+    after_in_child=FORK_GUARD.__init__,  # type: ignore[misc]
+)

@@ -1,9 +1,9 @@
-"""How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this process.
+"""How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this
+process.
 
-A transport is anything with `Transport`'s two methods. The one over gRPC opens its channels lazily and once per process,
-so that a client may cross a fork or be pickled into a data loader's worker. It is the same for threads and for event loops
-(`asterism.transport.waiting`).
-"""
+A transport is anything with `Transport`'s two methods. The one over gRPC opens its channels lazily
+and once per process, so that a client may cross a fork or be pickled into a data loader's worker.
+It is the same for threads and for event loops (`asterism.transport.waiting`)."""
 
 from __future__ import annotations
 
@@ -46,15 +46,33 @@ MESSAGE_LIMIT = 64 << 20
 DEFAULT_PORT = 9669
 NON_IDEMPOTENT_METHODS = frozenset(
     [
-        *(CATALOG[name].path for name in ("create_space", "drop_space", "begin_load", "submit_job", "stop_job", "recover_job")),
+        *(
+            CATALOG[name].path
+            for name in (
+                "create_space",
+                "drop_space",
+                "begin_load",
+                "submit_job",
+                "stop_job",
+                "recover_job",
+            )
+        ),
         *(GRAPH[name].path for name in ("write_once", "query")),
     ]
 )
 """Sent again only when it is certain that the first attempt never arrived."""
 HEDGED_METHODS = frozenset(
     [
-        *(method.path for name, method in GRAPH.items() if name not in ("write", "write_once", "query")),
-        *(method.path for name, method in CATALOG.items() if name.startswith(("get_", "list_", "describe_"))),
+        *(
+            method.path
+            for name, method in GRAPH.items()
+            if name not in ("write", "write_once", "query")
+        ),
+        *(
+            method.path
+            for name, method in CATALOG.items()
+            if name.startswith(("get_", "list_", "describe_"))
+        ),
     ]
 )
 """Reads: who is asked twice gives the same answer twice, and nothing has changed."""
@@ -82,7 +100,9 @@ _COOLDOWN_S = 2.0
 _RETRY_SHARE, _RETRY_BURST, _RETRIES_PER_S = 0.2, 100.0, 10.0
 _HEDGE_SHARE, _HEDGE_BURST = 0.1, 10.0
 _MAX_CONCURRENT_REQUESTS = 64
-"""Requests of one client on an event loop; further ones wait here for their turn, and not at graphd's door, which would refuse them."""
+"""Requests of one client on an event loop; further ones wait here for their turn, and not at
+graphd's door, which would refuse them.
+"""
 
 
 _open: WeakSet[GrpcTransport] = WeakSet()
@@ -102,7 +122,9 @@ class Transport(Protocol):
 
     @property
     def piece_bytes(self) -> int:
-        """How large a piece of an answer should be that can be asked for in pieces; one and a half fit into a reply."""
+        """How large a piece of an answer should be that can be asked for in pieces; one and a half
+        fit into a reply.
+        """
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
@@ -126,32 +148,44 @@ def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
         else:
             raise InvalidRequest(f"address {part!r}: expected host:port")
     if not parsed:
-        raise InvalidRequest(f"addresses {addresses!r}: expected host:port, or several of them with commas between")
+        raise InvalidRequest(
+            f"addresses {addresses!r}: expected host:port, or several of them with commas between"
+        )
     return tuple(parsed)
 
 
 class GrpcTransport:
     """Calls over gRPC to one of several graphds.
 
-    Calls take turns over the addresses; one that does not answer is passed over for a moment. `Unavailable` and `Stale`
-    answers, and `Busy` ones, are tried again (another address first) with a jittered back-off within the call's time, and
-    within a budget: retries are at most a fifth of the calls, and ten a second, beyond a hundred.
+    Calls take turns over the addresses; one that does not answer is passed over for a moment.
+    `Unavailable` and `Stale` answers, and `Busy` ones, are tried again (another address first) with
+    a jittered back-off within the call's time, and within a budget: retries are at most a fifth of
+    the calls, and ten a second, beyond a hundred.
 
     Parameters
     ----------
     addresses : str or sequence of str
         ``"host:9669,host2:9669"``.
     hedge : float or "p95", optional
-        A read that was not answered after so many seconds, or for longer than 95 of 100 recent ones, is asked of another address too; the first
-        answer counts, and the other request is cancelled. At most for a tenth of the calls, beyond ten. None: never.
+        A read that was not answered after so many seconds, or for longer than 95 of 100 recent
+        ones, is asked of another address too; the first answer counts, and the other request is
+        cancelled. At most for a tenth of the calls, beyond ten. None: never.
     waits : Waits
         How to wait for answers.
     """
 
     piece_bytes = 4 << 20
-    """Each of a message's several copies stays in memory that was used before; that of larger ones is given back to the system each time."""
+    """Each of a message's several copies stays in memory that was used before; that of larger ones
+    is given back to the system each time.
+    """
 
-    def __init__(self, addresses: str | Sequence[str], *, hedge: float | str | None = None, waits: Waiter = THREAD_WAITER) -> None:
+    def __init__(
+        self,
+        addresses: str | Sequence[str],
+        *,
+        hedge: float | str | None = None,
+        waits: Waiter = THREAD_WAITER,
+    ) -> None:
         self.addresses = parse_addresses(addresses)
         self._hedge, self._waiter = hedge, waits
         self._delays = None if hedge is None else HedgeDelays(hedge)
@@ -192,20 +226,34 @@ class GrpcTransport:
         deadline = time.monotonic() + timeout_s
         data = method.pack(request)
         if len(data) > MESSAGE_LIMIT:
-            raise InvalidRequest(f"{method.name}: the request is {len(data)} bytes, a message at most {MESSAGE_LIMIT}; ask in smaller pieces")
+            raise InvalidRequest(
+                f"{method.name}: the request is {len(data)} bytes, a message at most "
+                f"{MESSAGE_LIMIT}; ask in smaller pieces"
+            )
         self._count(calls=1)
         for attempt in range(_ATTEMPTS):
             try:
                 return method.unpack_reply(self._send_queued(method, data, deadline))
             except (Unavailable, Stale, Busy) as error:
-                retryable = not isinstance(error, Deadline) and (method.path not in NON_IDEMPOTENT_METHODS or getattr(error, "never_arrived", False))
-                pause = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S) * random.uniform(0.5, 1.0)
-                if not retryable or attempt + 1 == _ATTEMPTS or not self._may_retry(deadline, pause):
+                retryable = not isinstance(error, Deadline) and (
+                    method.path not in NON_IDEMPOTENT_METHODS
+                    or getattr(error, "never_arrived", False)
+                )
+                pause = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S) * random.uniform(
+                    0.5, 1.0
+                )
+                if (
+                    not retryable
+                    or attempt + 1 == _ATTEMPTS
+                    or not self._may_retry(deadline, pause)
+                ):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
     def _may_retry(self, deadline: float, pause: float) -> bool:
-        """Wait until the next attempt may go; False where that is not before the call's time is up."""
+        """Wait until the next attempt may go; False where that is not before the call's time is
+        up.
+        """
         remaining = deadline - time.monotonic()
         with self._lock:
             wait = self._retries.reserve(remaining) if pause < remaining else None
@@ -228,7 +276,10 @@ class GrpcTransport:
         if not self._waiter.in_greenlet():
             return self._send_once(method, data, deadline)
         if not self._slots.acquire(max(deadline - time.monotonic(), 0.0)):
-            raise Deadline(f"{method.name}: the call's time was up before its turn; give it a longer timeout, or make fewer calls at a time")
+            raise Deadline(
+                f"{method.name}: the call's time was up before its turn; give it a longer "
+                "timeout, or make fewer calls at a time"
+            )
         try:
             return self._send_once(method, data, deadline)
         finally:
@@ -240,7 +291,9 @@ class GrpcTransport:
         started_at = time.monotonic()
         if started_at >= deadline:
             raise Deadline(f"{method.name}: the call's time is up; give it a longer timeout")
-        hedged = self._delays is not None and method.path in HEDGED_METHODS and len(self.addresses) > 1
+        hedged = (
+            self._delays is not None and method.path in HEDGED_METHODS and len(self.addresses) > 1
+        )
         if hedged or self._waiter.in_greenlet():
             hedged_request = HedgedRequest(self._waiter.event(), data, self._caller, deadline)
             try:
@@ -257,11 +310,17 @@ class GrpcTransport:
         return reply
 
     def _first_reply(self, hedged_request: HedgedRequest, method: Method, hedged: bool) -> bytes:
-        """The first answer to a request that was begun; where that takes long and it is hedged, of two."""
+        """The first answer to a request that was begun; where that takes long and it is hedged, of
+        two.
+        """
         self._count(requests=1)
         first = hedged_request.attempts[0]
         delay = self._delays.delay_for(method.path) if hedged and self._delays is not None else None
-        if delay is not None and not hedged_request.event.wait(delay) and (other := self._hedge_target(first.address_index, method.path)) is not None:
+        if (
+            delay is not None
+            and not hedged_request.event.wait(delay)
+            and (other := self._hedge_target(first.address_index, method.path)) is not None
+        ):
             self._count(requests=1, hedges=1)
             hedged_request.send(*other)
         winner = hedged_request.first_response()
@@ -278,11 +337,15 @@ class GrpcTransport:
         return reply
 
     def _hedge_target(self, first: int, path: str) -> tuple[int, Any] | None:
-        """Another address than the first, and what calls ``path`` there, where the budget has a request for it."""
+        """Another address than the first, and what calls ``path`` there, where the budget has a
+        request for it.
+        """
         now = time.monotonic()
         with self._lock:
             candidates = [(first + i) % len(self.addresses) for i in range(1, len(self.addresses))]
-            available = [index for index in candidates if self._cooldown_ends.get(index, 0.0) <= now]
+            available = [
+                index for index in candidates if self._cooldown_ends.get(index, 0.0) <= now
+            ]
             if not available or self._closed or not self._hedges.try_withdraw():
                 return None
             return available[0], self._stub_at(available[0], path)
@@ -293,7 +356,11 @@ class GrpcTransport:
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
             self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
             if getattr(error, "never_arrived", False):
-                self._checked_at[address_index] = -math.inf  # it may have been started anew, and be reached in another way than before
+                self._checked_at[
+                    address_index
+                ] = (
+                    -math.inf
+                )  # it may have been started anew, and be reached in another way than before
         return error
 
     def _count(self, **increments: int) -> None:
@@ -310,32 +377,50 @@ class GrpcTransport:
             if self._closed:
                 raise Unavailable("this client is closed; connect again")
             if self._pid != os.getpid():
-                # A forked child: its parent's channels have no threads here. They are left alone, not closed.
+                # A forked child: its parent's channels have no threads here. They are left alone,
+                # not closed.
                 self._pid, self._stubs, self._cooldown_ends = os.getpid(), {}, {}
                 self._targets = [grpc_target(address) for address in self.addresses]
-                self._channels = [grpc.insecure_channel(target, options=_OPTIONS) for target in self._targets]
+                self._channels = [
+                    grpc.insecure_channel(target, options=_OPTIONS) for target in self._targets
+                ]
                 self._checked_at = [time.monotonic()] * len(self.addresses)
                 self._next_address = random.randrange(len(self.addresses))
             now = time.monotonic()
-            order = [(self._next_address + i) % len(self.addresses) for i in range(len(self.addresses))]
-            address_index = next((i for i in order if self._cooldown_ends.get(i, 0.0) <= now), order[0])
+            order = [
+                (self._next_address + i) % len(self.addresses) for i in range(len(self.addresses))
+            ]
+            address_index = next(
+                (i for i in order if self._cooldown_ends.get(i, 0.0) <= now), order[0]
+            )
             self._next_address = (address_index + 1) % len(self.addresses)
             if now - self._checked_at[address_index] > _TARGET_CHECK_INTERVAL_S:
                 self._refresh_channel(address_index, now)
             return address_index, self._stub_at(address_index, path)
 
     def _refresh_channel(self, address_index: int, now: float) -> None:
-        """Call an address in the way that leads there by now: the shorter one where there is one, the longer one where that has gone."""
+        """Call an address in the way that leads there by now: the shorter one where there is one,
+        the longer one where that has gone.
+        """
         self._checked_at[address_index], target = now, grpc_target(self.addresses[address_index])
         if target != self._targets[address_index]:
-            self._retired_channels.append(self._channels[address_index])  # calls may be under way there
-            self._channels[address_index], self._targets[address_index] = grpc.insecure_channel(target, options=_OPTIONS), target
-            self._stubs = {key: stub for key, stub in self._stubs.items() if key[0] != address_index}
+            self._retired_channels.append(
+                self._channels[address_index]
+            )  # calls may be under way there
+            self._channels[address_index], self._targets[address_index] = (
+                grpc.insecure_channel(target, options=_OPTIONS),
+                target,
+            )
+            self._stubs = {
+                key: stub for key, stub in self._stubs.items() if key[0] != address_index
+            }
 
     def _stub_at(self, address_index: int, path: str) -> Any:
         stub = self._stubs.get((address_index, path))
         if stub is None:
-            stub = self._stubs[address_index, path] = self._channels[address_index].unary_unary(path)
+            stub = self._stubs[address_index, path] = self._channels[address_index].unary_unary(
+                path
+            )
         return stub
 
 
@@ -347,8 +432,16 @@ def _error(rpc_error: grpc.RpcError, address: str) -> AsterismError:
     code, details = call.code().name, call.details() or ""
     if reason is None and code in ("UNAVAILABLE", "CANCELLED"):
         error = Unavailable(f"no answer from graphd at {address}: {details}; is it running there?")
-        error.never_arrived = "failed to connect" in details.lower()  # type: ignore[attr-defined]  # read by the retry rule alone
+        # Read by the retry rule alone.
+        error.never_arrived = "failed to connect" in details.lower()  # type: ignore[attr-defined]
         return error
     if reason is None and code == "DEADLINE_EXCEEDED":
-        return Deadline(f"no answer from graphd at {address} in time; ask for less, or with a longer timeout")
-    return from_status(code, details, reason if isinstance(reason, str) else None, location if isinstance(location, str) else None)
+        return Deadline(
+            f"no answer from graphd at {address} in time; ask for less, or with a longer timeout"
+        )
+    return from_status(
+        code,
+        details,
+        reason if isinstance(reason, str) else None,
+        location if isinstance(location, str) else None,
+    )

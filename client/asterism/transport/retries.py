@@ -1,4 +1,6 @@
-"""Trying again where a service does not answer for a while: what an epoch of hours needs, and a single call does not."""
+"""Trying again where a service does not answer for a while: what an epoch of hours needs, and a
+single call does not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ def check_patience(seconds: float) -> float:
 
 
 def retry_read(operation: Callable[[], Value], seconds: float) -> Value:
-    """What ``operation`` gives, called again while a daemon is away, starting or too busy; its error, where ``seconds`` have passed.
+    """What ``operation`` gives, called again while a daemon is away, starting or too busy; its
+    error, where ``seconds`` have passed.
 
     For calls that only read: the same one gives the same again.
     """

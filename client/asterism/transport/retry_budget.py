@@ -1,7 +1,8 @@
-"""How much a client may ask twice: budgets of retries and of second requests, and how long answers take.
+"""How much a client may ask twice: budgets of retries and of second requests, and how long answers
+take.
 
-Whoever tries again when a service is slow or overloaded makes it slower. A budget bounds that by a share of the calls that were made.
-"""
+Whoever tries again when a service is slow or overloaded makes it slower. A budget bounds that by a
+share of the calls that were made."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class Traffic:
 
 
 class RetryBudget:
-    """What may be asked beyond calls: ``burst`` at first, then a share of the calls, and so many a second at least.
+    """What may be asked beyond calls: ``burst`` at first, then a share of the calls, and so many a
+    second at least.
 
     Parameters
     ----------
@@ -52,7 +54,14 @@ class RetryBudget:
     (None, None, True)
     """
 
-    def __init__(self, *, share: float, burst: float, per_s: float = 0.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        share: float,
+        burst: float,
+        per_s: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._share, self._burst, self._per_s, self._clock = share, burst, per_s, clock
         self._tokens, self._refilled_at = burst, clock()
 
@@ -69,9 +78,17 @@ class RetryBudget:
         return True
 
     def reserve(self, max_wait_s: float) -> float | None:
-        """Seconds until one more may go, which counts; None where that is not within so many, and does not."""
+        """Seconds until one more may go, which counts; None where that is not within so many, and
+        does not.
+        """
         self._refill()
-        wait = 0.0 if self._tokens >= 1 else (1 - self._tokens) / self._per_s if self._per_s else float("inf")
+        wait = (
+            0.0
+            if self._tokens >= 1
+            else (1 - self._tokens) / self._per_s
+            if self._per_s
+            else float("inf")
+        )
         if wait > max_wait_s:
             return None
         self._tokens -= 1
@@ -110,7 +127,11 @@ class HedgeDelays:
         if self._fixed is not None:
             return self._fixed
         latencies = self._latencies.get(path, ())
-        return sorted(latencies)[int(0.95 * len(latencies))] if len(latencies) >= self.MIN_LATENCIES else None
+        return (
+            sorted(latencies)[int(0.95 * len(latencies))]
+            if len(latencies) >= self.MIN_LATENCIES
+            else None
+        )
 
     def record(self, path: str, seconds: float) -> None:
         """A request was answered after so many seconds."""

@@ -1,8 +1,8 @@
-"""How a client waits: for a while, for a word from another thread, for its turn, for several calls side by side.
+"""How a client waits: for a while, for a word from another thread, for its turn, for several calls
+side by side.
 
-A client's code is written once, as plain calls. Where it waits it asks a `Waits`: the one here blocks its thread, the one of `asterism.aio`
-lets an event loop run meanwhile.
-"""
+A client's code is written once, as plain calls. Where it waits it asks a `Waits`: the one here
+blocks its thread, the one of `asterism.aio` lets an event loop run meanwhile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class Waiter(Protocol):
         """Whether the caller must not block its thread."""
 
     def may_block(self) -> bool:
-        """Whether nobody is kept from their work by a caller that blocks its thread, or is a strand."""
+        """Whether nobody is kept from their work by a caller that blocks its thread, or is a
+        strand.
+        """
 
     def event(self) -> Event:
         """One that the caller will wait for."""
@@ -43,8 +45,12 @@ class Waiter(Protocol):
     def sleep(self, seconds: float) -> None:
         """Go on after so many seconds."""
 
-    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
-        """What ``function`` gives for each, in their order, so many calls at a time; the first error, where there is one."""
+    def map_concurrently(
+        self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
+    ) -> list[Value]:
+        """What ``function`` gives for each, in their order, so many calls at a time; the first
+        error, where there is one.
+        """
 
 
 class _ThreadEvent:
@@ -83,12 +89,16 @@ class ThreadWaiter:
         """As `time.sleep`."""
         time.sleep(seconds)
 
-    def map_concurrently(self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int) -> list[Value]:
+    def map_concurrently(
+        self, function: Callable[[Item], Value], items: Iterable[Item], max_concurrent: int
+    ) -> list[Value]:
         """In threads of their own."""
         item_list = list(items)
         if len(item_list) < 2:
             return [function(item) for item in item_list]
-        pool = ThreadPoolExecutor(min(max_concurrent, len(item_list)), thread_name_prefix="asterism")
+        pool = ThreadPoolExecutor(
+            min(max_concurrent, len(item_list)), thread_name_prefix="asterism"
+        )
         try:
             return list(pool.map(function, item_list))
         finally:
@@ -99,7 +109,8 @@ THREAD_WAITER = ThreadWaiter()
 
 
 class FairSemaphore:
-    """A lock, or several places, that is waited for as everything here is: first come, first served.
+    """A lock, or several places, that is waited for as everything here is: first come, first
+    served.
 
     Parameters
     ----------
@@ -148,7 +159,12 @@ class FairSemaphore:
     def __enter__(self) -> None:
         self.acquire()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.release()
 
     def _withdraw(self, event: Event) -> bool:

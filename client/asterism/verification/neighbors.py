@@ -15,7 +15,9 @@ from asterism.verification.statistics import GTestResult, g_test
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExpectedEdges:
-    """Every edge at the chosen nodes, by (node, weight): cells of light edges that are taken together are of like weight."""
+    """Every edge at the chosen nodes, by (node, weight): cells of light edges that are taken
+    together are of like weight.
+    """
 
     starts: Ids
     """int64[m]: the nodes that are not left out."""
@@ -27,7 +29,9 @@ class ExpectedEdges:
     weights: NDArray[np.float32]
 
 
-def expected_edges(starts: Ids, by_type: Mapping[int, Neighborhood], edge_types: Sequence[int]) -> ExpectedEdges:
+def expected_edges(
+    starts: Ids, by_type: Mapping[int, Neighborhood], edge_types: Sequence[int]
+) -> ExpectedEdges:
     """The edges of some types at those of ``starts`` that are complete in all of them."""
     complete = ~np.any([by_type[e].incomplete for e in edge_types], axis=0)
     new_index = np.cumsum(complete) - 1
@@ -35,7 +39,17 @@ def expected_edges(starts: Ids, by_type: Mapping[int, Neighborhood], edge_types:
     for edge_type in edge_types:
         positions, remote, edge_ids, weights = by_type[edge_type].edges()
         selected = complete[positions]
-        for column, values in zip(columns, (new_index[positions[selected]], np.full(int(selected.sum()), edge_type), remote[selected], edge_ids[selected], weights[selected]), strict=True):
+        for column, values in zip(
+            columns,
+            (
+                new_index[positions[selected]],
+                np.full(int(selected.sum()), edge_type),
+                remote[selected],
+                edge_ids[selected],
+                weights[selected],
+            ),
+            strict=True,
+        ):
             column.append(values)
     positions, types, remote, edge_ids, weights = (np.concatenate(column) for column in columns)
     order = np.lexsort((edge_ids, types, weights, positions))
@@ -49,8 +63,12 @@ def expected_edges(starts: Ids, by_type: Mapping[int, Neighborhood], edge_types:
     )
 
 
-def compare_neighbors(expected: ExpectedEdges, samples: Sequence[NeighborSample], weighted: bool) -> tuple[GTestResult, int]:
-    """The G test of drawn edges per node, and how many draws are none of the node's edges (or miss where it has some)."""
+def compare_neighbors(
+    expected: ExpectedEdges, samples: Sequence[NeighborSample], weighted: bool
+) -> tuple[GTestResult, int]:
+    """The G test of drawn edges per node, and how many draws are none of the node's edges (or miss
+    where it has some).
+    """
     shares = expected.weights.astype(np.float64) if weighted else np.ones(len(expected.start_index))
     has_edges = np.bincount(expected.start_index, shares, len(expected.starts)) > 0
     observed, impossible = np.zeros(len(expected.start_index)), 0
@@ -62,7 +80,10 @@ def compare_neighbors(expected: ExpectedEdges, samples: Sequence[NeighborSample]
     for sample in samples:
         assert sample.edge_ids is not None
         assert sample.weights is not None
-        start_indices = np.broadcast_to((np.arange(len(sample.nodes)) % max(len(expected.starts), 1))[:, None], sample.nodes.shape)
+        start_indices = np.broadcast_to(
+            (np.arange(len(sample.nodes)) % max(len(expected.starts), 1))[:, None],
+            sample.nodes.shape,
+        )
         impossible += int((sample.mask != has_edges[start_indices]).sum())
         unmatched = sample.mask.copy()
         for edge_type, (edge_rows, edge_ids) in sorted_by_type.items():

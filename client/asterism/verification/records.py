@@ -26,7 +26,9 @@ class Finding:
     adjusted: float
     """p after Holm's correction: rejected where it is not above alpha."""
     detectable: float | None
-    """The total variation from which on a bias would have been seen with the stated power; None where nothing was compared."""
+    """The total variation from which on a bias would have been seen with the stated power; None
+    where nothing was compared.
+    """
     impossible: int
     """Draws of weight 0, or that do not exist, or that are not the rows that they say."""
     worst: str
@@ -75,11 +77,18 @@ class VerificationReport:
     def failures(self) -> list[str]:
         """A sentence for everything that did not pass."""
         tests = [
-            f"{f.subject}, {f.test}: p {f.p:.2g} ({f.adjusted:.2g} corrected), {f.impossible} impossible; {f.worst}"
+            (
+                f"{f.subject}, {f.test}: p {f.p:.2g} ({f.adjusted:.2g} corrected), "
+                f"{f.impossible} impossible; {f.worst}"
+            )
             for f in self.findings
             if not f.passed
         ]
-        exact = [f"{c.subject}, {c.what}: {c.found:.17g} by scans, {c.expected:.17g} by the manifest" for c in self.checks if not c.passed]
+        exact = [
+            f"{c.subject}, {c.what}: {c.found:.17g} by scans, {c.expected:.17g} by the manifest"
+            for c in self.checks
+            if not c.passed
+        ]
         return tests + exact
 
     @property

@@ -1,4 +1,5 @@
-"""A census of one type: its rows as scans give them, sorted into buckets, and the place of every drawn row among them.
+"""A census of one type: its rows as scans give them, sorted into buckets, and the place of every
+drawn row among them.
 
 One pass in bounded memory: what is kept is as large as the draws and the buckets, not as the type.
 """
@@ -23,7 +24,9 @@ OCTAVE_COUNT = 24
 ZERO_CLASS = 2 * OCTAVE_COUNT
 """The class of weight 0."""
 _SUM_TOLERANCE = 1e-11
-"""Between two float64 sums of the same weights, relative; theirs are compensated, a scan's batches are not."""
+"""Between two float64 sums of the same weights, relative; theirs are compensated, a scan's batches
+are not.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,7 +44,8 @@ class TypeCensus:
     Parameters
     ----------
     shares : sequence of Share
-        The type's totals by the sealed manifest: where buckets end, and what the scan is held against.
+        The type's totals by the sealed manifest: where buckets end, and what the scan is held
+        against.
     buckets : int
         Runs of rows of equal mass, over all parts in order.
     keys : int64[u]
@@ -50,20 +54,33 @@ class TypeCensus:
         Whether rows have ends.
     """
 
-    def __init__(self, shares: Sequence[PartitionStats], buckets: int, keys: Ids, *, edges: bool) -> None:
+    def __init__(
+        self, shares: Sequence[PartitionStats], buckets: int, keys: Ids, *, edges: bool
+    ) -> None:
         self.shares = {share.part: share for share in shares}
         self.buckets = buckets
         self.keys = keys
         self.scanned = 0
         self.weight_of_bucket, self.count_of_bucket = np.zeros(buckets + 1), np.zeros(buckets)
-        self.weight_of_class, self.count_of_class = np.zeros(ZERO_CLASS + 1), np.zeros(ZERO_CLASS + 1)
+        self.weight_of_class, self.count_of_class = (
+            np.zeros(ZERO_CLASS + 1),
+            np.zeros(ZERO_CLASS + 1),
+        )
         self.first_of_bucket = np.full((2, buckets + 1), -1, np.int64)
         """The first row of each bucket, by weight and by count."""
         self.draw_counts = np.zeros(len(keys), np.int32)
         """How often each drawn row was scanned: once."""
-        self.part, self.bucket, self.count_bucket, self.octave = (np.zeros(len(keys), np.int32) for _ in range(4))
+        self.part, self.bucket, self.count_bucket, self.octave = (
+            np.zeros(len(keys), np.int32) for _ in range(4)
+        )
         self.ends = (
-            EdgeEnds(src=np.zeros(len(keys), np.int64), dst=np.zeros(len(keys), np.int64), weights=np.zeros(len(keys), np.float32)) if edges else None
+            EdgeEnds(
+                src=np.zeros(len(keys), np.int64),
+                dst=np.zeros(len(keys), np.int64),
+                weights=np.zeros(len(keys), np.float32),
+            )
+            if edges
+            else None
         )
         self._total = sum(share.weight for share in shares)
         self._rows = sum(share.count for share in shares)
@@ -72,7 +89,9 @@ class TypeCensus:
         self._counts: dict[int, int] = {}
         self._positive: dict[int, int] = {}
 
-    def add(self, part: int, ids: Ids, weights: NDArray[np.float32], ends: EdgeEnds | None = None) -> None:
+    def add(
+        self, part: int, ids: Ids, weights: NDArray[np.float32], ends: EdgeEnds | None = None
+    ) -> None:
         """Count a batch of rows of one part, in the order of the scan."""
         weights64 = weights.astype(np.float64)
         positive = weights64 > 0
@@ -80,15 +99,24 @@ class TypeCensus:
         weight_bucket, count_bucket = np.full(len(ids), self.buckets), np.zeros(len(ids), np.int64)
         if self._total > 0:
             weight_bucket = np.where(
-                positive, ((self._weight_before + cumulative - weights64) * (self.buckets / self._total)).clip(0, self.buckets - 1).astype(np.int64), self.buckets
+                positive,
+                ((self._weight_before + cumulative - weights64) * (self.buckets / self._total))
+                .clip(0, self.buckets - 1)
+                .astype(np.int64),
+                self.buckets,
             )
         if self._rows:
-            count_bucket = ((self.scanned + np.arange(len(ids))) * self.buckets // self._rows).clip(0, self.buckets - 1)
+            count_bucket = ((self.scanned + np.arange(len(ids))) * self.buckets // self._rows).clip(
+                0, self.buckets - 1
+            )
         weight_class = np.full(len(ids), ZERO_CLASS)
         share = self.shares.get(part)
         if share is not None and share.weight > 0:
             weight_class[positive] = (
-                np.floor(np.log2(weights64[positive] * (share.positive / share.weight))).clip(-OCTAVE_COUNT, OCTAVE_COUNT - 1).astype(np.int64) + OCTAVE_COUNT
+                np.floor(np.log2(weights64[positive] * (share.positive / share.weight)))
+                .clip(-OCTAVE_COUNT, OCTAVE_COUNT - 1)
+                .astype(np.int64)
+                + OCTAVE_COUNT
             )
         self.weight_of_bucket += np.bincount(weight_bucket, weights64, self.buckets + 1)
         self.count_of_bucket += np.bincount(count_bucket, minlength=self.buckets)
@@ -105,31 +133,70 @@ class TypeCensus:
         self._counts[part] = self._counts.get(part, 0) + len(ids)
         self._positive[part] = self._positive.get(part, 0) + int(positive.sum())
 
-    def _find(self, part: int, ids: Ids, weights: NDArray[np.float32], bucket: Ids, count_bucket: Ids, weight_class: Ids, ends: EdgeEnds | None) -> None:
+    def _find(
+        self,
+        part: int,
+        ids: Ids,
+        weights: NDArray[np.float32],
+        bucket: Ids,
+        count_bucket: Ids,
+        weight_class: Ids,
+        ends: EdgeEnds | None,
+    ) -> None:
         """Note the place of every drawn row that is in this batch."""
         rows, positions = match_ids(self.keys, ids)
         np.add.at(self.draw_counts, positions, 1)
-        self.part[positions], self.bucket[positions], self.count_bucket[positions], self.octave[positions] = part, bucket[rows], count_bucket[rows], weight_class[rows]
+        (
+            self.part[positions],
+            self.bucket[positions],
+            self.count_bucket[positions],
+            self.octave[positions],
+        ) = part, bucket[rows], count_bucket[rows], weight_class[rows]
         if self.ends is not None and ends is not None:
-            self.ends.src[positions], self.ends.dst[positions], self.ends.weights[positions] = ends.src[rows], ends.dst[rows], weights[rows]
+            self.ends.src[positions], self.ends.dst[positions], self.ends.weights[positions] = (
+                ends.src[rows],
+                ends.dst[rows],
+                weights[rows],
+            )
 
     def checks(self) -> list[tuple[str, float, float, bool]]:
-        """(what, by the manifest, by the scan, whether they agree): rows, rows of positive weight, and weight sums, of every part."""
+        """(what, by the manifest, by the scan, whether they agree): rows, rows of positive weight,
+        and weight sums, of every part.
+        """
         checks = []
         for part, share in sorted(self.shares.items()):
             weight = math.fsum(self._sums.get(part, ()))
             count, positive = self._counts.get(part, 0), self._positive.get(part, 0)
             checks += [
                 (f"rows of part {part}", float(share.count), float(count), share.count == count),
-                (f"rows with weight of part {part}", float(share.positive), float(positive), share.positive == positive),
-                (f"weight of part {part}", share.weight, weight, math.isclose(share.weight, weight, rel_tol=_SUM_TOLERANCE, abs_tol=0.0)),
+                (
+                    f"rows with weight of part {part}",
+                    float(share.positive),
+                    float(positive),
+                    share.positive == positive,
+                ),
+                (
+                    f"weight of part {part}",
+                    share.weight,
+                    weight,
+                    math.isclose(share.weight, weight, rel_tol=_SUM_TOLERANCE, abs_tol=0.0),
+                ),
             ]
-        checks.append(("drawn rows that scans give twice", 0.0, float((self.draw_counts > 1).sum()), not (self.draw_counts > 1).any()))
+        checks.append(
+            (
+                "drawn rows that scans give twice",
+                0.0,
+                float((self.draw_counts > 1).sum()),
+                not (self.draw_counts > 1).any(),
+            )
+        )
         return checks
 
 
 def match_ids(keys: Ids, ids: Ids) -> tuple[Ids, Ids]:
-    """Which of ``ids`` are among ``keys`` (ascending, each once): their positions in ``ids`` and in ``keys``."""
+    """Which of ``ids`` are among ``keys`` (ascending, each once): their positions in ``ids`` and in
+    ``keys``.
+    """
     if not len(keys):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     positions = np.searchsorted(keys, ids).clip(0, len(keys) - 1)
@@ -139,14 +206,18 @@ def match_ids(keys: Ids, ids: Ids) -> tuple[Ids, Ids]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Neighborhood:
-    """The edges of one type at chosen nodes, gathered from a scan: the truth that neighbor draws are held against."""
+    """The edges of one type at chosen nodes, gathered from a scan: the truth that neighbor draws
+    are held against.
+    """
 
     starts: Ids
     """int64[m], ascending and each once."""
     limit: int
     """Edges to keep at most; past it the nodes with the most edges are left out."""
     incomplete: NDArray[np.bool_] = field(init=False)
-    _pieces: list[tuple[I32, Ids, Ids, NDArray[np.float32]]] = field(default_factory=list, init=False)
+    _pieces: list[tuple[I32, Ids, Ids, NDArray[np.float32]]] = field(
+        default_factory=list, init=False
+    )
     _degree: Ids = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,18 +231,31 @@ class Neighborhood:
         rows, positions = rows[complete], positions[complete]
         if not len(rows):
             return
-        self._pieces.append((positions.astype(np.int32), remote[rows], edge_ids[rows], weights[rows]))
+        self._pieces.append(
+            (positions.astype(np.int32), remote[rows], edge_ids[rows], weights[rows])
+        )
         self._degree += np.bincount(positions, minlength=len(self.starts))
         while int(self._degree.sum()) > self.limit:
             largest_start = int(np.argmax(self._degree))
             self.incomplete[largest_start], self._degree[largest_start] = True, 0
             masked_pieces = [(piece, piece[0] != largest_start) for piece in self._pieces]
-            self._pieces = [(p[0][k], p[1][k], p[2][k], p[3][k]) for p, k in masked_pieces if k.any()]
+            self._pieces = [
+                (p[0][k], p[1][k], p[2][k], p[3][k]) for p, k in masked_pieces if k.any()
+            ]
 
     def edges(self) -> tuple[Ids, Ids, Ids, NDArray[np.float32]]:
-        """(position in ``starts``, far end, edge id, weight) of every edge, by position, then edge id."""
+        """(position in ``starts``, far end, edge id, weight) of every edge, by position, then edge
+        id.
+        """
         if not self._pieces:
-            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32)
-        positions, remote, edge_ids, weights = (np.concatenate(column) for column in zip(*self._pieces, strict=True))
+            return (
+                np.zeros(0, np.int64),
+                np.zeros(0, np.int64),
+                np.zeros(0, np.int64),
+                np.zeros(0, np.float32),
+            )
+        positions, remote, edge_ids, weights = (
+            np.concatenate(column) for column in zip(*self._pieces, strict=True)
+        )
         order = np.lexsort((edge_ids, positions))
         return positions[order].astype(np.int64), remote[order], edge_ids[order], weights[order]

@@ -1,4 +1,6 @@
-"""What a self-test draws: streams of global draws, single draws, and the nodes whose neighbors are looked at."""
+"""What a self-test draws: streams of global draws, single draws, and the nodes whose neighbors are
+looked at.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ class GlobalDraws:
     parts: NDArray[np.int32]
     """The part of each; -1 until its row is found."""
     mismatched: NDArray[np.bool_]
-    """Not the row that it says: another source, destination or weight, or of a type that was not asked for."""
+    """Not the row that it says: another source, destination or weight, or of a type that was not
+    asked for.
+    """
 
 
 class DrawSource:
@@ -92,7 +96,11 @@ class DrawSource:
 
     def manifest(self, version: int) -> VersionInfo:
         """A version's sealed totals; draws and scans are pinned to it from here on."""
-        info = VersionInfo.from_proto(self._session.catalog("get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)))
+        info = VersionInfo.from_proto(
+            self._session.catalog(
+                "get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)
+            )
+        )
         self.version = info.version
         return info
 
@@ -102,18 +110,39 @@ class DrawSource:
         return int(path.generate_state(1, np.uint64)[0])
 
     def draw_global(
-        self, element: str, type_id: int | None, all_types: Sequence[int], weighted: bool, draws: int, *, weight: str = "", block: int = DRAWS_PER_REQUEST
+        self,
+        element: str,
+        type_id: int | None,
+        all_types: Sequence[int],
+        weighted: bool,
+        draws: int,
+        *,
+        weight: str = "",
+        block: int = DRAWS_PER_REQUEST,
     ) -> GlobalDraws:
-        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those ``all_types`` together."""
+        """``draws`` draws of nodes or edges, ``block`` a request: of one type, or (None) of those
+        ``all_types`` together.
+        """
         kinds = self.schema.node_types if element == NODE else self.schema.edge_types
         types = all_types if type_id is None else [type_id]
         names = [kinds[kind_id].name for kind_id in types]
         purpose = f"{element} {names} {weighted} {weight} {block}"
         samples: list[NodeSample | EdgeSample] = []
         for index, start in enumerate(range(0, draws, block)):
-            sample: Callable[..., NodeSample | EdgeSample] = self.graph.sample_nodes if element == NODE else self.graph.sample_edges
+            sample: Callable[..., NodeSample | EdgeSample] = (
+                self.graph.sample_nodes if element == NODE else self.graph.sample_edges
+            )
             n = min(block, draws - start)
-            samples.append(sample(n, names, weighted=weighted, weight=weight, seed=self.seed_of(purpose, index), version=self.version))
+            samples.append(
+                sample(
+                    n,
+                    names,
+                    weighted=weighted,
+                    weight=weight,
+                    seed=self.seed_of(purpose, index),
+                    version=self.version,
+                )
+            )
         type_ids = np.concatenate([s.types for s in samples])
         ends = None
         if element == EDGE:
@@ -129,30 +158,56 @@ class DrawSource:
             weighted=weighted,
             weight=weight,
             block=block,
-            ids=np.concatenate([s.nodes if isinstance(s, NodeSample) else s.edge_ids for s in samples]),
+            ids=np.concatenate(
+                [s.nodes if isinstance(s, NodeSample) else s.edge_ids for s in samples]
+            ),
             types=type_ids,
             ends=ends,
             parts=np.full(len(type_ids), -1, np.int32),
             mismatched=~np.isin(type_ids, types),
         )
 
-    def choose_starts(self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]) -> Ids:
-        """int64[m], ascending: ends of edges of these types at nodes of this type, and some of the type's nodes whatever they have."""
+    def choose_starts(
+        self, node_type: int, edge_types: Sequence[int], direction: str, populated: Sequence[int]
+    ) -> Ids:
+        """int64[m], ascending: ends of edges of these types at nodes of this type, and some of the
+        type's nodes whatever they have.
+        """
         schema = self.schema
         name, ids = schema.node_types[node_type].name, []
         for edge_type in (e for e in edge_types if e in populated):
             purpose = f"starts {direction} {schema.edge_types[edge_type].name}"
             n = max(1, EDGE_STARTS // len(edge_types))
-            sample = self.graph.sample_edges(n, schema.edge_types[edge_type].name, weighted=False, seed=self.seed_of(purpose, 0), version=self.version)
+            sample = self.graph.sample_edges(
+                n,
+                schema.edge_types[edge_type].name,
+                weighted=False,
+                seed=self.seed_of(purpose, 0),
+                version=self.version,
+            )
             ids.append(sample.src if direction == "out" else sample.dst)
         seed = self.seed_of(f"starts {direction} {name}", 0)
-        ids.append(self.graph.sample_nodes(NODE_STARTS, name, weighted=False, seed=seed, version=self.version).nodes)
+        ids.append(
+            self.graph.sample_nodes(
+                NODE_STARTS, name, weighted=False, seed=seed, version=self.version
+            ).nodes
+        )
         return np.unique(np.concatenate(ids))
 
     def draw_neighbors(
-        self, starts: Ids, node_type: int, edge_types: Sequence[int], direction: str, weighted: bool, draws: int, *, weight: str = ""
+        self,
+        starts: Ids,
+        node_type: int,
+        edge_types: Sequence[int],
+        direction: str,
+        weighted: bool,
+        draws: int,
+        *,
+        weight: str = "",
     ) -> list[NeighborSample]:
-        """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run after the other."""
+        """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run
+        after the other.
+        """
         schema = self.schema
         names = [schema.edge_types[e].name for e in edge_types]
         nodes = np.tile(starts, _START_COPIES)

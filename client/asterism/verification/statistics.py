@@ -1,7 +1,7 @@
 """The statistics of a self-test: G tests, what they can see, and a verdict over many of them.
 
-Chi-square tails come from the regularised incomplete gamma function, made here of ``math.lgamma``: a trainer's client has
-NumPy only, and SciPy would be forty times its weight for this one function.
+Chi-square tails come from the regularised incomplete gamma function, made here of ``math.lgamma``:
+a trainer's client has NumPy only, and SciPy would be forty times its weight for this one function.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 F64 = NDArray[np.float64]
 
 MIN_EXPECTED = 16.0
-"""Of a cell: below it the tail of G is not that of chi-square; cells are taken together until they have it."""
+"""Of a cell: below it the tail of G is not that of chi-square; cells are taken together until they
+have it.
+"""
 _TINY, _PRECISION, _MAX_STEPS = 1e-300, 1e-15, 200_000
 
 
@@ -32,9 +34,9 @@ def survival(statistic: float, freedom: float) -> float:
 
     Notes
     -----
-    Q(a, x) with a = freedom / 2 and x = statistic / 2: by the series of P where x < a + 1, by Legendre's continued
-    fraction elsewhere (Abramowitz & Stegun 1964, 6.5.29 and 6.5.31; evaluated after Lentz).
-    """
+    Q(a, x) with a = freedom / 2 and x = statistic / 2: by the series of P where x < a + 1, by
+    Legendre's continued fraction elsewhere (Abramowitz & Stegun 1964, 6.5.29 and 6.5.31; evaluated
+    after Lentz)."""
     a, x = freedom / 2, statistic / 2
     if x <= 0:
         return 1.0
@@ -75,7 +77,9 @@ def critical_value(alpha: float, freedom: float) -> float:
 
 
 def power_of(noncentrality: float, bound: float, freedom: float) -> float:
-    """The chance of a noncentral chi-square above ``bound``: central ones, weighted by a Poisson law of half the noncentrality."""
+    """The chance of a noncentral chi-square above ``bound``: central ones, weighted by a Poisson
+    law of half the noncentrality.
+    """
     mean, x = noncentrality / 2, bound / 2
     if mean <= 0:
         return survival(bound, freedom)
@@ -85,25 +89,30 @@ def power_of(noncentrality: float, bound: float, freedom: float) -> float:
     for j in range(first, int(mean + 12 * math.sqrt(mean) + 24)):
         total += math.exp(j * math.log(mean) - mean - math.lgamma(j + 1)) * tail
         a = freedom / 2 + j
-        tail = min(1.0, tail + math.exp(a * math.log(x) - x - math.lgamma(a + 1)))  # Q(a + 1, x) from Q(a, x)
+        tail = min(
+            1.0, tail + math.exp(a * math.log(x) - x - math.lgamma(a + 1))
+        )  # Q(a + 1, x) from Q(a, x)
     return min(1.0, total)
 
 
 def detectable_bias(draws: int, freedom: int, alpha: float, power: float) -> float:
-    """The total variation from which on a bias is seen with chance ``power`` by a test at ``alpha``.
+    """The total variation from which on a bias is seen with chance ``power`` by a test at
+    ``alpha``.
 
     Notes
     -----
-    A bias d of shares p has the noncentrality n sum(d^2 / p), and by Cauchy-Schwarz sum(d^2 / p) >= (sum |d|)^2 = 4 TV^2:
-    whatever its form, one of total variation TV has 4 n TV^2 at least. Above 1: no bias is sure to be seen.
-    """
+    A bias d of shares p has the noncentrality n sum(d^2 / p), and by Cauchy-Schwarz sum(d^2 / p) >=
+    (sum |d|)^2 = 4 TV^2: whatever its form, one of total variation TV has 4 n TV^2 at least. Above
+    1: no bias is sure to be seen."""
     bound = critical_value(alpha, freedom)
     low, high = 0.0, 16.0
     while power_of(high, bound, freedom) < power:
         low, high = high, 2 * high
     for _ in range(50):
         midpoint = (low + high) / 2
-        low, high = (midpoint, high) if power_of(midpoint, bound, freedom) < power else (low, midpoint)
+        low, high = (
+            (midpoint, high) if power_of(midpoint, bound, freedom) < power else (low, midpoint)
+        )
     return math.sqrt(high / draws) / 2
 
 
@@ -136,7 +145,8 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
     shares : float64[k]
         What the counts are in proportion to; a share of 0 is a cell that must stay empty.
     strata : int64[k], optional
-        Ascending: cells of one stratum share its draws among themselves. Strata are independent and their G add up.
+        Ascending: cells of one stratum share its draws among themselves. Strata are independent and
+        their G add up.
 
     Returns
     -------
@@ -145,10 +155,10 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
 
     Notes
     -----
-    G = 2 sum o ln(o / e) (Sokal & Rohlf 1981), divided by Williams' q = 1 + sum over strata of (sum 1/e - 1/n) / (6 freedom)
-    (Williams 1976, *Biometrika* 63, p. 33), which gives it the mean of its chi-square also where cells are small.
-    Neighboring cells of a stratum are taken together until each expects `LEAST_EXPECTED`.
-    """
+    G = 2 sum o ln(o / e) (Sokal & Rohlf 1981), divided by Williams' q = 1 + sum over strata of (sum
+    1/e - 1/n) / (6 freedom) (Williams 1976, *Biometrika* 63, p. 33), which gives it the mean of its
+    chi-square also where cells are small. Neighboring cells of a stratum are taken together until
+    each expects `LEAST_EXPECTED`."""
     strata = np.zeros(len(shares), np.int64) if strata is None else strata
     has_mass = shares > 0
     impossible = int(observed[~has_mass].sum())
@@ -196,20 +206,27 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
 
 
 def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
-    """int64[k]: the cell of each input cell. Those that expect enough stand alone; the others of a stratum go together in runs.
+    """int64[k]: the cell of each input cell. Those that expect enough stand alone; the others of a
+    stratum go together in runs.
 
     Notes
     -----
-    A run holds the small cells that begin within 2 `LEAST_EXPECTED` of each other, counted over small cells; the last one also
-    what is left over. As each is below `LEAST_EXPECTED`, every run is above it. Too little for a run joins a cell that stands alone.
-    """
+    A run holds the small cells that begin within 2 `LEAST_EXPECTED` of each other, counted over
+    small cells; the last one also what is left over. As each is below `LEAST_EXPECTED`, every run
+    is above it. Too little for a run joins a cell that stands alone."""
     is_small = expected < MIN_EXPECTED
     cumulative = np.cumsum(np.where(is_small, expected, 0.0))
     size = int(strata.max(initial=-1)) + 1
     total = np.bincount(strata[is_small], expected[is_small], size)
-    before = np.concatenate([[0.0], np.cumsum(total)[:-1]])  # strata ascend, so what is before one is what is before its first cell
+    before = np.concatenate(
+        [[0.0], np.cumsum(total)[:-1]]
+    )  # strata ascend, so what is before one is what is before its first cell
     runs = np.maximum(total // (2 * MIN_EXPECTED), 1).astype(np.int64)
-    run = np.clip(((cumulative - expected - before[strata]) // (2 * MIN_EXPECTED)).astype(np.int64), 0, runs[strata] - 1)
+    run = np.clip(
+        ((cumulative - expected - before[strata]) // (2 * MIN_EXPECTED)).astype(np.int64),
+        0,
+        runs[strata] - 1,
+    )
     first_run = np.concatenate([[0], np.cumsum(runs)[:-1]]).astype(np.int64)
     cells = np.where(is_small, first_run[strata] + run, int(runs.sum()) + np.arange(len(expected)))
     single_cell = np.full(size, -1, np.int64)
@@ -222,13 +239,14 @@ def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Adjusted p-values that keep the chance of any false alarm among all tests at the level they are held against.
+    """Adjusted p-values that keep the chance of any false alarm among all tests at the level they
+    are held against.
 
     Notes
     -----
-    Holm 1979, *A simple sequentially rejective multiple test procedure*, Scand. J. Statist. 6, p. 65: the i-th smallest of m
-    is multiplied by m - i, and none is smaller than the one before. It asks nothing of how the tests depend on each other.
-    """
+    Holm 1979, *A simple sequentially rejective multiple test procedure*, Scand. J. Statist. 6, p.
+    65: the i-th smallest of m is multiplied by m - i, and none is smaller than the one before. It
+    asks nothing of how the tests depend on each other."""
     order = sorted(range(len(p)), key=lambda i: p[i])
     adjusted = [1.0] * len(p)
     running_max = 0.0

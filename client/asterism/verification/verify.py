@@ -14,7 +14,13 @@ from asterism.calls import validation
 from asterism.records.versions import PartitionStats
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
-from asterism.verification.row_census import OCTAVE_COUNT, ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
+from asterism.verification.row_census import (
+    OCTAVE_COUNT,
+    ZERO_CLASS,
+    EdgeEnds,
+    Neighborhood,
+    TypeCensus,
+)
 from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
@@ -75,11 +81,18 @@ class _SelfTest:
 
     def run(self) -> int:
         """Every draw, every scan, every test; how many kinds of draws there were."""
-        sets = [global_draws for element in (NODE, EDGE) for global_draws in self._global_draws(element)]
+        sets = [
+            global_draws for element in (NODE, EDGE) for global_draws in self._global_draws(element)
+        ]
         neighbor_starts = self._choose_starts()
         for element in (NODE, EDGE):
             for type_id in self._types(element):
-                self._census(element, type_id, [global_draws for global_draws in sets if global_draws.element == element], neighbor_starts)
+                self._census(
+                    element,
+                    type_id,
+                    [global_draws for global_draws in sets if global_draws.element == element],
+                    neighbor_starts,
+                )
         for global_draws in sets:
             if global_draws.type_id is None:
                 self._test_shares(global_draws)
@@ -102,68 +115,152 @@ class _SelfTest:
         return sum(s.weight if weighted else s.count for s in self._shares_of(element, type_id))
 
     def _global_draws(self, element: str) -> list[GlobalDraws]:
-        """Every kind of global draw: of each type and of all together, by weight and uniformly; and draws of one."""
+        """Every kind of global draw: of each type and of all together, by weight and uniformly; and
+        draws of one.
+        """
         types, results = self._types(element), []
         for weighted in (True, False)[: 1 if self.weight else 2]:
             combined: list[int | None] = [None] * (len(types) > 1)
             for type_id in [*combined, *types]:
                 if self._measure(element, type_id, weighted):
-                    results.append(self.drawer.draw_global(element, type_id, types, weighted, self.draws, weight=self.weight))
-                    self.report_progress("draws", sum(len(global_draws.ids) for global_draws in results), None)
+                    results.append(
+                        self.drawer.draw_global(
+                            element, type_id, types, weighted, self.draws, weight=self.weight
+                        )
+                    )
+                    self.report_progress(
+                        "draws", sum(len(global_draws.ids) for global_draws in results), None
+                    )
         if self._measure(element, None, True):
-            results.append(self.drawer.draw_global(element, None, types, True, min(self.draws, SINGLE_DRAWS), weight=self.weight, block=1))
+            results.append(
+                self.drawer.draw_global(
+                    element,
+                    None,
+                    types,
+                    True,
+                    min(self.draws, SINGLE_DRAWS),
+                    weight=self.weight,
+                    block=1,
+                )
+            )
         return results
 
     def _choose_starts(self) -> list[_NeighborStarts]:
-        """Whose neighbors are drawn: nodes of every type that has edges, in every direction that is kept."""
+        """Whose neighbors are drawn: nodes of every type that has edges, in every direction that is
+        kept.
+        """
         schema, weighted_types = self.drawer.schema, self._types(EDGE)
         populated = [e for e in weighted_types if self._measure(EDGE, e, False)]
         results = []
         for direction in ("out", "in") if schema.direction != "out" else ("out",):
-            local_types = [schema.node_type_id(e.src_type if direction == "out" else e.dst_type) for e in schema.edge_types]
+            local_types = [
+                schema.node_type_id(e.src_type if direction == "out" else e.dst_type)
+                for e in schema.edge_types
+            ]
             for node_type in sorted({local_types[e] for e in populated}):
                 edge_types = [e for e in weighted_types if local_types[e] == node_type]
                 starts = self.drawer.choose_starts(node_type, edge_types, direction, populated)
-                neighborhoods = {e: Neighborhood(starts=starts, limit=_MAX_NEIGHBOR_EDGES) for e in edge_types}
-                results.append(_NeighborStarts(node_type=node_type, direction=direction, starts=starts, edge_types=edge_types, by_type=neighborhoods))
+                neighborhoods = {
+                    e: Neighborhood(starts=starts, limit=_MAX_NEIGHBOR_EDGES) for e in edge_types
+                }
+                results.append(
+                    _NeighborStarts(
+                        node_type=node_type,
+                        direction=direction,
+                        starts=starts,
+                        edge_types=edge_types,
+                        by_type=neighborhoods,
+                    )
+                )
         return results
 
-    # -- one type -------------------------------------------------------------------------------------------------
+    # -- one type ----------------------------------------------------------------------------------
 
-    def _census(self, element: str, type_id: int, sets: Sequence[GlobalDraws], neighbor_starts: Sequence[_NeighborStarts]) -> None:
+    def _census(
+        self,
+        element: str,
+        type_id: int,
+        sets: Sequence[GlobalDraws],
+        neighbor_starts: Sequence[_NeighborStarts],
+    ) -> None:
         """Scan a type once, find its drawn rows, and test the draws of it."""
         masks = [global_draws.types == type_id for global_draws in sets]
-        keys = np.unique(np.concatenate([global_draws.ids[mask] for global_draws, mask in zip(sets, masks, strict=True)])) if sets else np.zeros(0, np.int64)
+        keys = (
+            np.unique(
+                np.concatenate(
+                    [global_draws.ids[mask] for global_draws, mask in zip(sets, masks, strict=True)]
+                )
+            )
+            if sets
+            else np.zeros(0, np.int64)
+        )
         shares = self._shares_of(element, type_id)
         census = TypeCensus(shares, self.buckets, keys, edges=element == EDGE)
         name, rows = self._names(element)[type_id], sum(share.count for share in shares)
         self._scan(census, element, type_id, name, rows, neighbor_starts)
         self.scanned += census.scanned
         element_name = "nodes" if element == NODE else "edges"
-        subject = f"{element_name} {name} by {self.weight!r}" if self.weight else f"{element_name} {name}"
+        subject = (
+            f"{element_name} {name} by {self.weight!r}" if self.weight else f"{element_name} {name}"
+        )
         for quantity, expected, scanned, passed in census.checks():
-            self.checks.append(Check(subject=subject, what=quantity, expected=expected, found=scanned, passed=passed))
+            self.checks.append(
+                Check(
+                    subject=subject, what=quantity, expected=expected, found=scanned, passed=passed
+                )
+            )
         for global_draws, mask in zip(sets, masks, strict=True):
             positions = np.searchsorted(keys, global_draws.ids[mask])
             was_scanned = census.draw_counts[positions] > 0
             global_draws.parts[mask] = np.where(was_scanned, census.part[positions], -1)
             if global_draws.ends is not None and census.ends is not None:
                 for column in ("src", "dst", "weights"):
-                    global_draws.mismatched[mask] |= was_scanned & (getattr(global_draws.ends, column)[mask] != getattr(census.ends, column)[positions])
+                    global_draws.mismatched[mask] |= was_scanned & (
+                        getattr(global_draws.ends, column)[mask]
+                        != getattr(census.ends, column)[positions]
+                    )
             if global_draws.type_id == type_id:
-                self._test_type(f"{element_name} {name} {_weighting(global_draws.weighted, global_draws.weight)}", global_draws, census)
+                self._test_type(
+                    (
+                        f"{element_name} {name} "
+                        f"{_weighting(global_draws.weighted, global_draws.weight)}"
+                    ),
+                    global_draws,
+                    census,
+                )
 
-    def _scan(self, census: TypeCensus, element: str, type_id: int, name: str, rows: int, neighbor_starts: Sequence[_NeighborStarts]) -> None:
-        neighborhoods = [(n.direction, n.by_type[type_id]) for n in neighbor_starts if element == EDGE and type_id in n.by_type]
+    def _scan(
+        self,
+        census: TypeCensus,
+        element: str,
+        type_id: int,
+        name: str,
+        rows: int,
+        neighbor_starts: Sequence[_NeighborStarts],
+    ) -> None:
+        neighborhoods = [
+            (n.direction, n.by_type[type_id])
+            for n in neighbor_starts
+            if element == EDGE and type_id in n.by_type
+        ]
         version = self.drawer.version
         if element == NODE:
-            for nodes in self.drawer.graph.scan_nodes(name, weight=self.weight, version=version, rows=_ROWS):
+            for nodes in self.drawer.graph.scan_nodes(
+                name, weight=self.weight, version=version, rows=_ROWS
+            ):
                 census.add(nodes.part, nodes.ids, nodes.weights)
                 self.report_progress(f"scan {name}", census.scanned, rows)
                 _ = self.drawer.graph  # the next batch within what is left of the time
             return
-        for edges in self.drawer.graph.scan_edges(name, weight=self.weight, version=version, rows=_ROWS):
-            census.add(edges.part, edges.edge_ids, edges.weights, EdgeEnds(src=edges.src, dst=edges.dst, weights=edges.weights))
+        for edges in self.drawer.graph.scan_edges(
+            name, weight=self.weight, version=version, rows=_ROWS
+        ):
+            census.add(
+                edges.part,
+                edges.edge_ids,
+                edges.weights,
+                EdgeEnds(src=edges.src, dst=edges.dst, weights=edges.weights),
+            )
             for direction, neighborhood in neighborhoods:
                 ends = (edges.src, edges.dst) if direction == "out" else (edges.dst, edges.src)
                 neighborhood.add(*ends, edges.edge_ids, edges.weights)
@@ -174,25 +271,46 @@ class _SelfTest:
         """The tests of one kind of draw of one type."""
         valid = (global_draws.parts >= 0) & ~global_draws.mismatched
         positions = np.searchsorted(census.keys, global_draws.ids[valid])
-        bucket = census.bucket[positions] if global_draws.weighted else census.count_bucket[positions]
+        bucket = (
+            census.bucket[positions] if global_draws.weighted else census.count_bucket[positions]
+        )
         rows = census.weight_of_bucket if global_draws.weighted else census.count_of_bucket
         class_sizes = census.weight_of_class if global_draws.weighted else census.count_of_class
         parts = np.zeros(self.drawer.schema.parts)
         for part, share in census.shares.items():
             parts[part] = share.weight if global_draws.weighted else share.count
         first = census.first_of_bucket[0 if global_draws.weighted else 1]
-        self._add_test(subject, "parts", global_draws.parts[valid], parts, lambda cell: f"part {cell}")
-        self._add_test(subject, "rows", bucket, rows, lambda b: f"rows from id {first[b]}", impossible=len(valid) - int(valid.sum()))
+        self._add_test(
+            subject, "parts", global_draws.parts[valid], parts, lambda cell: f"part {cell}"
+        )
+        self._add_test(
+            subject,
+            "rows",
+            bucket,
+            rows,
+            lambda b: f"rows from id {first[b]}",
+            impossible=len(valid) - int(valid.sum()),
+        )
         self._add_test(subject, "weights", census.octave[positions], class_sizes, _octave)
-        quarter = np.arange(len(global_draws.ids)) % global_draws.block * _QUARTERS // np.minimum(global_draws.block, len(global_draws.ids))
+        quarter = (
+            np.arange(len(global_draws.ids))
+            % global_draws.block
+            * _QUARTERS
+            // np.minimum(global_draws.block, len(global_draws.ids))
+        )
         group = np.minimum(bucket.astype(np.int64) * _GROUPS // self.buckets, _GROUPS)
-        mass = np.bincount(np.minimum(np.arange(len(rows)) * _GROUPS // self.buckets, _GROUPS), rows, _GROUPS + 1)
+        mass = np.bincount(
+            np.minimum(np.arange(len(rows)) * _GROUPS // self.buckets, _GROUPS), rows, _GROUPS + 1
+        )
         self._add_test(
             subject,
             "order",
             quarter[valid] * (_GROUPS + 1) + group,
             np.tile(mass, _QUARTERS),
-            lambda cell: f"rows of the {cell % (_GROUPS + 1) + 1}. eighth in the {cell // (_GROUPS + 1) + 1}. quarter of a request",
+            lambda cell: (
+                f"rows of the {cell % (_GROUPS + 1) + 1}. eighth in the "
+                f"{cell // (_GROUPS + 1) + 1}. quarter of a request"
+            ),
             strata=np.repeat(np.arange(_QUARTERS), _GROUPS + 1),
         )
 
@@ -201,10 +319,15 @@ class _SelfTest:
         parts, names = self.drawer.schema.parts, self._names(global_draws.element)
         shares = np.zeros(len(names) * parts)
         for share in self._shares_of(global_draws.element, None):
-            shares[share.type_id * parts + share.part] = share.weight if global_draws.weighted else share.count
+            shares[share.type_id * parts + share.part] = (
+                share.weight if global_draws.weighted else share.count
+            )
         valid = (global_draws.parts >= 0) & ~global_draws.mismatched
         self._add_test(
-            f"{'nodes' if global_draws.element == NODE else 'edges'} of all types {_weighting(global_draws.weighted, global_draws.weight)}",
+            (
+                f"{'nodes' if global_draws.element == NODE else 'edges'} of all types "
+                f"{_weighting(global_draws.weighted, global_draws.weight)}"
+            ),
             "singles" if global_draws.block == 1 else "shares",
             global_draws.types[valid].astype(np.int64) * parts + global_draws.parts[valid],
             shares,
@@ -216,16 +339,40 @@ class _SelfTest:
         """Neighbor draws along each edge type, and along all of them together."""
         names = self._names(EDGE)
         preposition = "along" if neighbor_starts.direction == "out" else "against"
-        for edge_types in [[e] for e in neighbor_starts.edge_types] + ([neighbor_starts.edge_types] if len(neighbor_starts.edge_types) > 1 else []):
+        for edge_types in [[e] for e in neighbor_starts.edge_types] + (
+            [neighbor_starts.edge_types] if len(neighbor_starts.edge_types) > 1 else []
+        ):
             expected = expected_edges(neighbor_starts.starts, neighbor_starts.by_type, edge_types)
             if not len(expected.starts):
                 continue
             for weighted in (True, False)[: 1 if self.weight else 2]:
-                samples = self.drawer.draw_neighbors(expected.starts, neighbor_starts.node_type, edge_types, neighbor_starts.direction, weighted, self.draws, weight=self.weight)
+                samples = self.drawer.draw_neighbors(
+                    expected.starts,
+                    neighbor_starts.node_type,
+                    edge_types,
+                    neighbor_starts.direction,
+                    weighted,
+                    self.draws,
+                    weight=self.weight,
+                )
                 outcome, impossible = compare_neighbors(expected, samples, weighted)
-                subject = f"neighbors {preposition} {' and '.join(names[e] for e in edge_types)} {_weighting(weighted, self.weight)}"
-                label = lambda c, t=expected: f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node {t.starts[t.start_index[c]]}"  # noqa: E731  # a cell's name
-                self.tests.append(_PendingTest(subject=subject, test="neighbors", outcome=outcome, impossible=impossible, label=label))
+                subject = (
+                    f"neighbors {preposition} {' and '.join(names[e] for e in edge_types)} "
+                    f"{_weighting(weighted, self.weight)}"
+                )
+                label = lambda c, t=expected: (  # noqa: E731
+                    f"edge {t.edge_ids[c]} of {names[t.types[c]]} at node "
+                    f"{t.starts[t.start_index[c]]}"
+                )  # a cell's name
+                self.tests.append(
+                    _PendingTest(
+                        subject=subject,
+                        test="neighbors",
+                        outcome=outcome,
+                        impossible=impossible,
+                        label=label,
+                    )
+                )
                 self.report_progress("neighbors", len(self.tests), None)
 
     def _add_test(
@@ -240,7 +387,15 @@ class _SelfTest:
         strata: NDArray[np.int64] | None = None,
     ) -> None:
         observed = np.bincount(cells, minlength=len(shares)).astype(np.float64)
-        self.tests.append(_PendingTest(subject=subject, test=test, outcome=g_test(observed, shares, strata), impossible=impossible, label=label))
+        self.tests.append(
+            _PendingTest(
+                subject=subject,
+                test=test,
+                outcome=g_test(observed, shares, strata),
+                impossible=impossible,
+                label=label,
+            )
+        )
 
 
 def _weighting(weighted: bool, weight: str) -> str:
@@ -250,7 +405,9 @@ def _weighting(weighted: bool, weight: str) -> str:
 def _octave(cell: int) -> str:
     if cell == ZERO_CLASS:
         return "weight 0"
-    return f"weights of 2^{cell - OCTAVE_COUNT} to 2^{cell - OCTAVE_COUNT + 1} times their part's mean"
+    return (
+        f"weights of 2^{cell - OCTAVE_COUNT} to 2^{cell - OCTAVE_COUNT + 1} times their part's mean"
+    )
 
 
 def _findings(tests: Sequence[_PendingTest], alpha: float, power: float) -> tuple[Finding, ...]:
@@ -261,7 +418,14 @@ def _findings(tests: Sequence[_PendingTest], alpha: float, power: float) -> tupl
     findings = []
     for i, test in enumerate(tests):
         outcome = test.outcome
-        worst_cell = f"{test.label(outcome.worst)}: {outcome.observed:.0f} drawn, {outcome.expected:.1f} expected" if outcome.worst >= 0 else ""
+        worst_cell = (
+            (
+                f"{test.label(outcome.worst)}: {outcome.observed:.0f} drawn, "
+                f"{outcome.expected:.1f} expected"
+            )
+            if outcome.worst >= 0
+            else ""
+        )
         findings.append(
             Finding(
                 subject=test.subject,
@@ -272,7 +436,11 @@ def _findings(tests: Sequence[_PendingTest], alpha: float, power: float) -> tupl
                 freedom=outcome.freedom,
                 p=p[i],
                 adjusted=adjusted.get(i, 1.0),
-                detectable=detectable_bias(outcome.draws, outcome.freedom, alpha / len(tested), power) if outcome.freedom else None,
+                detectable=detectable_bias(
+                    outcome.draws, outcome.freedom, alpha / len(tested), power
+                )
+                if outcome.freedom
+                else None,
                 impossible=outcome.impossible + test.impossible,
                 worst=worst_cell,
                 passed=adjusted.get(i, 1.0) > alpha,
@@ -288,7 +456,10 @@ def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[s
     requested = ["" if name in OWN_WEIGHTS else name for name in validation.names(weights)]
     for name in requested:
         if name not in known_names:
-            raise NotFound(f"weights {name!r}: no type has a table of that name; there are 'weight' (the rows' own) and {known_names[1:]}")
+            raise NotFound(
+                f"weights {name!r}: no type has a table of that name; there are 'weight' "
+                f"(the rows' own) and {known_names[1:]}"
+            )
     return list(dict.fromkeys(requested)) or known_names
 
 
@@ -308,10 +479,11 @@ def verify(
 ) -> VerificationReport:
     """Hold a version's draws against its weights, through the door that trainers use.
 
-    Every type of node and edge is drawn from by weight and uniformly, alone and together with all others; so are neighbors
-    of some nodes, along every edge type and along all of them. Shares of parts are held against the sealed manifest,
-    shares of rows against the weights that scans of the same version read: by runs of rows of equal mass, by size of the
-    weight, by place in the request. Rows without weight must not be drawn by weight at all.
+    Every type of node and edge is drawn from by weight and uniformly, alone and together with all
+    others; so are neighbors of some nodes, along every edge type and along all of them. Shares of
+    parts are held against the sealed manifest, shares of rows against the weights that scans of the
+    same version read: by runs of rows of equal mass, by size of the weight, by place in the
+    request. Rows without weight must not be drawn by weight at all.
 
     Parameters
     ----------
@@ -320,11 +492,13 @@ def verify(
     space : str
         The space.
     weights : str or sequence of str, optional
-        Names of the weights to look at: tables, and ``"weight"`` for the rows' own, with which uniform draws are looked at. None: all.
+        Names of the weights to look at: tables, and ``"weight"`` for the rows' own, with which
+        uniform draws are looked at. None: all.
     draws : int
         Of each kind; the smallest bias that is seen falls with its square root.
     alpha : float
-        The chance of a false alarm in the whole report, whatever the number of tests (Holm's correction).
+        The chance of a false alarm in the whole report, whatever the number of tests (Holm's
+        correction).
     power : float
         With which a bias of `Finding.detectable` would be seen.
     buckets : int
@@ -341,7 +515,8 @@ def verify(
     Returns
     -------
     Report
-        ``report.passed``, and ``report.failures`` in words. That a draw is biased is a finding, not an error.
+        ``report.passed``, and ``report.failures`` in words. That a draw is biased is a finding, not
+        an error.
 
     Raises
     ------
@@ -352,7 +527,8 @@ def verify(
 
     Notes
     -----
-    Every row is read once for each name of weights that its type has; memory is that of the draws. The tests are of `statistics.g_test`.
+    Every row is read once for each name of weights that its type has; memory is that of the draws.
+    The tests are of `statistics.g_test`.
 
     Examples
     --------
@@ -363,12 +539,21 @@ def verify(
     source = DrawSource(client, space, validation.seed(seed), timeout_s)
     manifest = source.manifest(validation.version(version))
     runs = [
-        _SelfTest(drawer=source, weight=name, totals=manifest.shares(name), draws=draws, buckets=buckets, report_progress=on_progress or (lambda *_: None))
+        _SelfTest(
+            drawer=source,
+            weight=name,
+            totals=manifest.shares(name),
+            draws=draws,
+            buckets=buckets,
+            report_progress=on_progress or (lambda *_: None),
+        )
         for name in _weight_names(source.schema, weights)
     ]
     with client.graph(space).pin(manifest.version, owner="verify"):
         if not sum(run.run() for run in runs):
-            raise NotFound(f"version {manifest.version} of space {space!r} is empty: there is nothing to draw")
+            raise NotFound(
+                f"version {manifest.version} of space {space!r} is empty: there is nothing to draw"
+            )
     return VerificationReport(
         space=space,
         version=manifest.version,

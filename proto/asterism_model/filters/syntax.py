@@ -1,7 +1,9 @@
-"""Conditions: what rows a draw is from, as ``price > 3 and brand in ("a", "b")``; read into a tree of a fixed vocabulary.
+"""Conditions: what rows a draw is from, as ``price > 3 and brand in ("a", "b")``; read into a tree
+of a fixed vocabulary.
 
     condition  = and-ed tests, joined by "or"; "not" before a test or a bracket
-    test       = operand comparison operand         == (or =) != (or <>) < <= > >=, one side a column
+    test       = operand comparison operand         == (or =) != (or <>) < <= > >=, one side a
+    column
                | column [not] in ( literal, ... )
                | column [not] between literal and literal       both ends belong to it
                | column is [not] null
@@ -9,10 +11,11 @@
     column     = name | `name`, then [number] for one value of a vector
     literal    = number | 'text' | "text" | true | false
 
-``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and ``src.price`` is a column of an end. A name
-between backticks is a feature, whatever else it might be; words may be in capitals. Nothing is ever compiled or run. Trees travel as their canonical
-text (`Condition.canonical`): one grammar checks what came, and equal conditions are equal texts, under which results are kept.
-"""
+``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and
+``src.price`` is a column of an end. A name between backticks is a feature, whatever else it might
+be; words may be in capitals. Nothing is ever compiled or run. Trees travel as their canonical text
+(`Condition.canonical`): one grammar checks what came, and equal conditions are equal texts, under
+which results are kept."""
 
 from __future__ import annotations
 
@@ -36,7 +39,8 @@ COMPARISONS = tuple(MIRRORED)
 _KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
 
 _TOKEN = re.compile(
-    r"(?P<space>[ \t\r\n]+)|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
+    r"(?P<space>[ "
+    r"\t\r\n]+)|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
     r"|`(?P<quoted>[^`]*)`|'(?P<single>(?:[^'\\]|\\['\\])*)'|\"(?P<double>(?:[^\"\\]|\\[\"\\])*)\"|(?P<comparison>==|!=|<>|<=|>=|<|>|=)|(?P<mark>[(),\[\]])",
     re.ASCII,
 )
@@ -61,7 +65,9 @@ class ColumnOperand:
     def __str__(self) -> str:
         plain = not self.quoted and _is_plain_name(self.name)
         name = self.name if plain else f"`{self.name}`"
-        return f"{self.endpoint}{'.' if self.endpoint else ''}{name}" + ("" if self.element is None else f"[{self.element}]")
+        return f"{self.endpoint}{'.' if self.endpoint else ''}{name}" + (
+            "" if self.element is None else f"[{self.element}]"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +93,9 @@ class Term:
     """A comparison, ``in``, ``between`` or ``null``."""
     left: ColumnOperand
     right: tuple[Operand, ...] = ()
-    """What it is compared with: one operand, the values of a list, both ends of a range, nothing."""
+    """What it is compared with: one operand, the values of a list, both ends of a range,
+    nothing.
+    """
 
     def __str__(self) -> str:
         match self.operator:
@@ -103,7 +111,10 @@ class Term:
     @property
     def columns(self) -> tuple[ColumnOperand, ...]:
         """What it reads."""
-        return (self.left, *(operand for operand in self.right if isinstance(operand, ColumnOperand)))
+        return (
+            self.left,
+            *(operand for operand in self.right if isinstance(operand, ColumnOperand)),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +127,18 @@ class Connective:
 
     def __str__(self) -> str:
         if self.operator == "not":
-            return f"not ({self.operands[0]})" if isinstance(self.operands[0], Connective) else f"not {self.operands[0]}"
+            return (
+                f"not ({self.operands[0]})"
+                if isinstance(self.operands[0], Connective)
+                else f"not {self.operands[0]}"
+            )
         inner = ("and", "or") if self.operator == "and" else ("or",)
-        return f" {self.operator} ".join(f"({operand})" if isinstance(operand, Connective) and operand.operator in inner else str(operand) for operand in self.operands)
+        return f" {self.operator} ".join(
+            f"({operand})"
+            if isinstance(operand, Connective) and operand.operator in inner
+            else str(operand)
+            for operand in self.operands
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,12 +182,22 @@ def combine(operator: str, operands: Sequence[Predicate]) -> Predicate:
         inner = operands[0]
         if isinstance(inner, Connective) and inner.operator == "not":
             return inner.operands[0]
-        return Constant(value=not inner.value) if isinstance(inner, Constant) else Connective(operator="not", operands=(inner,))
+        return (
+            Constant(value=not inner.value)
+            if isinstance(inner, Constant)
+            else Connective(operator="not", operands=(inner,))
+        )
     absorbing = operator == "or"
     if any(isinstance(operand, Constant) and operand.value == absorbing for operand in operands):
         return Constant(value=absorbing)
     remaining = tuple(operand for operand in operands if not isinstance(operand, Constant))
-    return remaining[0] if len(remaining) == 1 else Connective(operator=operator, operands=remaining) if remaining else Constant(value=not absorbing)
+    return (
+        remaining[0]
+        if len(remaining) == 1
+        else Connective(operator=operator, operands=remaining)
+        if remaining
+        else Constant(value=not absorbing)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +220,25 @@ def parse(text: str) -> Filter:
     Raises
     ------
     InvalidRequest
-        Where it is none; the message has the place (characters from 1), what is there and what was expected.
+        Where it is none; the message has the place (characters from 1), what is there and what was
+        expected.
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
-        raise InvalidRequest(f'condition {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "price > 3"')
+        raise InvalidRequest(
+            f'condition {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "price > 3"'
+        )
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:
-        raise InvalidRequest(f"condition {text!r:.80}: more than {MAX_TOKENS - 1} names, values and signs")
+        raise InvalidRequest(
+            f"condition {text!r:.80}: more than {MAX_TOKENS - 1} names, values and signs"
+        )
     parser = _Parser(text, tokens)
     parsed = Filter(text=text, predicate=parser.parse_all())
     if len(parsed.canonical) > MAX_LENGTH:
-        raise InvalidRequest(f"condition {text!r:.80}: {len(parsed.canonical)} characters as it is always written; expected {MAX_LENGTH} at most")
+        raise InvalidRequest(
+            f"condition {text!r:.80}: {len(parsed.canonical)} characters as it is always "
+            f"written; expected {MAX_LENGTH} at most"
+        )
     return parsed
 
 
@@ -209,11 +247,22 @@ def _tokens(text: str) -> Iterator[_Token]:
     while position < len(text):
         token_match = _TOKEN.match(text, position)
         if token_match is None:
-            raise syntax_error(text, position, repr(text[position]), f"{_EXPECTED_OPERAND}, a comparison, or one of ( ) , [ ]")
+            raise syntax_error(
+                text,
+                position,
+                repr(text[position]),
+                f"{_EXPECTED_OPERAND}, a comparison, or one of ( ) , [ ]",
+            )
         kind, lexeme = str(token_match.lastgroup), token_match[str(token_match.lastgroup)]
         after = text[token_match.end() : token_match.end() + 1]
-        if kind == "number" and (after in ("_", ".", "'", '"') or (after.isascii() and after.isalnum())) and after:
-            raise syntax_error(text, token_match.end(), repr(after), "a space or a sign behind a number")
+        if (
+            kind == "number"
+            and (after in ("_", ".", "'", '"') or (after.isascii() and after.isalnum()))
+            and after
+        ):
+            raise syntax_error(
+                text, token_match.end(), repr(after), "a space or a sign behind a number"
+            )
         if kind == "quoted" and not lexeme:
             raise syntax_error(text, position, "'``'", "a column's name between backticks")
         match kind:
@@ -246,7 +295,9 @@ class _Parser:
         return predicate
 
     def predicate(self, depth: int) -> Predicate:
-        return self._parse_connective("or", lambda: self._parse_connective("and", lambda: self._parse_negation(depth)))
+        return self._parse_connective(
+            "or", lambda: self._parse_connective("and", lambda: self._parse_negation(depth))
+        )
 
     def _parse_connective(self, keyword: str, parse_operand: Callable[[], Predicate]) -> Predicate:
         operands = [parse_operand()]
@@ -257,7 +308,12 @@ class _Parser:
     def _parse_negation(self, depth: int) -> Predicate:
         token = self._tokens[self._next]
         if depth > MAX_DEPTH:
-            raise syntax_error(self._text, token.position, token.display, f"at most {MAX_DEPTH} brackets in one another")
+            raise syntax_error(
+                self._text,
+                token.position,
+                token.display,
+                f"at most {MAX_DEPTH} brackets in one another",
+            )
         negated = False
         while self._accept("word", "not"):
             negated = not negated
@@ -270,7 +326,11 @@ class _Parser:
             inner = self.predicate(depth + 1)
             self._expect(")", "'and', 'or' or ')'")
             return inner
-        if token.kind == "word" and token.text in ("true", "false") and self._tokens[self._next + 1].kind != "comparison":
+        if (
+            token.kind == "word"
+            and token.text in ("true", "false")
+            and self._tokens[self._next + 1].kind != "comparison"
+        ):
             self._next += 1
             return Constant(value=token.text == "true")
         return self._parse_test()
@@ -288,7 +348,12 @@ class _Parser:
                 return Term(operator=operator.text, left=left, right=(right,))
             if isinstance(right, ColumnOperand):
                 return Term(operator=MIRRORED[operator.text], left=right, right=(left,))
-            raise syntax_error(self._text, start.position, f"{left} {operator.text} {right}", "a column on one side")
+            raise syntax_error(
+                self._text,
+                start.position,
+                f"{left} {operator.text} {right}",
+                "a column on one side",
+            )
         if not isinstance(left, ColumnOperand):
             raise self._unexpected(f"a comparison ({' '.join(COMPARISONS)})")
         return self._parse_keyword_test(left)
@@ -309,7 +374,9 @@ class _Parser:
         elif negated or is_null_test:
             raise self._unexpected(expected if negated else "'null' or 'not null'")
         else:
-            raise self._unexpected(f"a comparison ({' '.join(COMPARISONS)}), 'in', 'between' or 'is'")
+            raise self._unexpected(
+                f"a comparison ({' '.join(COMPARISONS)}), 'in', 'between' or 'is'"
+            )
         return combine("not", [term]) if negated else term
 
     def _parse_values(self) -> Iterator[Literal]:
@@ -322,7 +389,9 @@ class _Parser:
     def _parse_literal(self) -> Literal:
         operand = self._parse_operand("a number, a text, true or false")
         if isinstance(operand, ColumnOperand):
-            raise syntax_error(self._text, operand.position, str(operand), "a number, a text, true or false")
+            raise syntax_error(
+                self._text, operand.position, str(operand), "a number, a text, true or false"
+            )
         return operand
 
     def _parse_operand(self, expected: str) -> Operand:
@@ -354,11 +423,21 @@ class _Parser:
                 name, quoted = next_token.text, True
         if self._accept("mark", "["):
             index_token = self._tokens[self._next]
-            if index_token.kind != "number" or not index_token.text.isdigit() or len(index_token.text) > 9:
+            if (
+                index_token.kind != "number"
+                or not index_token.text.isdigit()
+                or len(index_token.text) > 9
+            ):
                 raise self._unexpected("the place of a value, from 0")
             self._next += 1
             self._expect("]", "']'")
-            return ColumnOperand(name=name, endpoint=endpoint, element=int(index_token.text), quoted=quoted, position=token.position)
+            return ColumnOperand(
+                name=name,
+                endpoint=endpoint,
+                element=int(index_token.text),
+                quoted=quoted,
+                position=token.position,
+            )
         return ColumnOperand(name=name, endpoint=endpoint, quoted=quoted, position=token.position)
 
     def _accept(self, kind: str, text: str) -> bool:
@@ -396,5 +475,10 @@ def _is_plain_name(name: str) -> bool:
 
 def syntax_error(text: str, position: int, found: str, expected: str) -> InvalidRequest:
     """The error of what stands at a place of a condition."""
-    location = SourceLocation(line=1, column=position + 1, expected=(expected,), incomplete=position >= len(text))
-    return InvalidRequest(f"condition {text!r}, character {position + 1}: found {found}, expected {expected}", location)
+    location = SourceLocation(
+        line=1, column=position + 1, expected=(expected,), incomplete=position >= len(text)
+    )
+    return InvalidRequest(
+        f"condition {text!r}, character {position + 1}: found {found}, expected {expected}",
+        location,
+    )

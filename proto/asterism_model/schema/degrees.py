@@ -1,4 +1,6 @@
-"""Degrees as columns that weights of nodes are made of: ``in_degree``, ``out_degree``, and of one edge type ``in_degree:buys``."""
+"""Degrees as columns that weights of nodes are made of: ``in_degree``, ``out_degree``, and of one
+edge type ``in_degree:buys``.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,22 @@ def degree_columns(owner: NodeType, columns: tuple[str, ...]) -> tuple[str, ...]
 
 
 def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, tuple[int, ...]]:
-    """Whether a degree is of edges to the node, and of which edge types: all that end there, or the one that is named.
+    """Whether a degree is of edges to the node, and of which edge types: all that end there, or the
+    one that is named.
 
     Raises
     ------
     InvalidRequest
-        Where there is no such edge type, it does not end at nodes of the type, or edges are not kept that way round.
+        Where there is no such edge type, it does not end at nodes of the type, or edges are not
+        kept that way round.
     """
     degree_name, _, name = column.partition(":")
     incoming = DEGREE_COLUMNS[degree_name]
-    edge_type_ids = tuple(e for e, edge in enumerate(schema.edge_types) if (edge.dst_type if incoming else edge.src_type) == owner.name)
+    edge_type_ids = tuple(
+        e
+        for e, edge in enumerate(schema.edge_types)
+        if (edge.dst_type if incoming else edge.src_type) == owner.name
+    )
     label = f"node type {owner.name!r}: column {column!r}"
     if name:
         try:
@@ -43,12 +51,18 @@ def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, 
             raise InvalidRequest(f"{label}: {error}") from None
         if edge_type_id not in edge_type_ids:
             edge = schema.edge_types[edge_type_id]
-            raise InvalidRequest(f"{label}: edges of {edge.name!r} {'lead to' if incoming else 'start at'} others")
+            raise InvalidRequest(
+                f"{label}: edges of {edge.name!r} {'lead to' if incoming else 'start at'} others"
+            )
         edge_type_ids = (edge_type_id,)
     if not edge_type_ids:
-        raise InvalidRequest(f"{label}: no edge type {'leads to' if incoming else 'starts at'} these nodes")
+        raise InvalidRequest(
+            f"{label}: no edge type {'leads to' if incoming else 'starts at'} these nodes"
+        )
     if incoming and not schema.has_in:
-        raise InvalidRequest(f"{label}: the space keeps edges at their sources alone; make it with direction: both")
+        raise InvalidRequest(
+            f"{label}: the space keeps edges at their sources alone; make it with direction: both"
+        )
     return incoming, edge_type_ids
 
 

@@ -1,4 +1,6 @@
-"""Indexes that a schema declares: which columns of a type every version keeps its rows in order of."""
+"""Indexes that a schema declares: which columns of a type every version keeps its rows in order
+of.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def column_names(label: str, value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
-def canonical_columns(owner: str, features: Sequence[Feature], index: Sequence[str], *, edges: bool) -> tuple[str, ...]:
+def canonical_columns(
+    owner: str, features: Sequence[Feature], index: Sequence[str], *, edges: bool
+) -> tuple[str, ...]:
     """The columns of an index, canonical.
 
     Parameters
@@ -71,13 +75,32 @@ def canonical_columns(owner: str, features: Sequence[Feature], index: Sequence[s
     return tuple(columns)
 
 
-def _check_feature(owner: str, features: Sequence[Feature], column: ColumnOperand, *, edges: bool) -> None:
+def _check_feature(
+    owner: str, features: Sequence[Feature], column: ColumnOperand, *, edges: bool
+) -> None:
     feature = next((feature for feature in features if feature.name == column.name), None)
     if feature is None:
-        raise InvalidRequest(f"{owner}: index on {str(column)!r}: it has no such feature; it has {', '.join(f.name for f in features) or 'none'}")
+        raise InvalidRequest(
+            f"{owner}: index on {str(column)!r}: it has no such feature; it has "
+            f"{', '.join(f.name for f in features) or 'none'}"
+        )
     size = math.prod(feature.shape)
-    is_scalar = column.element is None if not feature.shape else column.element is not None and column.element < size
-    if feature.kind == "ragged" or not is_scalar or (edges and (feature.kind != "dense" or feature.shape)):
-        description = f"{feature.kind} {feature.dtype} {list(feature.shape)}" if feature.kind == "dense" else feature.kind
+    is_scalar = (
+        column.element is None
+        if not feature.shape
+        else column.element is not None and column.element < size
+    )
+    if (
+        feature.kind == "ragged"
+        or not is_scalar
+        or (edges and (feature.kind != "dense" or feature.shape))
+    ):
+        description = (
+            f"{feature.kind} {feature.dtype} {list(feature.shape)}"
+            if feature.kind == "dense"
+            else feature.kind
+        )
         expected = "a scalar number" if edges else "a scalar, a text, or one value of a vector"
-        raise InvalidRequest(f"{owner}: index on {str(column)!r}: the feature is {description}; expected {expected}")
+        raise InvalidRequest(
+            f"{owner}: index on {str(column)!r}: the feature is {description}; expected {expected}"
+        )

@@ -1,4 +1,6 @@
-"""Rows of bytes: gathered from where they lie, and put where they belong, each copied as one piece of memory whatever it is made of."""
+"""Rows of bytes: gathered from where they lie, and put where they belong, each copied as one piece
+of memory whatever it is made of.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import CHECK_BOUNDS, as_kernel_array, copy_at, kernel, prefetch_at, register
+from asterism_graphkit.compile.jit import (
+    CHECK_BOUNDS,
+    as_kernel_array,
+    copy_at,
+    kernel,
+    prefetch_at,
+    register,
+)
 from asterism_io import buffer_pool
 
 _AHEAD = 8
 _LINE, _LINES = np.uint64(64), np.int64(8)
-"""Bytes of a cache line, and how many of a row are asked for beforehand: the memory's own prefetcher goes on from there."""
+"""Bytes of a cache line, and how many of a row are asked for beforehand: the memory's own
+prefetcher goes on from there.
+"""
 
 
 @kernel
-def _gather(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], width: np.int64, out: NDArray[np.uint8]) -> None:
+def _gather(
+    column_of: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    bases: NDArray[np.uint64],
+    width: np.int64,
+    out: NDArray[np.uint8],
+) -> None:
     n = rows.shape[0]
     if CHECK_BOUNDS:
         register(out)
@@ -30,17 +47,27 @@ def _gather(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArra
                 prefetch_at(line)
                 line += _LINE
         if rows[i] >= 0:
-            copy_at(target + np.uint64(i) * stride, bases[column_of[i]] + np.uint64(rows[i]) * stride, width)
+            copy_at(
+                target + np.uint64(i) * stride,
+                bases[column_of[i]] + np.uint64(rows[i]) * stride,
+                width,
+            )
         else:
             out[i * width : (i + 1) * width] = 0
 
 
 @kernel
-def _scatter(rows: NDArray[np.int64], values: NDArray[np.uint8], width: np.int64, out: NDArray[np.uint8]) -> None:
+def _scatter(
+    rows: NDArray[np.int64], values: NDArray[np.uint8], width: np.int64, out: NDArray[np.uint8]
+) -> None:
     if CHECK_BOUNDS:
         register(out)
         register(values)
-    target, source, stride = np.uint64(out.ctypes.data), np.uint64(values.ctypes.data), np.uint64(width)
+    target, source, stride = (
+        np.uint64(out.ctypes.data),
+        np.uint64(values.ctypes.data),
+        np.uint64(width),
+    )
     for i in range(rows.shape[0]):
         copy_at(target + np.uint64(rows[i]) * stride, source + np.uint64(i) * stride, width)
 
@@ -51,7 +78,13 @@ def _scatter_one(rows: NDArray[np.int64], values: NDArray[Any], out: NDArray[Any
         out[rows[i]] = values[i]
 
 
-def gather_rows(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64], shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+def gather_rows(
+    column_of: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    bases: NDArray[np.uint64],
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+) -> NDArray[Any]:
     """Rows of several columns, in the order in which they are asked for.
 
     Parameters
@@ -72,7 +105,13 @@ def gather_rows(column_of: NDArray[np.int32], rows: NDArray[np.int64], bases: ND
     out = buffer_pool.empty((len(rows), *shape), dtype)
     width = out.dtype.itemsize * math.prod(shape)
     if out.size:
-        _gather(as_kernel_array(column_of), as_kernel_array(rows), as_kernel_array(bases), np.int64(width), out.reshape(-1).view(np.uint8))
+        _gather(
+            as_kernel_array(column_of),
+            as_kernel_array(rows),
+            as_kernel_array(bases),
+            np.int64(width),
+            out.reshape(-1).view(np.uint8),
+        )
     return out
 
 
@@ -85,7 +124,10 @@ def scatter_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any
         Where ``values`` are not as many, as wide and of the same dtype.
     """
     if values.shape != (len(rows), *out.shape[1:]) or values.dtype != out.dtype:
-        raise ValueError(f"values are {values.dtype}{list(values.shape)}, for {len(rows)} rows of {out.dtype}{list(out.shape[1:])}")
+        raise ValueError(
+            f"values are {values.dtype}{list(values.shape)}, for {len(rows)} rows of "
+            f"{out.dtype}{list(out.shape[1:])}"
+        )
     values_per_row = math.prod(out.shape[1:])
     width = out.dtype.itemsize * values_per_row
     if not width or not len(rows):
@@ -93,6 +135,15 @@ def scatter_rows(out: NDArray[Any], rows: NDArray[np.int64], values: NDArray[Any
     positions = as_kernel_array(rows)
     element_type = {4: np.uint32, 8: np.uint64}.get(width)
     if element_type is not None and out.ctypes.data % width == 0:
-        _scatter_one(positions, as_kernel_array(values).reshape(-1).view(element_type), out.reshape(-1).view(element_type))
+        _scatter_one(
+            positions,
+            as_kernel_array(values).reshape(-1).view(element_type),
+            out.reshape(-1).view(element_type),
+        )
     else:
-        _scatter(positions, as_kernel_array(values).reshape(-1).view(np.uint8), np.int64(width), out.reshape(-1).view(np.uint8))
+        _scatter(
+            positions,
+            as_kernel_array(values).reshape(-1).view(np.uint8),
+            np.int64(width),
+            out.reshape(-1).view(np.uint8),
+        )

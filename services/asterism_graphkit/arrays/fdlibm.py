@@ -1,9 +1,10 @@
-"""log, log1p, exp and powers in the same bits on every machine: what weights are made of must not depend on a C library.
+"""log, log1p, exp and powers in the same bits on every machine: what weights are made of must not
+depend on a C library.
 
-The algorithms and constants are those of fdlibm (Sun Microsystems 1993, 2004: ``e_log.c``, ``e_exp.c``, ``e_pow.c``):
-additions, multiplications and divisions only, each of which IEEE 754 rounds in one way. NumPy and libc choose among
-variants by what a processor can do, and these differ in the last bit.
-"""
+The algorithms and constants are those of fdlibm (Sun Microsystems 1993, 2004: ``e_log.c``,
+``e_exp.c``, ``e_pow.c``): additions, multiplications and divisions only, each of which IEEE 754
+rounds in one way. NumPy and libc choose among variants by what a processor can do, and these differ
+in the last bit."""
 
 from __future__ import annotations
 
@@ -14,10 +15,23 @@ from asterism_graphkit.compile.jit import IntLike, inlined, kernel
 
 F64 = NDArray[np.float64]
 
-_EXPONENT, _MANTISSA, _HALF = np.int64(52), np.int64(0x000FFFFFFFFFFFFF), np.int64(0x3FE0000000000000)
+_EXPONENT, _MANTISSA, _HALF = (
+    np.int64(52),
+    np.int64(0x000FFFFFFFFFFFFF),
+    np.int64(0x3FE0000000000000),
+)
 _SQRT_HALF = 0.7071067811865476
-_LN2_HIGH, _LN2_LOW, _LOG2_E = 6.93147180369123816490e-01, 1.90821492927058770002e-10, 1.44269504088896338700e00
-_L1, _L2, _L3, _L4 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01
+_LN2_HIGH, _LN2_LOW, _LOG2_E = (
+    6.93147180369123816490e-01,
+    1.90821492927058770002e-10,
+    1.44269504088896338700e00,
+)
+_L1, _L2, _L3, _L4 = (
+    6.666666666666735130e-01,
+    3.999999999940941908e-01,
+    2.857142874366239149e-01,
+    2.222219843214978396e-01,
+)
 _L5, _L6, _L7 = 1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860510658591e-01
 
 _P1, _P2, _P3 = 1.66666666666666019037e-01, -2.77777777770155933842e-03, 6.61375632143793436117e-05
@@ -26,13 +40,26 @@ _EXP_MOST, _EXP_LEAST = 7.09782712893383973096e02, -7.45133219101941108420e02
 
 _Q1, _Q2, _Q3 = 5.99999999999994648725e-01, 4.28571428578550184252e-01, 3.33333329818377432918e-01
 _Q4, _Q5, _Q6 = 2.72728123808534006489e-01, 2.30660745775561754067e-01, 2.06975017800338417784e-01
-_CP, _CP_HIGH, _CP_LOW = 9.61796693925975554329e-01, 9.61796700954437255859e-01, -7.02846165095275826516e-09
-_LG2, _LG2_HIGH, _LG2_LOW = 6.93147180559945286227e-01, 6.93147182464599609375e-01, -1.90465429995776804525e-09
+_CP, _CP_HIGH, _CP_LOW = (
+    9.61796693925975554329e-01,
+    9.61796700954437255859e-01,
+    -7.02846165095275826516e-09,
+)
+_LG2, _LG2_HIGH, _LG2_LOW = (
+    6.93147180559945286227e-01,
+    6.93147182464599609375e-01,
+    -1.90465429995776804525e-09,
+)
 _IVLN2_HIGH, _IVLN2_LOW = 1.44269502162933349609e00, 1.92596299112661746887e-08
 _LOG2_1_5_HIGH, _LOG2_1_5_LOW = 5.84962487220764160156e-01, 1.35003920212974897128e-08
 _OVER = 8.0085662595372944372e-17
 _UPPER_HALF = np.int64(-4294967296)
-_TWO31, _TWO53, _TWO54, _TWO64 = 2147483648.0, 9007199254740992.0, 18014398509481984.0, 18446744073709551616.0
+_TWO31, _TWO53, _TWO54, _TWO64 = (
+    2147483648.0,
+    9007199254740992.0,
+    18014398509481984.0,
+    18446744073709551616.0,
+)
 _INFINITE, _NAN = np.inf, np.nan
 
 
@@ -82,7 +109,11 @@ def _log1p(x: float) -> float:
 def _times_two_to(x: float, k: IntLike) -> float:
     """x * 2^k for x in 0.5 .. 2 and k in -1080 .. 1025, rounded once."""
     first = k // 2
-    return x * np.int64((np.int64(first) + 1023) << _EXPONENT).view(np.float64) * np.int64((np.int64(k - first) + 1023) << _EXPONENT).view(np.float64)
+    return (
+        x
+        * np.int64((np.int64(first) + 1023) << _EXPONENT).view(np.float64)
+        * np.int64((np.int64(k - first) + 1023) << _EXPONENT).view(np.float64)
+    )
 
 
 @inlined
@@ -126,13 +157,17 @@ def _log2_pair(ax: float) -> tuple[float, float]:
         else:
             n += 1
             top -= np.int64(0x00100000)
-    ax = np.int64((np.float64(ax).view(np.int64) & np.int64(0xFFFFFFFF)) | (top << np.int64(32))).view(np.float64)
+    ax = np.int64(
+        (np.float64(ax).view(np.int64) & np.int64(0xFFFFFFFF)) | (top << np.int64(32))
+    ).view(np.float64)
     bp = 1.5 if k == 1 else 1.0
     u = ax - bp
     v = 1.0 / (ax + bp)
     ss = u * v
     s_high = _upper(ss)
-    half = ((top >> np.int64(1)) | np.int64(0x20000000)) + np.int64(0x00080000) + (k << np.int64(18))
+    half = (
+        ((top >> np.int64(1)) | np.int64(0x20000000)) + np.int64(0x00080000) + (k << np.int64(18))
+    )
     middle = np.int64(half << np.int64(32)).view(np.float64)
     t_low = ax - (middle - bp)
     s_low = v * ((u - s_high * middle) - s_high * t_low)

@@ -12,14 +12,25 @@ from asterism_graphkit.compile.jit import as_kernel_array, kernel
 
 
 @kernel
-def _merge_sizes(source: NDArray[np.int32], sizes: NDArray[np.int32], next_rows: NDArray[np.int64], out: NDArray[np.int32]) -> None:
+def _merge_sizes(
+    source: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    next_rows: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> None:
     for i in range(source.shape[0]):
         out[i] = sizes[next_rows[source[i]]]
         next_rows[source[i]] += 1
 
 
 @kernel
-def _merge_runs(source: NDArray[np.int32], sizes: NDArray[np.int32], values: NDArray[Any], starts: NDArray[np.int64], out: NDArray[Any]) -> None:
+def _merge_runs(
+    source: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    values: NDArray[Any],
+    starts: NDArray[np.int64],
+    out: NDArray[Any],
+) -> None:
     position = np.int64(0)
     for i in range(source.shape[0]):
         start = starts[source[i]]
@@ -46,11 +57,15 @@ def merge_sizes(source: NDArray[np.int32], sizes: Sequence[NDArray[np.int32]]) -
         Of each one's runs.
     """
     out = np.empty(len(source), np.int32)
-    _merge_sizes(as_kernel_array(source), as_kernel_array(np.concatenate(sizes)), _starts(sizes), out)
+    _merge_sizes(
+        as_kernel_array(source), as_kernel_array(np.concatenate(sizes)), _starts(sizes), out
+    )
     return out
 
 
-def merge_runs(source: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+def merge_runs(
+    source: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequence[NDArray[Any]]
+) -> NDArray[Any]:
     """The runs of the whole.
 
     Parameters
@@ -64,5 +79,11 @@ def merge_runs(source: NDArray[np.int32], sizes: NDArray[np.int32], values: Sequ
     """
     joined = np.concatenate(values)
     out = np.empty_like(joined)
-    _merge_runs(as_kernel_array(source), as_kernel_array(sizes), as_kernel_array(joined), _starts(values), out)
+    _merge_runs(
+        as_kernel_array(source),
+        as_kernel_array(sizes),
+        as_kernel_array(joined),
+        _starts(values),
+        out,
+    )
     return out

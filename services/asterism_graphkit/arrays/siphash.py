@@ -1,4 +1,6 @@
-"""Ids of names, many at a time: `asterism_model.string_ids` compiled, and names held against each other."""
+"""Ids of names, many at a time: `asterism_model.string_ids` compiled, and names held against each
+other.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,30 @@ from asterism_graphkit.compile.jit import IntLike, as_kernel_array, inlined, ker
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 U64 = np.uint64
-_V0, _V1, _V2, _V3 = U64(0x736F6D6570736575), U64(0x646F72616E646F6D), U64(0x6C7967656E657261), U64(0x7465646279746573)
+_V0, _V1, _V2, _V3 = (
+    U64(0x736F6D6570736575),
+    U64(0x646F72616E646F6D),
+    U64(0x6C7967656E657261),
+    U64(0x7465646279746573),
+)
 _END, _BYTE, _TOP, _ONE = U64(0xFF), U64(8), U64(56), U64(1)
-_S13, _S16, _S17, _S21, _S32, _S43, _S47, _S48, _S51 = U64(13), U64(16), U64(17), U64(21), U64(32), U64(43), U64(47), U64(48), U64(51)
+_S13, _S16, _S17, _S21, _S32, _S43, _S47, _S48, _S51 = (
+    U64(13),
+    U64(16),
+    U64(17),
+    U64(21),
+    U64(32),
+    U64(43),
+    U64(47),
+    U64(48),
+    U64(51),
+)
 
 
 @inlined
-def _round(v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+def _round(
+    v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     """One SipRound."""
     v0 += v1
     v2 += v3
@@ -77,7 +96,9 @@ def compute_string_ids(indptr: I64, values: U8, salt: int) -> I64:
 
 
 @kernel
-def _first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8) -> int:
+def _first_mismatch(
+    rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8
+) -> int:
     for i in range(rows.shape[0]):
         row = rows[i]
         if row < 0:
@@ -91,7 +112,9 @@ def _first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, stor
     return -1
 
 
-def first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8) -> int:
+def first_mismatch(
+    rows: I64, indptr: I64, values: U8, stored_indptr: I64, stored_values: U8
+) -> int:
     """The first name that is not the one that it is held against; -1 where all are.
 
     Parameters
@@ -103,4 +126,12 @@ def first_mismatch(rows: I64, indptr: I64, values: U8, stored_indptr: I64, store
     stored_indptr, stored_values : int64[m + 1], uint8[]
         Those that they are held against.
     """
-    return int(_first_mismatch(as_kernel_array(rows), as_kernel_array(indptr), as_kernel_array(values), as_kernel_array(stored_indptr), as_kernel_array(stored_values)))
+    return int(
+        _first_mismatch(
+            as_kernel_array(rows),
+            as_kernel_array(indptr),
+            as_kernel_array(values),
+            as_kernel_array(stored_indptr),
+            as_kernel_array(stored_values),
+        )
+    )

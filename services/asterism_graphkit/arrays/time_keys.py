@@ -1,4 +1,6 @@
-"""Times as whole numbers in the same order, so that one comparison of int64 decides what is seen; and what edges weigh until each."""
+"""Times as whole numbers in the same order, so that one comparison of int64 decides what is seen;
+and what edges weigh until each.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ _TWO63 = float(1 << 63)
 
 
 def encode_times(values: NDArray[Any]) -> Times:
-    """int64[n] in the order of times: whole numbers are themselves, floats are by the order of their bits; equal times have equal keys."""
+    """int64[n] in the order of times: whole numbers are themselves, floats are by the order of
+    their bits; equal times have equal keys.
+    """
     if values.dtype.kind != "f":
         return values.astype(np.int64)
     bits = (values.astype(np.float64) + 0.0).view(np.int64)  # -0 is 0
@@ -51,20 +55,31 @@ def limit_keys(times: NDArray[Any], *, strict: bool, is_float: bool) -> Times:
     if is_float:
         rounded = times.astype(np.float64)
         # The largest float that is not beyond the whole number; 2^63 itself is beyond all of them.
-        overshoots = (rounded >= _TWO63) | (np.where(rounded >= _TWO63, 0.0, rounded).astype(np.int64) > times)
+        overshoots = (rounded >= _TWO63) | (
+            np.where(rounded >= _TWO63, 0.0, rounded).astype(np.int64) > times
+        )
         rounded = np.where(overshoots, np.nextafter(rounded, -np.inf), rounded)
-        return encode_times(rounded) - np.where(rounded.astype(np.int64) == times, np.int64(strict), np.int64(0))
+        return encode_times(rounded) - np.where(
+            rounded.astype(np.int64) == times, np.int64(strict), np.int64(0)
+        )
     if times.dtype.kind == "f":
         integral = np.ceil(times) if strict else np.floor(times)
         in_range = (integral >= -_TWO63) & (integral < _TWO63)
         keys = np.where(in_range, integral, 0.0).astype(np.int64)
-        return np.where(in_range, _before(keys, strict), np.where(integral < 0, MIN_TIME, _AFTER_ALL))
+        return np.where(
+            in_range, _before(keys, strict), np.where(integral < 0, MIN_TIME, _AFTER_ALL)
+        )
     return _before(times.astype(np.int64), strict)
 
 
 @kernel
 def running_weight_sums(
-    indptr: Times, first: np.int64, end: np.int64, order: NDArray[np.uint32], weights: NDArray[np.float32], out: NDArray[np.float64]
+    indptr: Times,
+    first: np.int64,
+    end: np.int64,
+    order: NDArray[np.uint32],
+    weights: NDArray[np.float32],
+    out: NDArray[np.float64],
 ) -> None:
     """Put what the edges of each row weigh up to each place of the order.
 
@@ -78,8 +93,8 @@ def running_weight_sums(
 
     Notes
     -----
-    Neumaier's sums, each at least the one before it: an edge of weight 0 adds nothing, and none takes away.
-    """
+    Neumaier's sums, each at least the one before it: an edge of weight 0 adds nothing, and none
+    takes away."""
     for row in range(first, end):
         total = 0.0
         compensation = 0.0

@@ -1,14 +1,16 @@
-"""Numba's door: the kernel decorator, and what neither NumPy nor Numba has a name for. `asterism_graphkit.compile.simd` has instructions besides.
+"""Numba's door: the kernel decorator, and what neither NumPy nor Numba has a name for.
+`asterism_graphkit.compile.simd` has instructions besides.
 
-Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their Python twins.
+Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their
+Python twins.
 
-A kernel takes arrays, as long as it knows how many. One that goes over all parts of a version in one call takes an array
-of the *addresses* of their arrays (`addresses_of`) and reads them by `u64_at` and its like: what is read must be
-kept by whoever made the addresses, and no bound is looked at.
+A kernel takes arrays, as long as it knows how many. One that goes over all parts of a version in
+one call takes an array of the *addresses* of their arrays (`addresses_of`) and reads them by
+`u64_at` and its like: what is read must be kept by whoever made the addresses, and no bound is
+looked at.
 
-With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are checked too (`asterism_graphkit.extents`). That
-build has files of its own in the caches.
-"""
+With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are
+checked too (`asterism_graphkit.extents`). That build has files of its own in the caches."""
 
 from __future__ import annotations
 
@@ -41,13 +43,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 IntLike: TypeAlias = "int | np.integer[Any]"
-"""A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does not."""
+"""A whole number as kernels pass it on: of NumPy's where a type matters, Python's where it does
+not.
+"""
 
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
 STOP_CHECK_MASK = (1 << 12) - 1
-"""Low bits of a loop's counter that say when it looks at its stop flag: each 4096 steps, some ten microseconds."""
+"""Low bits of a loop's counter that say when it looks at its stop flag: each 4096 steps, some ten
+microseconds.
+"""
 _CHECKS: dict[str, Any] = {"boundscheck": True} if CHECK_BOUNDS else {}
 _SUFFIX = "-checked" if CHECK_BOUNDS else ""
 """Of the names of cached files: neither build reads, lists or removes those of the other."""
@@ -58,38 +64,50 @@ _LOCK_LOOK_S, _LOCK_LOOKS = 0.02, 6000
 def kernel(fn: Callable[P, R]) -> Callable[P, R]:
     """Compile ``fn`` without the GIL, cached on disk; its type stays.
 
-    Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so it is silenced.
-    """
+    Compiled code is wrap-around uint64 arithmetic; as plain Python the same overflow would warn, so
+    it is silenced."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    return _with_content_key(numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn)
+    return _with_content_key(
+        numba.njit(cache=True, nogil=True, error_model="numpy", **_CHECKS)(fn), fn
+    )
 
 
 def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds it."""
+    """As `kernel`, for what takes no longer than to let go of the GIL and to get it back: it holds
+    it.
+    """
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     return _with_content_key(numba.njit(cache=True, error_model="numpy", **_CHECKS)(fn), fn)
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a small step that other kernels call in their innermost loop; it makes no array.
+    """As `kernel`, for a small step that other kernels call in their innermost loop; it makes no
+    array.
 
-    Steps count no references to the arrays that they are given: whoever calls them holds these. Counting, which LLVM does not
-    always see to be of no use, costs some nanoseconds an array and call.
-    """
+    Steps count no references to the arrays that they are given: whoever calls them holds these.
+    Counting, which LLVM does not always see to be of no use, costs some nanoseconds an array and
+    call."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "inline": "never", "forceinline": True, "_nrt": CHECK_BOUNDS}
+    options: dict[str, Any] = {
+        "cache": True,
+        "nogil": True,
+        "error_model": "numpy",
+        "inline": "never",
+        "forceinline": True,
+        "_nrt": CHECK_BOUNDS,
+    }
     return _with_content_key(numba.njit(**options, **_CHECKS)(fn), fn)
 
 
 def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     """Key the cached code of a kernel by the content of the sources that it was compiled from.
 
-    Numba keys it by the modification time of the kernel's own file. Steps and constants that are compiled in lie in files beside
-    that one, or here; and by content a copied checkout, or an image that was built elsewhere, can use the compiled code as it is.
-    """
+    Numba keys it by the modification time of the kernel's own file. Steps and constants that are
+    compiled in lie in files beside that one, or here; and by content a copied checkout, or an image
+    that was built elsewhere, can use the compiled code as it is."""
     cache = compiled._cache
     stamp = _source_digest(Path(fn.__code__.co_filename).parent)
     files = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
@@ -111,19 +129,21 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
 class CompiledFiles(IndexDataCacheFile):
     """Cached code of one kernel, shared by processes that may compile it at the same time.
 
-    A process that finds a signature missing locks the kernel until it has compiled and listed it. Others that miss one of the same kernel
-    wait, then look again: each signature is compiled by one process, and none is lost from the list.
+    A process that finds a signature missing locks the kernel until it has compiled and listed it.
+    Others that miss one of the same kernel wait, then look again: each signature is compiled by one
+    process, and none is lost from the list.
 
-    Numba numbers its files, and lists one before it is written: processes that start together may give one number to two signatures, and
-    one may run what a number held before, of other types or of older steps. Here a file is named after what it holds, and listed once it
-    is there.
-    """
+    Numba numbers its files, and lists one before it is written: processes that start together may
+    give one number to two signatures, and one may run what a number held before, of other types or
+    of older steps. Here a file is named after what it holds, and listed once it is there."""
 
     _lock: int | None = None
     """Descriptor of the lock file while the lock is held."""
 
     def load(self, key: Any) -> Any:
-        """Return compiled code; None where there is none, and this process is the one to compile it."""
+        """Return compiled code; None where there is none, and this process is the one to compile
+        it.
+        """
         data = super().load(key)  # type: ignore[no-untyped-call]
         if data is None and self._lock is None and self._take_lock():
             data = super().load(key)  # type: ignore[no-untyped-call]
@@ -136,7 +156,9 @@ class CompiledFiles(IndexDataCacheFile):
             self._lock = None
 
     def _take_lock(self) -> bool:
-        """Lock the kernel; False where that is not possible, or another process keeps it for too long: it may be stopped."""
+        """Lock the kernel; False where that is not possible, or another process keeps it for too
+        long: it may be stopped.
+        """
         try:
             os.makedirs(self._cache_path, exist_ok=True)
             lock = os.open(f"{self._index_path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -145,7 +167,9 @@ class CompiledFiles(IndexDataCacheFile):
         pause = threading.Event()
         for _ in range(_LOCK_LOOKS):
             try:
-                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # unlike flock's, a forked process does not inherit it
+                fcntl.lockf(
+                    lock, fcntl.LOCK_EX | fcntl.LOCK_NB
+                )  # unlike flock's, a forked process does not inherit it
             except BlockingIOError:
                 pause.wait(_LOCK_LOOK_S)
             except OSError:  # the file system has no locks
@@ -159,7 +183,8 @@ class CompiledFiles(IndexDataCacheFile):
     def save(self, key: Any, data: Any) -> None:
         """Write compiled code, then list it; what is listed no more goes."""
         name = f"{Path(self._index_path).stem}.{hashlib.sha256(repr((self._version, self._source_stamp, key)).encode()).hexdigest()[:16]}.nbc"
-        self._save_data(name, data)  # type: ignore[no-untyped-call]  # Numba's own, as the two below
+        # Numba's own, as the two below.
+        self._save_data(name, data)  # type: ignore[no-untyped-call]
         entries = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]
         self._save_index(entries)  # type: ignore[no-untyped-call]
         for path in Path(self._cache_path).glob(f"{Path(self._index_path).stem}.*.nbc"):
@@ -177,10 +202,11 @@ def _source_digest(folder: Path) -> bytes:
 
 
 def as_kernel_array(array: NDArray[Any]) -> NDArray[Any]:
-    """``array`` as a contiguous, aligned, read-only plain ndarray: the one type that kernels are compiled for.
+    """``array`` as a contiguous, aligned, read-only plain ndarray: the one type that kernels are
+    compiled for.
 
-    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a ``np.memmap``.
-    """
+    Numba compiles anew for every mix of writable and read-only arguments, and takes long to type a
+    ``np.memmap``."""
     plain = np.ascontiguousarray(array).view()
     if not plain.flags.aligned:
         plain = plain.copy()
@@ -193,7 +219,9 @@ def addresses_of(arrays: Iterable[NDArray[Any]]) -> NDArray[np.uint64]:
     if CHECK_BOUNDS:
         arrays = list(arrays)
         EXTENTS.register(arrays)
-    return as_kernel_array(np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64))
+    return as_kernel_array(
+        np.array([array.ctypes.data if array.size else 0 for array in arrays], np.uint64)
+    )
 
 
 if INTERPRETED:
@@ -206,7 +234,9 @@ if INTERPRETED:
         """Ask for the cache line of ``array[index]``; a hint that plain Python has no use for."""
 
     def view_at(address: Any, size: Any, like: NDArray[Any]) -> NDArray[Any]:
-        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
+        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody
+        must keep it alive.
+        """
         if not size:
             return like[:0]
         _require(address, 0, int(size) * like.itemsize)
@@ -225,7 +255,9 @@ if INTERPRETED:
         ctypes.memmove(int(target), int(source), int(size))
 
     def is_set(flag: NDArray[np.int64]) -> bool:
-        """Return whether the first value of an array is not 0; another thread may set it at any time."""
+        """Return whether the first value of an array is not 0; another thread may set it at any
+        time.
+        """
         return bool(flag[0] != 0)
 
     def register(array: NDArray[Any]) -> None:
@@ -233,7 +265,9 @@ if INTERPRETED:
         EXTENTS.register_recent(array.ctypes.data, array.nbytes)
 
     def register_at(address: Any, size: Any) -> None:
-        """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
+        """Register ``size`` bytes at an address: of a constant array, of which every mention in
+        compiled code may be a copy.
+        """
         EXTENTS.register_recent(int(address), int(size))
 
     def _require(base: Any, offset: Any, size: Any) -> None:
@@ -264,7 +298,9 @@ else:
 
     @intrinsic
     def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-        """Ask for the cache line of ``array[index]`` (one-dimensional, contiguous) before it is read."""
+        """Ask for the cache line of ``array[index]`` (one-dimensional, contiguous) before it is
+        read.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array_type = signature.args[0]
@@ -273,26 +309,46 @@ else:
             pointer = builder.gep(struct.data, [at])
             byte = ir.IntType(8).as_pointer()
             flag = ir.IntType(32)
-            fn = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
-            builder.call(fn, [builder.bitcast(pointer, byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
+            fn = builder.module.declare_intrinsic(
+                "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            )
+            builder.call(
+                fn,
+                [
+                    builder.bitcast(pointer, byte),
+                    ir.Constant(flag, 0),
+                    ir.Constant(flag, 3),
+                    ir.Constant(flag, 1),
+                ],
+            )
             return context.get_dummy_value()
 
         return types.void(array, index), codegen
 
     @intrinsic
     def view_at(typingctx: Any, address: Any, size: Any, like: Any) -> Any:
-        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody must keep it alive."""
+        """The array of ``size`` elements of ``like``'s dtype at an address, read-only; somebody
+        must keep it alive.
+        """
         view_type = types.Array(like.dtype, 1, "C", readonly=True)
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array = context.make_array(view_type)(context, builder)
             element = context.get_data_type(view_type.dtype)
             width = context.get_constant(types.intp, context.get_abi_sizeof(element))
-            at = builder.inttoptr(context.cast(builder, args[0], signature.args[0], types.intp), element.as_pointer())
+            at = builder.inttoptr(
+                context.cast(builder, args[0], signature.args[0], types.intp), element.as_pointer()
+            )
             count = context.cast(builder, args[1], signature.args[1], types.intp)
             if CHECK_BOUNDS:
                 base = builder.ptrtoint(at, ir.IntType(64))
-                emit_bounds_check(context, builder, base, ir.Constant(ir.IntType(64), 0), builder.mul(count, width))
+                emit_bounds_check(
+                    context,
+                    builder,
+                    base,
+                    ir.Constant(ir.IntType(64), 0),
+                    builder.mul(count, width),
+                )
             populate_array(  # type: ignore[no-untyped-call]
                 array, data=at, shape=[count], strides=[width], itemsize=width, meminfo=None
             )
@@ -307,8 +363,18 @@ else:
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             byte = ir.IntType(8).as_pointer()
             flag = ir.IntType(32)
-            fn = builder.module.declare_intrinsic("llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag]))
-            builder.call(fn, [builder.inttoptr(args[0], byte), ir.Constant(flag, 0), ir.Constant(flag, 3), ir.Constant(flag, 1)])
+            fn = builder.module.declare_intrinsic(
+                "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            )
+            builder.call(
+                fn,
+                [
+                    builder.inttoptr(args[0], byte),
+                    ir.Constant(flag, 0),
+                    ir.Constant(flag, 3),
+                    ir.Constant(flag, 1),
+                ],
+            )
             return context.get_dummy_value()
 
         return types.void(types.uint64), codegen
@@ -321,25 +387,41 @@ else:
             byte = ir.IntType(8).as_pointer()
             if CHECK_BOUNDS:
                 for address in args[:2]:
-                    emit_bounds_check(context, builder, address, ir.Constant(ir.IntType(64), 0), args[2])
-            raw_memcpy(builder, builder.inttoptr(args[0], byte), builder.inttoptr(args[1], byte), args[2], 1)  # type: ignore[no-untyped-call]
+                    emit_bounds_check(
+                        context, builder, address, ir.Constant(ir.IntType(64), 0), args[2]
+                    )
+            raw_memcpy(
+                builder,
+                builder.inttoptr(args[0], byte),
+                builder.inttoptr(args[1], byte),
+                args[2],
+                1,
+            )  # type: ignore[no-untyped-call]
             return context.get_dummy_value()
 
         return types.void(types.uint64, types.uint64, types.int64), codegen
 
     @intrinsic
     def is_set(typingctx: Any, flag: Any) -> Any:
-        """Return whether the first value of an int64 array is not 0, read from memory at each use: another thread may set it at any time."""
+        """Return whether the first value of an int64 array is not 0, read from memory at each use:
+        another thread may set it at any time.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             struct = context.make_array(signature.args[0])(context, builder, args[0])
-            return builder.icmp_signed("!=", builder.load_atomic(struct.data, "monotonic", 8), ir.Constant(ir.IntType(64), 0))
+            return builder.icmp_signed(
+                "!=",
+                builder.load_atomic(struct.data, "monotonic", 8),
+                ir.Constant(ir.IntType(64), 0),
+            )
 
         return types.boolean(flag), codegen
 
     @intrinsic
     def register(typingctx: Any, array: Any) -> Any:
-        """Register a contiguous array whose address a kernel takes itself, where addresses are checked."""
+        """Register a contiguous array whose address a kernel takes itself, where addresses are
+        checked.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             array_struct = context.make_array(signature.args[0])(context, builder, args[0])
@@ -353,7 +435,9 @@ else:
 
     @intrinsic
     def register_at(typingctx: Any, address: Any, size: Any) -> Any:
-        """Register ``size`` bytes at an address: of a constant array, of which every mention in compiled code may be a copy."""
+        """Register ``size`` bytes at an address: of a constant array, of which every mention in
+        compiled code may be a copy.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             emit_registration(builder, args[0], args[1])
@@ -383,4 +467,6 @@ u64_at = _reader(types.uint64, ctypes.c_uint64, np.uint64)
 i64_at = _reader(types.int64, ctypes.c_int64, np.int64)
 f32_at = _reader(types.float32, ctypes.c_float, np.float32)
 f64_at = _reader(types.float64, ctypes.c_double, np.float64)
-"""``u8_at(address, index)`` and its like: value ``index`` of the array that begins at an address."""
+"""``u8_at(address, index)`` and its like: value ``index`` of the array that begins at an
+address.
+"""

@@ -1,8 +1,9 @@
-"""Steps that take sixteen numbers at once, by instructions that LLVM does not make of a loop by itself.
+"""Steps that take sixteen numbers at once, by instructions that LLVM does not make of a loop by
+itself.
 
-Numbers are of sets that are kept as bits (`asterism_graphkit.relabel.bitset`), and no bit is of a number that has more than 32 bits. Plain Python takes one number
-after another, and so does a processor without such instructions: there a loop that expects nothing else is faster (`WIDE`).
-"""
+Numbers are of sets that are kept as bits (`asterism_graphkit.relabel.bitset`), and no bit is of a
+number that has more than 32 bits. Plain Python takes one number after another, and so does a
+processor without such instructions: there a loop that expects nothing else is faster (`WIDE`)."""
 
 from __future__ import annotations
 
@@ -21,12 +22,22 @@ from asterism_graphkit.relabel.bitset import bit_rank
 
 LANES = 16
 """Numbers that are taken at once. So many slots are written to, however many of them count."""
-USE_SIMD = INTERPRETED or "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+USE_SIMD = INTERPRETED or "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(
+    ","
+)
 """Whether `list_set` and `list_pairs` are made of such instructions here."""
 
 if INTERPRETED:
 
-    def _compress(numbers: list[Any], payloads: list[Any], low: Any, words: NDArray[np.uint64], out: NDArray[np.uint32], bit_indices: Any, offset: Any) -> np.uint64:
+    def _compress(
+        numbers: list[Any],
+        payloads: list[Any],
+        low: Any,
+        words: NDArray[np.uint64],
+        out: NDArray[np.uint32],
+        bit_indices: Any,
+        offset: Any,
+    ) -> np.uint64:
         count = np.uint64(0)
         for number, payload in zip(numbers, payloads, strict=True):
             bit = min((int(number) - int(low)) & 0xFFFFFFFF, 64 * words.size - 1)
@@ -34,17 +45,49 @@ if INTERPRETED:
             count += words[bit >> 6] >> np.uint64(bit & 63) & np.uint64(1)
         return count
 
-    def compress_members(source: Any, first: Any, low: Any, words: Any, positions: Any, bit_indices: Any, offset: Any) -> np.uint64:
-        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being ``first``, and the bits of those whose bit is set."""
-        return _compress([u32_at(source, lane) for lane in range(LANES)], [first + lane for lane in range(LANES)], low, words, positions, bit_indices, offset)
+    def compress_members(
+        source: Any, first: Any, low: Any, words: Any, positions: Any, bit_indices: Any, offset: Any
+    ) -> np.uint64:
+        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being
+        ``first``, and the bits of those whose bit is set.
+        """
+        return _compress(
+            [u32_at(source, lane) for lane in range(LANES)],
+            [first + lane for lane in range(LANES)],
+            low,
+            words,
+            positions,
+            bit_indices,
+            offset,
+        )
 
-    def compress_pairs(source: Any, low: Any, words: Any, seconds: Any, bit_indices: Any, offset: Any) -> np.uint64:
-        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set, and that bit."""
+    def compress_pairs(
+        source: Any, low: Any, words: Any, seconds: Any, bit_indices: Any, offset: Any
+    ) -> np.uint64:
+        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set,
+        and that bit.
+        """
         pairs = [int(u64_at(source, lane)) for lane in range(LANES)]
-        return _compress([pair & 0xFFFFFFFF for pair in pairs], [pair >> 32 for pair in pairs], low, words, seconds, bit_indices, offset)
+        return _compress(
+            [pair & 0xFFFFFFFF for pair in pairs],
+            [pair >> 32 for pair in pairs],
+            low,
+            words,
+            seconds,
+            bit_indices,
+            offset,
+        )
 
-    def rank_bits(bit_indices: NDArray[np.uint32], first: Any, words: Any, word_ranks: Any, ranks: NDArray[np.uint32]) -> None:
-        """The ranks of the numbers of sixteen bits, from ``first`` on (`asterism_graphkit.relabel.bitset.rank_of`)."""
+    def rank_bits(
+        bit_indices: NDArray[np.uint32],
+        first: Any,
+        words: Any,
+        word_ranks: Any,
+        ranks: NDArray[np.uint32],
+    ) -> None:
+        """The ranks of the numbers of sixteen bits, from ``first`` on
+        (`asterism_graphkit.relabel.bitset.rank_of`).
+        """
         for lane in range(first, first + LANES):
             ranks[lane] = bit_rank(np.uint64(bit_indices[lane]), words, word_ranks)
 
@@ -68,7 +111,9 @@ else:
 
         def size(self, k: int, args: Any) -> Any:
             """How many values an argument has."""
-            return self.builder.extract_value(self.context.make_array(self.types[k])(self.context, self.builder, args[k]).shape, 0)
+            return self.builder.extract_value(
+                self.context.make_array(self.types[k])(self.context, self.builder, args[k]).shape, 0
+            )
 
         def element_address(self, address: Any, index: Any, width: int) -> Any:
             """The address of a value."""
@@ -93,84 +138,180 @@ else:
 
         def store(self, vector: Any, address: Any) -> None:
             """All lanes, side by side."""
-            self.builder.store(vector, self.builder.inttoptr(address, vector.type.as_pointer())).align = 4
+            self.builder.store(
+                vector, self.builder.inttoptr(address, vector.type.as_pointer())
+            ).align = 4
 
         def gather(self, address: Any, indices: Any, vector: Any) -> Any:
             """The values at indices of 32 bits."""
             width = vector.element.width // 8
             base = self.builder.inttoptr(address, vector.element.as_pointer())
             pointers = self.builder.gep(base, [indices], source_etype=vector.element)
-            pointers.type = ir.VectorType(base.type, LANES)  # one for each index, which LLVM's builders know and this one does not
+            pointers.type = ir.VectorType(
+                base.type, LANES
+            )  # one for each index, which LLVM's builders know and this one does not
             name = f"llvm.masked.gather.v{LANES}i{vector.element.width}.v{LANES}p0"
-            all_lanes, undefined = _all(ir.VectorType(_I1, LANES), 1), ir.Constant(vector, ir.Undefined)
+            all_lanes, undefined = (
+                _all(ir.VectorType(_I1, LANES), 1),
+                ir.Constant(vector, ir.Undefined),
+            )
             return self.call(name, vector, pointers, ir.Constant(_I32, width), all_lanes, undefined)
 
-        def compress(self, numbers: Any, payloads: Any, low: Any, words: Any, size: Any, out: Any, bit_indices: Any, offset: Any) -> Any:
+        def compress(
+            self,
+            numbers: Any,
+            payloads: Any,
+            low: Any,
+            words: Any,
+            size: Any,
+            out: Any,
+            bit_indices: Any,
+            offset: Any,
+        ) -> Any:
             """List what is told of numbers, and their bits, where these are set; how many are."""
             builder = self.builder
-            last = builder.trunc(builder.sub(builder.shl(size, ir.Constant(_I64, 6)), ir.Constant(_I64, 1)), _I32)
+            last = builder.trunc(
+                builder.sub(builder.shl(size, ir.Constant(_I64, 6)), ir.Constant(_I64, 1)), _I32
+            )
             indices = builder.sub(numbers, self.broadcast(builder.trunc(low, _I32), _NARROW))
-            indices = self.call(f"llvm.umin.v{LANES}i32", _NARROW, indices, self.broadcast(last, _NARROW))
-            # The halves of a word follow each other as their bits do: as images are, memory is little-endian.
+            indices = self.call(
+                f"llvm.umin.v{LANES}i32", _NARROW, indices, self.broadcast(last, _NARROW)
+            )
+            # The halves of a word follow each other as their bits do: as images are, memory is
+            # little-endian.
             halves = self.gather(words, builder.lshr(indices, _all(_NARROW, 5)), _NARROW)
-            bits = builder.and_(builder.lshr(halves, builder.and_(indices, _all(_NARROW, 31))), _all(_NARROW, 1))
+            bits = builder.and_(
+                builder.lshr(halves, builder.and_(indices, _all(_NARROW, 31))), _all(_NARROW, 1)
+            )
             mask = builder.icmp_unsigned("!=", bits, _all(_NARROW, 0))
             for values, address in ((payloads, out), (indices, bit_indices)):
-                compressed = self.call(f"llvm.experimental.vector.compress.v{LANES}i32", _NARROW, values, mask, _all(_NARROW, 0))
+                compressed = self.call(
+                    f"llvm.experimental.vector.compress.v{LANES}i32",
+                    _NARROW,
+                    values,
+                    mask,
+                    _all(_NARROW, 0),
+                )
                 self.store(compressed, self.element_address(address, offset, 4))
-            return builder.zext(self.call("llvm.ctpop.i16", _I16, builder.bitcast(mask, _I16)), _I64)
+            return builder.zext(
+                self.call("llvm.ctpop.i16", _I16, builder.bitcast(mask, _I16)), _I64
+            )
 
         def bit_ranks(self, bit_indices: Any, words: Any, word_ranks: Any) -> Any:
             """How many numbers of a set are smaller than each of these bits."""
             builder = self.builder
             word = builder.lshr(bit_indices, _all(_NARROW, 6))
-            bit = builder.shl(_all(_WIDE, 1), builder.zext(builder.and_(bit_indices, _all(_NARROW, 63)), _WIDE))
+            bit = builder.shl(
+                _all(_WIDE, 1), builder.zext(builder.and_(bit_indices, _all(_NARROW, 63)), _WIDE)
+            )
             below = builder.and_(self.gather(words, word, _WIDE), builder.sub(bit, _all(_WIDE, 1)))
             ones = builder.trunc(self.call(f"llvm.ctpop.v{LANES}i64", _WIDE, below), _NARROW)
             return builder.add(ones, self.gather(word_ranks, word, _NARROW))
 
         def require_slots(self, arrays: list[int], first: Any, args: Any) -> None:
-            """In the checking build: ``LANES`` values from ``first`` on are in each of these arguments."""
+            """In the checking build: ``LANES`` values from ``first`` on are in each of these
+            arguments.
+            """
             for k in arrays if CHECK_BOUNDS else []:
                 end = self.builder.add(first, ir.Constant(_I64, LANES))
-                emit_check(self.context, self.builder, self.builder.icmp_unsigned("<=", end, self.size(k, args)))
+                emit_check(
+                    self.context,
+                    self.builder,
+                    self.builder.icmp_unsigned("<=", end, self.size(k, args)),
+                )
 
         def require_lanes(self, address: Any, width: int) -> None:
             """In the checking build: ``LANES`` values are at an address."""
             if CHECK_BOUNDS:
-                emit_bounds_check(self.context, self.builder, address, ir.Constant(_I64, 0), ir.Constant(_I64, LANES * width))
+                emit_bounds_check(
+                    self.context,
+                    self.builder,
+                    address,
+                    ir.Constant(_I64, 0),
+                    ir.Constant(_I64, LANES * width),
+                )
 
         def require_some(self, k: int, args: Any) -> None:
             """In the checking build: an argument is not empty."""
             if CHECK_BOUNDS:
-                emit_check(self.context, self.builder, self.builder.icmp_unsigned(">", self.size(k, args), ir.Constant(_I64, 0)))
+                emit_check(
+                    self.context,
+                    self.builder,
+                    self.builder.icmp_unsigned(">", self.size(k, args), ir.Constant(_I64, 0)),
+                )
 
         def require_words(self, arrays: list[int], first: Any, source: int, args: Any) -> None:
-            """In the checking build: the word of every bit from place ``first`` of an argument on is in each of these arguments."""
+            """In the checking build: the word of every bit from place ``first`` of an argument on
+            is in each of these arguments.
+            """
             for k in arrays if CHECK_BOUNDS else []:
                 bits = self.load(self.element_address(self.array(source, args), first, 4), _NARROW)
                 largest = self.call(f"llvm.vector.reduce.umax.v{LANES}i32", _I32, bits)
                 word = self.builder.lshr(self.builder.zext(largest, _I64), ir.Constant(_I64, 6))
-                emit_check(self.context, self.builder, self.builder.icmp_unsigned("<", word, self.size(k, args)))
+                emit_check(
+                    self.context,
+                    self.builder,
+                    self.builder.icmp_unsigned("<", word, self.size(k, args)),
+                )
 
     @intrinsic
-    def compress_members(typingctx: Any, source: Any, first: Any, low: Any, words: Any, positions: Any, bit_indices: Any, offset: Any) -> Any:
-        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being ``first``, and the bits of those whose bit is set."""
+    def compress_members(
+        typingctx: Any,
+        source: Any,
+        first: Any,
+        low: Any,
+        words: Any,
+        positions: Any,
+        bit_indices: Any,
+        offset: Any,
+    ) -> Any:
+        """Of sixteen numbers of 32 bits at an address, list the places, the first one's being
+        ``first``, and the bits of those whose bit is set.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _VectorCode(context, builder, signature)
-            payloads = builder.add(code.broadcast(builder.trunc(args[1], _I32), _NARROW), ir.Constant(_NARROW, list(range(LANES))))
+            payloads = builder.add(
+                code.broadcast(builder.trunc(args[1], _I32), _NARROW),
+                ir.Constant(_NARROW, list(range(LANES))),
+            )
             code.require_lanes(args[0], 4)
             code.require_slots([4, 5], args[6], args)
             code.require_some(3, args)
-            words, size, positions, bit_indices = code.array(3, args), code.size(3, args), code.array(4, args), code.array(5, args)
-            return code.compress(code.load(args[0], _NARROW), payloads, args[2], words, size, positions, bit_indices, args[6])
+            words, size, positions, bit_indices = (
+                code.array(3, args),
+                code.size(3, args),
+                code.array(4, args),
+                code.array(5, args),
+            )
+            return code.compress(
+                code.load(args[0], _NARROW),
+                payloads,
+                args[2],
+                words,
+                size,
+                positions,
+                bit_indices,
+                args[6],
+            )
 
-        return types.uint64(types.uint64, types.uint64, types.uint64, words, positions, bit_indices, types.uint64), codegen
+        return types.uint64(
+            types.uint64, types.uint64, types.uint64, words, positions, bit_indices, types.uint64
+        ), codegen
 
     @intrinsic
-    def compress_pairs(typingctx: Any, source: Any, low: Any, words: Any, seconds: Any, bit_indices: Any, offset: Any) -> Any:
-        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set, and that bit."""
+    def compress_pairs(
+        typingctx: Any,
+        source: Any,
+        low: Any,
+        words: Any,
+        seconds: Any,
+        bit_indices: Any,
+        offset: Any,
+    ) -> Any:
+        """Of sixteen pairs of such numbers, list the second of those whose first has its bit set,
+        and that bit.
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _VectorCode(context, builder, signature)
@@ -178,22 +319,45 @@ else:
             code.require_slots([3, 4], args[5], args)
             code.require_some(2, args)
             pairs = code.load(args[0], _WIDE)
-            numbers, payloads = builder.trunc(pairs, _NARROW), builder.trunc(builder.lshr(pairs, _all(_WIDE, 32)), _NARROW)
-            words, size, seconds, bit_indices = code.array(2, args), code.size(2, args), code.array(3, args), code.array(4, args)
-            return code.compress(numbers, payloads, args[1], words, size, seconds, bit_indices, args[5])
+            numbers, payloads = (
+                builder.trunc(pairs, _NARROW),
+                builder.trunc(builder.lshr(pairs, _all(_WIDE, 32)), _NARROW),
+            )
+            words, size, seconds, bit_indices = (
+                code.array(2, args),
+                code.size(2, args),
+                code.array(3, args),
+                code.array(4, args),
+            )
+            return code.compress(
+                numbers, payloads, args[1], words, size, seconds, bit_indices, args[5]
+            )
 
-        return types.uint64(types.uint64, types.uint64, words, seconds, bit_indices, types.uint64), codegen
+        return types.uint64(
+            types.uint64, types.uint64, words, seconds, bit_indices, types.uint64
+        ), codegen
 
     @intrinsic
-    def rank_bits(typingctx: Any, bit_indices: Any, first: Any, words: Any, word_ranks: Any, ranks: Any) -> Any:
-        """The ranks of the numbers of sixteen bits, from ``first`` on (`asterism_graphkit.relabel.bitset.rank_of`)."""
+    def rank_bits(
+        typingctx: Any, bit_indices: Any, first: Any, words: Any, word_ranks: Any, ranks: Any
+    ) -> Any:
+        """The ranks of the numbers of sixteen bits, from ``first`` on
+        (`asterism_graphkit.relabel.bitset.rank_of`).
+        """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             code = _VectorCode(context, builder, signature)
             code.require_slots([0, 4], args[1], args)
             code.require_words([2, 3], args[1], 0, args)
-            input_address, output_address = (code.element_address(code.array(k, args), args[1], 4) for k in (0, 4))
-            code.store(code.bit_ranks(code.load(input_address, _NARROW), code.array(2, args), code.array(3, args)), output_address)
+            input_address, output_address = (
+                code.element_address(code.array(k, args), args[1], 4) for k in (0, 4)
+            )
+            code.store(
+                code.bit_ranks(
+                    code.load(input_address, _NARROW), code.array(2, args), code.array(3, args)
+                ),
+                output_address,
+            )
             return context.get_dummy_value()
 
         return types.void(bit_indices, types.uint64, words, word_ranks, ranks), codegen

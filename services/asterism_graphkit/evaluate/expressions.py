@@ -1,4 +1,6 @@
-"""Weights from expressions: a postfix program over blocks of columns, in float64, in the same bits everywhere."""
+"""Weights from expressions: a postfix program over blocks of columns, in float64, in the same bits
+everywhere.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: 
     Returns
     -------
     float64[rows]
-        What IEEE 754 makes of it: 0 / 0, log(-1) and (-1) ** 0.5 are NaN, log(0) and 1 / 0 infinite; ``min``, ``max``
-        and ``clip`` pass a NaN on.
+        What IEEE 754 makes of it: 0 / 0, log(-1) and (-1) ** 0.5 are NaN, log(0) and 1 / 0
+        infinite; ``min``, ``max`` and ``clip`` pass a NaN on.
     """
     stack: list[F64] = []
     with np.errstate(all="ignore"):
@@ -46,8 +48,12 @@ def evaluate(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: 
     return stack[0]
 
 
-def evaluate_weights(expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int) -> NDArray[np.float32]:
-    """`evaluate` as weights, float32[rows]: a value that float32 has not is infinite, or 0, or the nearest that it has."""
+def evaluate_weights(
+    expression: Expression, columns: Mapping[str, NDArray[Any]], rows: int
+) -> NDArray[np.float32]:
+    """`evaluate` as weights, float32[rows]: a value that float32 has not is infinite, or 0, or the
+    nearest that it has.
+    """
     with np.errstate(all="ignore"):
         return evaluate(expression, columns, rows).astype(np.float32)
 

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.filters.syntax import ColumnOperand, Connective, Constant, Literal, Predicate, Term
+from asterism_model.filters.syntax import (
+    ColumnOperand,
+    Connective,
+    Constant,
+    Literal,
+    Predicate,
+    Term,
+)
 
 Mask = NDArray[np.bool_]
 
@@ -28,7 +35,12 @@ class RaggedColumn:
 ColumnValues = NDArray[Any] | RaggedColumn
 
 
-def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], ColumnValues], rows: int, precomputed: Callable[[Term], Mask | None] = lambda _: None) -> Mask:
+def evaluate_filter(
+    predicate: Predicate,
+    read: Callable[[ColumnOperand], ColumnValues],
+    rows: int,
+    precomputed: Callable[[Term], Mask | None] = lambda _: None,
+) -> Mask:
     """Which rows satisfy a condition.
 
     Parameters
@@ -47,10 +59,10 @@ def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], Column
 
     Notes
     -----
-    A comparison has the value that NumPy gives it, between a column and a Python number or between two columns: no comparison
-    with NaN holds but ``!=``, and ``not`` is the complement; a column of float32 is compared with a number as float32 has it,
-    whole numbers with whole ones exactly, bools are 0 and 1. ``is null`` is NaN of numbers, emptiness of texts and lists.
-    """
+    A comparison has the value that NumPy gives it, between a column and a Python number or between
+    two columns: no comparison with NaN holds but ``!=``, and ``not`` is the complement; a column of
+    float32 is compared with a number as float32 has it, whole numbers with whole ones exactly,
+    bools are 0 and 1. ``is null`` is NaN of numbers, emptiness of texts and lists."""
     if isinstance(predicate, Constant):
         return np.full(rows, predicate.value)
     if isinstance(predicate, Connective):
@@ -58,17 +70,27 @@ def evaluate_filter(predicate: Predicate, read: Callable[[ColumnOperand], Column
             return ~evaluate_filter(predicate.operands[0], read, rows, precomputed)
         join = np.logical_and if predicate.operator == "and" else np.logical_or
         return reduce(
-            lambda left, each: join(left, evaluate_filter(each, read, rows, precomputed), out=left), predicate.operands[1:], evaluate_filter(predicate.operands[0], read, rows, precomputed)
+            lambda left, each: join(left, evaluate_filter(each, read, rows, precomputed), out=left),
+            predicate.operands[1:],
+            evaluate_filter(predicate.operands[0], read, rows, precomputed),
         )
     mask = precomputed(predicate)
     if mask is not None:
         return mask
     left = read(predicate.left)
-    return _compare_ragged(predicate, left) if isinstance(left, RaggedColumn) else _compare_numbers(predicate, left, read)
+    return (
+        _compare_ragged(predicate, left)
+        if isinstance(left, RaggedColumn)
+        else _compare_numbers(predicate, left, read)
+    )
 
 
-def _compare_numbers(term: Term, left: NDArray[Any], read: Callable[[ColumnOperand], ColumnValues]) -> Mask:
-    right = [operand.value if isinstance(operand, Literal) else read(operand) for operand in term.right]
+def _compare_numbers(
+    term: Term, left: NDArray[Any], read: Callable[[ColumnOperand], ColumnValues]
+) -> Mask:
+    right = [
+        operand.value if isinstance(operand, Literal) else read(operand) for operand in term.right
+    ]
     mask: Mask
     if left.dtype == np.bool_:
         # NumPy compares no boolean with an integer beyond int64.

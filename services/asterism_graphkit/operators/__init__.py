@@ -1,4 +1,5 @@
-"""Pure halves of operators that graphd and storaged share: k-hop expansion, HGT, LABOR, layers, PageRank.
+"""Pure halves of operators that graphd and storaged share: k-hop expansion, HGT, LABOR, layers,
+PageRank.
 
 I/O does not belong here.
 """

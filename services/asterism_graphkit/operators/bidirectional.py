@@ -1,4 +1,6 @@
-"""A node's edges of both directions as one population: what draws along them and against them, made apart, are together."""
+"""A node's edges of both directions as one population: what draws along them and against them, made
+apart, are together.
+"""
 
 from __future__ import annotations
 
@@ -65,13 +67,16 @@ def _merge_without_replacement(
                 complete_sides += 1
                 # All that the side has, in no drawn order: each edge comes at a time of its own.
                 for k in range(size):
-                    arrival_times[side, k] = -log(unit_float(word(side_key, np.uint64(k)))) / weights[side, i, k]
+                    arrival_times[side, k] = (
+                        -log(unit_float(word(side_key, np.uint64(k)))) / weights[side, i, k]
+                    )
                 order[side, :size] = np.argsort(arrival_times[side, :size], kind="mergesort")
                 arrival_times[side, :size] = arrival_times[side, :size][order[side, :size]]
                 for k in range(size - 1, -1, -1):
                     remaining[side, k] = remaining[side, k + 1] + weights[side, i, order[side, k]]
             else:
-                # Successive draws: between two of them passes an exponential time of the rate of what was left.
+                # Successive draws: between two of them passes an exponential time of the rate of
+                # what was left.
                 elapsed = 0.0
                 for k in range(size):
                     remaining[side, k] = weights[side, i, k] / probabilities[side, i, k]
@@ -85,7 +90,11 @@ def _merge_without_replacement(
         a, b = 0, 0
         for k in range(min(count, sizes[0] + sizes[1])):
             remaining_total = remaining[0, a] + remaining[1, b]
-            side = 0 if b == sizes[1] or (a < sizes[0] and arrival_times[0, a] <= arrival_times[1, b]) else 1
+            side = (
+                0
+                if b == sizes[1] or (a < sizes[0] and arrival_times[0, a] <= arrival_times[1, b])
+                else 1
+            )
             index = order[side, a if side == 0 else b]
             picks[i, k] = side * count + index
             out[i, k] = min(weights[side, i, index] / remaining_total, 1.0)
@@ -96,7 +105,11 @@ def _merge_without_replacement(
 
 
 def merge_directions(
-    key: np.uint64, weights: NDArray[np.float64], probabilities: NDArray[np.float64], *, replace: bool
+    key: np.uint64,
+    weights: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
+    *,
+    replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Draws of nodes' edges of both directions, made of draws of each.
 
@@ -116,18 +129,21 @@ def merge_directions(
     picks : int64[m, count]
         Draw k along has number k, draw k against ``count + k``; -1 where there are no more.
     probabilities : float64[m, count]
-        Of each among the edges of both, without replacement given the earlier ones; all 1 where a node gives all that it has, in the
-        order of its edges, those along before those against.
+        Of each among the edges of both, without replacement given the earlier ones; all 1 where a
+        node gives all that it has, in the order of its edges, those along before those against.
 
     Notes
     -----
-    What a side weighs, or what its earlier draws left of it, is the weight of a draw over its probability. With replacement each draw takes
-    a side by that; draw k of node i depends on i and k alone. Without, the sides race: successive draws are the arrivals of exponential
-    clocks in their order (Efraimidis & Spirakis 2006), and a minimum of clocks does not tell which it was, so that times between the draws of
-    a side, each of the rate that was left, are drawn by themselves. The ``count`` first of both sides are successive draws from both.
-    """
+    What a side weighs, or what its earlier draws left of it, is the weight of a draw over its
+    probability. With replacement each draw takes a side by that; draw k of node i depends on i and
+    k alone. Without, the sides race: successive draws are the arrivals of exponential clocks in
+    their order (Efraimidis & Spirakis 2006), and a minimum of clocks does not tell which it was, so
+    that times between the draws of a side, each of the rate that was left, are drawn by themselves.
+    The ``count`` first of both sides are successive draws from both."""
     _, m, count = weights.shape
     picks, out = np.full((m, count), -1, np.int64), np.zeros((m, count), np.float64)
     if count:
-        (_merge_with_replacement if replace else _merge_without_replacement)(np.uint64(key), as_kernel_array(weights), as_kernel_array(probabilities), picks, out)
+        (_merge_with_replacement if replace else _merge_without_replacement)(
+            np.uint64(key), as_kernel_array(weights), as_kernel_array(probabilities), picks, out
+        )
     return picks, out

@@ -15,7 +15,9 @@ _BYTE, _TOP = np.uint64(8), np.uint64(1)
 
 @inlined
 def _hash(values: U8, start: IntLike, stop: IntLike) -> IntLike:
-    """63 bits of a byte string: its bytes in words of eight, mixed one after another, and its length."""
+    """63 bits of a byte string: its bytes in words of eight, mixed one after another, and its
+    length.
+    """
     state = mix64(np.uint64(stop - start))
     piece = np.uint64(0)
     for at in range(start, stop):
@@ -27,8 +29,12 @@ def _hash(values: U8, start: IntLike, stop: IntLike) -> IntLike:
 
 
 @inlined
-def _compare(a: U8, a_start: IntLike, a_stop: IntLike, b: U8, b_start: IntLike, b_stop: IntLike) -> int:
-    """Below 0, 0 or above 0, as a string of bytes comes before another, is the same, or comes after."""
+def _compare(
+    a: U8, a_start: IntLike, a_stop: IntLike, b: U8, b_start: IntLike, b_stop: IntLike
+) -> int:
+    """Below 0, 0 or above 0, as a string of bytes comes before another, is the same, or comes
+    after.
+    """
     common = min(a_stop - a_start, b_stop - b_start)
     for k in range(common):
         if a[a_start + k] != b[b_start + k]:
@@ -58,26 +64,58 @@ def hash_strings(indptr: I64, values: U8, first: int, count: int) -> I64:
 
 
 @kernel
-def _group(row_hashes: I64, rows: I64, indptr: I64, values: U8, is_start: NDArray[np.bool_]) -> None:
+def _group(
+    row_hashes: I64, rows: I64, indptr: I64, values: U8, is_start: NDArray[np.bool_]
+) -> None:
     n = row_hashes.shape[0]
     i = 0
     while i < n:
         j = i + 1
         all_equal = True
         while j < n and row_hashes[j] == row_hashes[i]:
-            all_equal = all_equal and (_compare(values, indptr[rows[j]], indptr[rows[j] + 1], values, indptr[rows[i]], indptr[rows[i] + 1]) == 0)
+            all_equal = all_equal and (
+                _compare(
+                    values,
+                    indptr[rows[j]],
+                    indptr[rows[j] + 1],
+                    values,
+                    indptr[rows[i]],
+                    indptr[rows[i] + 1],
+                )
+                == 0
+            )
             j += 1
         if not all_equal:  # different strings of one hash: by their bytes, equal ones as they came
             for k in range(i + 1, j):
                 row = rows[k]
                 at = k
-                while at > i and _compare(values, indptr[row], indptr[row + 1], values, indptr[rows[at - 1]], indptr[rows[at - 1] + 1]) < 0:
+                while (
+                    at > i
+                    and _compare(
+                        values,
+                        indptr[row],
+                        indptr[row + 1],
+                        values,
+                        indptr[rows[at - 1]],
+                        indptr[rows[at - 1] + 1],
+                    )
+                    < 0
+                ):
                     rows[at] = rows[at - 1]
                     at -= 1
                 rows[at] = row
         for k in range(i, j):
             is_start[k] = k == i or (
-                not all_equal and _compare(values, indptr[rows[k]], indptr[rows[k] + 1], values, indptr[rows[k - 1]], indptr[rows[k - 1] + 1]) != 0
+                not all_equal
+                and _compare(
+                    values,
+                    indptr[rows[k]],
+                    indptr[rows[k] + 1],
+                    values,
+                    indptr[rows[k - 1]],
+                    indptr[rows[k - 1] + 1],
+                )
+                != 0
             )
         i = j
 
@@ -104,14 +142,28 @@ def group_strings(row_hashes: I64, rows: I64, indptr: I64, values: U8) -> tuple[
     order = np.argsort(row_hashes, kind="stable")
     row_hashes, rows = row_hashes[order], rows[order]
     is_start = np.empty(row_hashes.size, np.bool_)
-    _group(as_kernel_array(row_hashes), rows, as_kernel_array(indptr), as_kernel_array(values), is_start)
+    _group(
+        as_kernel_array(row_hashes),
+        rows,
+        as_kernel_array(indptr),
+        as_kernel_array(values),
+        is_start,
+    )
     starts = np.flatnonzero(is_start)
     return rows, starts, row_hashes[starts]
 
 
 @kernel
 def _find(
-    query_hashes: I64, query_indptr: I64, query_values: U8, group_hashes: I64, group_indptr: I64, rows: NDArray[np.uint32], indptr: I64, values: U8, out: I64
+    query_hashes: I64,
+    query_indptr: I64,
+    query_values: U8,
+    group_hashes: I64,
+    group_indptr: I64,
+    rows: NDArray[np.uint32],
+    indptr: I64,
+    values: U8,
+    out: I64,
 ) -> None:
     for i in range(query_hashes.shape[0]):
         out[i] = -1
@@ -124,13 +176,31 @@ def _find(
                 high = middle
         while low < group_hashes.shape[0] and group_hashes[low] == query_hashes[i]:
             row = np.int64(rows[group_indptr[low]])
-            if _compare(values, indptr[row], indptr[row + 1], query_values, query_indptr[i], query_indptr[i + 1]) == 0:
+            if (
+                _compare(
+                    values,
+                    indptr[row],
+                    indptr[row + 1],
+                    query_values,
+                    query_indptr[i],
+                    query_indptr[i + 1],
+                )
+                == 0
+            ):
                 out[i] = low
                 break
             low += 1
 
 
-def find_groups(query_indptr: I64, query_values: U8, group_hashes: I64, group_indptr: I64, rows: NDArray[np.uint32], indptr: I64, values: U8) -> I64:
+def find_groups(
+    query_indptr: I64,
+    query_values: U8,
+    group_hashes: I64,
+    group_indptr: I64,
+    rows: NDArray[np.uint32],
+    indptr: I64,
+    values: U8,
+) -> I64:
     """The group of each of some strings, -1 where there is none; int64[n].
 
     Parameters
@@ -144,9 +214,16 @@ def find_groups(query_indptr: I64, query_values: U8, group_hashes: I64, group_in
     out = np.empty(query_indptr.size - 1, np.int64)
     query_hashes = hash_strings(query_indptr, query_values, 0, out.size)
     _find(
-        as_kernel_array(query_hashes), as_kernel_array(query_indptr), as_kernel_array(query_values), as_kernel_array(group_hashes), as_kernel_array(group_indptr), as_kernel_array(rows), as_kernel_array(indptr),
-        as_kernel_array(values), out,
-    )  # fmt: skip
+        as_kernel_array(query_hashes),
+        as_kernel_array(query_indptr),
+        as_kernel_array(query_values),
+        as_kernel_array(group_hashes),
+        as_kernel_array(group_indptr),
+        as_kernel_array(rows),
+        as_kernel_array(indptr),
+        as_kernel_array(values),
+        out,
+    )
     return out
 
 

@@ -1,10 +1,12 @@
-"""Budgets: what sampled nodes give to their neighbors, by which whole layers of a heterogeneous graph are drawn.
+"""Budgets: what sampled nodes give to their neighbors, by which whole layers of a heterogeneous
+graph are drawn.
 
-Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3, algorithms 1 and 2; PyG's ``HGTLoader``. A node t that is taken gives
-each of its edges of one type the share that the edge has of all of them, and a node that is not taken yet has what all edges to it
-were given, of every type and in every layer: its budget B. A layer of n nodes of a type is n successive draws without replacement among
-those that have a budget, in proportion to its square: the next one is v with probability B_v^2 / (the sum of B^2 over those not yet taken).
-"""
+Hu et al. 2020, *Heterogeneous graph transformer*, WWW, section 3.3, algorithms 1 and 2; PyG's
+``HGTLoader``. A node t that is taken gives each of its edges of one type the share that the edge
+has of all of them, and a node that is not taken yet has what all edges to it were given, of every
+type and in every layer: its budget B. A layer of n nodes of a type is n successive draws without
+replacement among those that have a budget, in proportion to its square: the next one is v with
+probability B_v^2 / (the sum of B^2 over those not yet taken)."""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def _weight(weights: NDArray[np.float32], e: IntLike) -> float:
 
 
 @kernel
-def _edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32], out: F64) -> None:
+def _edge_shares(
+    indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32], out: F64
+) -> None:
     for row in range(indptr.shape[0] - 1):
         start, end = indptr[row], indptr[row + 1]
         while start < end:
@@ -41,7 +45,9 @@ def _edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: N
             start = stop
 
 
-def edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32] | None) -> F64:
+def edge_shares(
+    indptr: NDArray[np.int64], types: NDArray[np.int32], weights: NDArray[np.float32] | None
+) -> F64:
     """The share that each edge has of its node's edges of one type.
 
     Parameters
@@ -58,7 +64,12 @@ def edge_shares(indptr: NDArray[np.int64], types: NDArray[np.int32], weights: ND
     float64[edges]
     """
     out = np.zeros(types.size, np.float64)
-    _edge_shares(as_kernel_array(indptr), as_kernel_array(types), as_kernel_array(np.zeros(0, np.float32) if weights is None else weights), out)
+    _edge_shares(
+        as_kernel_array(indptr),
+        as_kernel_array(types),
+        as_kernel_array(np.zeros(0, np.float32) if weights is None else weights),
+        out,
+    )
     return out
 
 
@@ -93,7 +104,9 @@ class BudgetTable:
         return ids
 
     def add_seeds(self, ids: Ids) -> NDArray[np.int32]:
-        """Take the seeds, before anything else; gives the place of each among ``taken``, -1 for -1. int32[m]."""
+        """Take the seeds, before anything else; gives the place of each among ``taken``, -1 for -1.
+        int32[m].
+        """
         local_ids = self._relabeling.assign(ids)
         self._grow()
         self._set_sampled(np.arange(len(self._relabeling), dtype=np.int64))
@@ -114,7 +127,9 @@ class BudgetTable:
         _add_budgets(as_kernel_array(local_ids), as_kernel_array(amounts), self._high, self._low)
 
     def budgets(self) -> F64:
-        """float64[met]: the budget of each node by number; 0 of one that is taken, for it is not drawn again."""
+        """float64[met]: the budget of each node by number; 0 of one that is taken, for it is not
+        drawn again.
+        """
         return np.where(self._free, self._high + self._low, 0.0)
 
     def draw(self, key: np.uint64, count: int) -> Ids:
@@ -133,7 +148,13 @@ class BudgetTable:
             Their ids, in the order of the draws: the first m of n are those of a request for m.
         """
         node_count = len(self._relabeling)
-        candidates, _ = layers.draw(key, np.array([0, node_count], np.int64), self.budgets() ** 2, min(count, node_count), replace=False)
+        candidates, _ = layers.draw(
+            key,
+            np.array([0, node_count], np.int64),
+            self.budgets() ** 2,
+            min(count, node_count),
+            replace=False,
+        )
         local_ids = candidates[candidates >= 0]
         self._set_sampled(local_ids)
         return self._relabeling.ids[local_ids]
@@ -146,5 +167,7 @@ class BudgetTable:
         """Room for nodes that were met for the first time."""
         new_count = len(self._relabeling) - self._free.size
         if new_count:
-            self._high, self._low = (np.concatenate([sums, np.zeros(new_count)]) for sums in (self._high, self._low))
+            self._high, self._low = (
+                np.concatenate([sums, np.zeros(new_count)]) for sums in (self._high, self._low)
+            )
             self._free = np.concatenate([self._free, np.ones(new_count, np.bool_)])

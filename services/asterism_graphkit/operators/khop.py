@@ -1,9 +1,10 @@
-"""Subgraphs: seeds, their neighbors, and theirs, hop by hop, with nodes numbered as a model wants them.
+"""Subgraphs: seeds, their neighbors, and theirs, hop by hop, with nodes numbered as a model wants
+them.
 
-Whoever can expand nodes grows one: a storaged that has all parts by itself, a graphd by asking several. What is drawn of
-a node is keyed by (hop, edge type, node, k), of disjoint trees by (hop, edge type, seed's place, node, k): it does not
-depend on what else is in the batch, nor on who holds what.
-"""
+Whoever can expand nodes grows one: a storaged that has all parts by itself, a graphd by asking
+several. What is drawn of a node is keyed by (hop, edge type, node, k), of disjoint trees by (hop,
+edge type, seed's place, node, k): it does not depend on what else is in the batch, nor on who holds
+what."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ class KHopParams:
     """Along the edges, instead of against them."""
     disjoint: bool
     expand_all_hops: bool
-    """Whether a node expands in every hop from the one on that met it, instead of in the next one only."""
+    """Whether a node expands in every hop from the one on that met it, instead of in the next one
+    only.
+    """
     max_bytes: int
     """Of the answer's arrays."""
 
@@ -84,7 +87,9 @@ class Neighbors:
 class Expander(Protocol):
     """Whoever can expand nodes."""
 
-    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+    def __call__(
+        self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
+    ) -> Sequence[Neighbors]:
         """What is met along each edge type, from the front of the node type that it starts at."""
 
 
@@ -95,10 +100,15 @@ def hop_stream(hop: int, edge_type: int) -> int:
 
 def reply_too_large(max_bytes: int) -> InvalidRequest:
     """Why a subgraph has no answer."""
-    return InvalidRequest(f"the subgraph has more than the {max_bytes} bytes of one reply; start from fewer seeds, or sample fewer neighbors")
+    return InvalidRequest(
+        f"the subgraph has more than the {max_bytes} bytes of one reply; start from fewer "
+        "seeds, or sample fewer neighbors"
+    )
 
 
-def sample_khop(params: KHopParams, seeds: Ids, types: I32, expand: Expander) -> dict[str, NDArray[Any]]:
+def sample_khop(
+    params: KHopParams, seeds: Ids, types: I32, expand: Expander
+) -> dict[str, NDArray[Any]]:
     """Grow a subgraph from seeds.
 
     Parameters
@@ -147,7 +157,9 @@ class _KHopState:
         for type_id, relabeling in enumerate(self._relabelings):
             selected = np.flatnonzero(types == type_id)
             if selected.size:
-                out[selected] = relabeling.assign(nodes[selected], tree_ids[selected] if self._params.disjoint else None)
+                out[selected] = relabeling.assign(
+                    nodes[selected], tree_ids[selected] if self._params.disjoint else None
+                )
             self._node_counts[type_id, 0] = len(relabeling)
         return out
 
@@ -155,13 +167,27 @@ class _KHopState:
         """One hop along every edge type."""
         params, counts_before = self._params, [len(relabeling) for relabeling in self._relabelings]
         starts = [0] * params.node_type_count if params.expand_all_hops else self._fresh
-        active = [index for index, fanout in enumerate(params.fanouts) if fanout.counts[hop] and starts[fanout.local_type] < counts_before[fanout.local_type]]
+        active = [
+            index
+            for index, fanout in enumerate(params.fanouts)
+            if fanout.counts[hop] and starts[fanout.local_type] < counts_before[fanout.local_type]
+        ]
         frontiers = {}
         for type_id in {params.fanouts[index].local_type for index in active}:
-            relabeling, frontier_slice = self._relabelings[type_id], slice(starts[type_id], counts_before[type_id])
-            frontiers[type_id] = Frontier(ids=relabeling.ids[frontier_slice].copy(), trees=relabeling.trees[frontier_slice].copy() if params.disjoint else None)
+            relabeling, frontier_slice = (
+                self._relabelings[type_id],
+                slice(starts[type_id], counts_before[type_id]),
+            )
+            frontiers[type_id] = Frontier(
+                ids=relabeling.ids[frontier_slice].copy(),
+                trees=relabeling.trees[frontier_slice].copy() if params.disjoint else None,
+            )
         if active:
-            for index, neighbors in zip(active, expand(hop, [params.fanouts[index] for index in active], frontiers), strict=True):
+            for index, neighbors in zip(
+                active,
+                expand(hop, [params.fanouts[index] for index in active], frontiers),
+                strict=True,
+            ):
                 self._add_neighbors(index, neighbors, starts[params.fanouts[index].local_type], hop)
         for type_id, relabeling in enumerate(self._relabelings):
             self._node_counts[type_id, hop + 1] = len(relabeling) - counts_before[type_id]
@@ -171,9 +197,18 @@ class _KHopState:
         """Number what was met along one edge type, and keep its edges."""
         params, fanout = self._params, self._params.fanouts[index]
         local = repeat_indices(neighbors.sizes, first, len(neighbors.ids))
-        remote = self._relabelings[fanout.remote_type].assign(neighbors.ids, self._relabelings[fanout.local_type].trees[local] if params.disjoint else None)
+        remote = self._relabelings[fanout.remote_type].assign(
+            neighbors.ids,
+            self._relabelings[fanout.local_type].trees[local] if params.disjoint else None,
+        )
         rows, cols = (local, remote) if params.outgoing else (remote, local)
-        for name, column in (("rows", rows), ("cols", cols), ("eids", neighbors.eids), ("weights", neighbors.weights), ("times", neighbors.times)):
+        for name, column in (
+            ("rows", rows),
+            ("cols", cols),
+            ("eids", neighbors.eids),
+            ("weights", neighbors.weights),
+            ("times", neighbors.times),
+        ):
             if column is not None:
                 self._edges[index].setdefault(name, []).append(column)
                 self._bytes += column.nbytes
@@ -183,18 +218,27 @@ class _KHopState:
 
     def sections(self) -> dict[str, NDArray[Any]]:
         """The answer."""
-        out: dict[str, NDArray[Any]] = {"node_counts": self._node_counts, "edge_counts": self._edge_counts}
+        out: dict[str, NDArray[Any]] = {
+            "node_counts": self._node_counts,
+            "edge_counts": self._edge_counts,
+        }
         for type_id, relabeling in enumerate(self._relabelings):
             out[f"nodes.{type_id}"] = relabeling.ids.copy()
             if self._params.disjoint:
                 out[f"trees.{type_id}"] = relabeling.trees.copy()
         for fanout, edges in zip(self._params.fanouts, self._edges, strict=True):
             for name, pieces in edges.items():
-                out[f"{name}.{fanout.edge_type}"] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+                out[f"{name}.{fanout.edge_type}"] = (
+                    pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+                )
         return out
 
 
-def build_fanouts(ends: Callable[[int], tuple[int, int]], edge_types: Sequence[int], counts: Sequence[Sequence[int]]) -> tuple[HopFanout, ...]:
+def build_fanouts(
+    ends: Callable[[int], tuple[int, int]],
+    edge_types: Sequence[int],
+    counts: Sequence[Sequence[int]],
+) -> tuple[HopFanout, ...]:
     """Reaches that fit together.
 
     Parameters
@@ -208,19 +252,35 @@ def build_fanouts(ends: Callable[[int], tuple[int, int]], edge_types: Sequence[i
     Raises
     ------
     InvalidRequest
-        Where there is none, an edge type is named twice, the numbers of hops differ, or a count is below -1.
+        Where there is none, an edge type is named twice, the numbers of hops differ, or a count is
+        below -1.
     """
     if not edge_types or not counts[0]:
-        raise InvalidRequest("a subgraph needs one edge type and one hop at least; say how many neighbors to sample")
+        raise InvalidRequest(
+            "a subgraph needs one edge type and one hop at least; say how many neighbors to sample"
+        )
     if len(set(edge_types)) != len(edge_types):
         raise InvalidRequest(f"edge types {list(edge_types)}: one is given twice")
     for edge_type, hops in zip(edge_types, counts, strict=True):
         if len(hops) != len(counts[0]):
-            raise InvalidRequest(f"edge type {edge_type} has {len(hops)} hops, the first one {len(counts[0])}; give each as many")
+            raise InvalidRequest(
+                f"edge type {edge_type} has {len(hops)} hops, the first one "
+                f"{len(counts[0])}; give each as many"
+            )
         if min(hops) < ALL_NEIGHBORS:
-            raise InvalidRequest(f"count {min(hops)} of edge type {edge_type}: expected 0 or more, or -1 for all neighbors")
+            raise InvalidRequest(
+                f"count {min(hops)} of edge type {edge_type}: expected 0 or more, or -1 for "
+                "all neighbors"
+            )
     fanouts = []
     for edge_type, hops in zip(edge_types, counts, strict=True):
         local_type, remote_type = ends(edge_type)
-        fanouts.append(HopFanout(edge_type=edge_type, local_type=local_type, remote_type=remote_type, counts=tuple(hops)))
+        fanouts.append(
+            HopFanout(
+                edge_type=edge_type,
+                local_type=local_type,
+                remote_type=remote_type,
+                counts=tuple(hops),
+            )
+        )
     return tuple(fanouts)

@@ -1,17 +1,21 @@
-"""LABOR: neighbors by one variate for each node that is met, so that nodes of a batch meet the same ones.
+"""LABOR: neighbors by one variate for each node that is met, so that nodes of a batch meet the same
+ones.
 
-Balin & Catalyurek 2023, *Layer-neighbor sampling: defusing neighborhood explosion in GNNs*, NeurIPS; DGL's ``LaborSampler``.
-Node t has a variate r_t in (0, 1). The edge of weight A_ts from t to an expanded node s is kept where r_t <= min(1, c_s pi_t), of
-which there are as many as fanout says in that the estimate of the mean over s's neighbors varies as much as with k uniform draws:
+Balin & Catalyurek 2023, *Layer-neighbor sampling: defusing neighborhood explosion in GNNs*,
+NeurIPS; DGL's ``LaborSampler``. Node t has a variate r_t in (0, 1). The edge of weight A_ts from t
+to an expanded node s is kept where r_t <= min(1, c_s pi_t), of which there are as many as fanout
+says in that the estimate of the mean over s's neighbors varies as much as with k uniform draws:
 
-    sum over t of A_ts^2 / min(1, c_s pi_t)  =  A_*s^2 / k - A_*s^2 / d_s + sum over t of A_ts^2,    k = min(fanout, d_s)
+    sum over t of A_ts^2 / min(1, c_s pi_t)  =  A_*s^2 / k - A_*s^2 / d_s + sum over t of A_ts^2,
+    k = min(fanout, d_s)
 
-(the paper's equation 22, d_s of s's edges having a positive weight). With pi_t = A_ts that is LABOR-0; one importance step makes
-pi_t the largest c_s pi_t of all expanded nodes, and solves for c_s again: fewer different nodes are expected, at the same variances.
+(the paper's equation 22, d_s of s's edges having a positive weight). With pi_t = A_ts that is
+LABOR-0; one importance step makes pi_t the largest c_s pi_t of all expanded nodes, and solves for
+c_s again: fewer different nodes are expected, at the same variances.
 
-What is called a level here is 1 / c_s: an edge is kept with certainty where pi_t >= level. Both sides are exact to rounding, where
-DGL's fixed-point iteration ends within 1e-4. An edge of weight 0 is as if it were not there.
-"""
+What is called a level here is 1 / c_s: an edge is kept with certainty where pi_t >= level. Both
+sides are exact to rounding, where DGL's fixed-point iteration ends within 1e-4. An edge of weight 0
+is as if it were not there."""
 
 from __future__ import annotations
 
@@ -26,9 +30,13 @@ from asterism_graphkit.random.rng import LABOR, key_of
 UNTIL_CONVERGED = -1
 """As a number of importance steps: until they change little."""
 _CONVERGED = 1e-4
-"""As in DGL: steps end where fewer different nodes by less than this share of them are to be expected."""
+"""As in DGL: steps end where fewer different nodes by less than this share of them are to be
+expected.
+"""
 _MOST = 1e150
-"""Of an importance, which grows with every step for nodes that are kept with certainty anyhow: squares of weights by it are normal numbers."""
+"""Of an importance, which grows with every step for nodes that are kept with certainty anyhow:
+squares of weights by it are normal numbers.
+"""
 _WHOLE = float(1 << 31)
 """Of what is expected of a node, in the sum over nodes."""
 
@@ -36,12 +44,15 @@ F64 = NDArray[np.float64]
 
 
 @inlined
-def level_from_weights(weights: NDArray[np.float32], degree: IntLike, fanout: np.int64, uniform: bool) -> float:
-    """The level of a node where importances are the weights of its edges, which depends on no other node.
+def level_from_weights(
+    weights: NDArray[np.float32], degree: IntLike, fanout: np.int64, uniform: bool
+) -> float:
+    """The level of a node where importances are the weights of its edges, which depends on no other
+    node.
 
-    Without weights all are 1; where that is said by ``uniform`` the level is degree / fanout, which would be so to rounding anyhow.
-    A level without importance steps before it is solved for in fewer passes: the sum of A^2 / pi is that of A.
-    """
+    Without weights all are 1; where that is said by ``uniform`` the level is degree / fanout, which
+    would be so to rounding anyhow. A level without importance steps before it is solved for in
+    fewer passes: the sum of A^2 / pi is that of A."""
     total, squares, max_weight, min_weight, positive = 0.0, 0.0, 0.0, np.inf, np.int64(0)
     if weights.shape[0] > 0:
         for e in range(degree):
@@ -51,7 +62,12 @@ def level_from_weights(weights: NDArray[np.float32], degree: IntLike, fanout: np
             max_weight = max(max_weight, weight)
             positive += np.int64(weight > 0.0)
     else:
-        total, squares, max_weight, positive = np.float64(degree), np.float64(degree), 1.0, np.int64(degree)
+        total, squares, max_weight, positive = (
+            np.float64(degree),
+            np.float64(degree),
+            1.0,
+            np.int64(degree),
+        )
     # Where no edge is certain.
     level = total / np.float64(fanout if fanout >= 0 else max(positive, np.int64(1)))
     if uniform:
@@ -80,15 +96,21 @@ def level_from_weights(weights: NDArray[np.float32], degree: IntLike, fanout: np
 
 
 @inlined
-def solve_level(weights: NDArray[np.float32], importances: F64, squares: F64, ratios: F64, fanout: np.int64, previous_level: float) -> float:
+def solve_level(
+    weights: NDArray[np.float32],
+    importances: F64,
+    squares: F64,
+    ratios: F64,
+    fanout: np.int64,
+    previous_level: float,
+) -> float:
     """The level of a node by its neighbors' importances, after the one of before.
 
-    ``squares`` and ``ratios`` are room for as many numbers as it has edges. The importance of an edge of weight 0 is made infinite: it
-    is never uncertain.
-    """
+    ``squares`` and ``ratios`` are room for as many numbers as it has edges. The importance of an
+    edge of weight 0 is made infinite: it is never uncertain."""
     size, degree = importances.shape[0], np.int64(0)
-    # Loops over edges that depend on none before them, which run over several at once; then sums in four lanes, for one addition
-    # would wait for the last.
+    # Loops over edges that depend on none before them, which run over several at once; then sums in
+    # four lanes, for one addition would wait for the last.
     if weights.shape[0] > 0:
         for e in range(size):
             weight = np.float64(weights[e])
@@ -101,17 +123,19 @@ def solve_level(weights: NDArray[np.float32], importances: F64, squares: F64, ra
         for e in range(size):
             squares[e], ratios[e] = 1.0, 1.0 / importances[e]
     if fanout < 0 or degree <= fanout:
-        # All are certain, at every level up to this one. That of before stays where it serves, as in DGL: nodes of which one
-        # expands all neighbors are the more important to the others the fewer they are.
+        # All are certain, at every level up to this one. That of before stays where it serves, as
+        # in DGL: nodes of which one expands all neighbors are the more important to the others the
+        # fewer they are.
         min_importance = np.inf
         for e in range(size):
             min_importance = min(min_importance, importances[e])
         return min(previous_level, min_importance) if degree > 0 else previous_level
     total = _total(weights, size)
     square_sum, ratio_sum = _sums(importances, squares, ratios, np.inf)
-    # The sum over edges of A^2 max(1, level / pi) is convex in the level: Newton's steps, from where no edge is certain down, each
-    # leave fewer edges uncertain, and end at the level where the sum is what it should be. The first one is taken here. An edge
-    # that is certain adds 0 to the sums of the others, for a branch on it would be mispredicted every other time.
+    # The sum over edges of A^2 max(1, level / pi) is convex in the level: Newton's steps, from
+    # where no edge is certain down, each leave fewer edges uncertain, and end at the level where
+    # the sum is what it should be. The first one is taken here. An edge that is certain adds 0 to
+    # the sums of the others, for a branch on it would be mispredicted every other time.
     extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(degree))
     level, previous_count = (extra + square_sum) / ratio_sum, degree
     while True:
@@ -149,7 +173,12 @@ def _sums(importances: F64, squares: F64, ratios: F64, level: float) -> tuple[fl
     size = importances.shape[0]
     aligned_size = size & ~np.int64(3)
     for e in range(0, aligned_size, 4):
-        one, two, three, four = importances[e] < level, importances[e + 1] < level, importances[e + 2] < level, importances[e + 3] < level
+        one, two, three, four = (
+            importances[e] < level,
+            importances[e + 1] < level,
+            importances[e + 2] < level,
+            importances[e + 3] < level,
+        )
         a += squares[e] if one else 0.0
         b += squares[e + 1] if two else 0.0
         c += squares[e + 2] if three else 0.0
@@ -188,8 +217,9 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
     steps : int
         1 or more; `UNTIL_SETTLED`: until they change little.
     raise_levels : callable
-        Solves for levels by the importances of the step before, None before the first, and gives the largest c_s of the nodes that
-        expand to each neighbor, in the first step times the edge's weight; float64[n].
+        Solves for levels by the importances of the step before, None before the first, and gives
+        the largest c_s of the nodes that expand to each neighbor, in the first step times the
+        edge's weight; float64[n].
 
     Returns
     -------
@@ -197,8 +227,8 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
 
     Notes
     -----
-    What is expected of different nodes is summed in whole numbers, so that no order of the neighbors matters to when steps end.
-    """
+    What is expected of different nodes is summed in whole numbers, so that no order of the
+    neighbors matters to when steps end."""
     importances, previous_expected, step = None, np.inf, 0
     while True:
         largest = raise_levels(importances)
@@ -211,5 +241,7 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
 
 
 def variate_key(seed: int, node_type: int, hop: int, *, layer_dependency: bool) -> np.uint64:
-    """What the variates of a node type in a hop are words of, by node id; with ``layer_dependency`` all hops have the same ones."""
+    """What the variates of a node type in a hop are words of, by node id; with ``layer_dependency``
+    all hops have the same ones.
+    """
     return key_of(seed, LABOR, node_type, 0 if layer_dependency else hop)

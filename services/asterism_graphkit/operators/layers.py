@@ -19,7 +19,13 @@ _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
 @kernel
-def _candidate_measures(indptr: NDArray[np.int64], edge_candidates: NDArray[np.int32], weights: NDArray[np.float32], measure: np.int64, out: NDArray[np.float64]) -> None:
+def _candidate_measures(
+    indptr: NDArray[np.int64],
+    edge_candidates: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    measure: np.int64,
+    out: NDArray[np.float64],
+) -> None:
     n = out.shape[0]
     compensation = np.zeros(n, np.float64)
     squares = measure == SQUARES
@@ -34,7 +40,9 @@ def _candidate_measures(indptr: NDArray[np.int64], edge_candidates: NDArray[np.i
                 out[c], compensation[c] = neumaier_add(out[c], compensation[c], weight)
                 continue
             if row_of[c] != row:
-                out[c], compensation[c] = neumaier_add(out[c], compensation[c], row_sum[c] * row_sum[c])
+                out[c], compensation[c] = neumaier_add(
+                    out[c], compensation[c], row_sum[c] * row_sum[c]
+                )
                 row_of[c], row_sum[c] = row, 0.0
             row_sum[c] += weight
     for c in range(n):
@@ -46,7 +54,11 @@ def _candidate_measures(indptr: NDArray[np.int64], edge_candidates: NDArray[np.i
 
 
 def candidate_measures(
-    indptr: NDArray[np.int64], edge_candidates: NDArray[np.int32], weights: NDArray[np.float32] | None, measure: int, candidate_count: int
+    indptr: NDArray[np.int64],
+    edge_candidates: NDArray[np.int32],
+    weights: NDArray[np.float32] | None,
+    measure: int,
+    candidate_count: int,
 ) -> NDArray[np.float64]:
     """What each candidate counts.
 
@@ -59,8 +71,8 @@ def candidate_measures(
     weights : float32[edges] or None
         None: all 1.
     measure : int
-        ``SUM``: the sum of the weights of the edges that lead to it; ``SQRT``: its square root; ``SQUARES``: the sum over rows of
-        the squared sum of a row's.
+        ``SUM``: the sum of the weights of the edges that lead to it; ``SQRT``: its square root;
+        ``SQUARES``: the sum over rows of the squared sum of a row's.
     candidate_count : int
 
     Returns
@@ -70,7 +82,13 @@ def candidate_measures(
     """
     out = np.zeros(candidate_count, np.float64)
     weights_or_empty = np.zeros(0, np.float32) if weights is None else weights
-    _candidate_measures(as_kernel_array(indptr), as_kernel_array(edge_candidates), as_kernel_array(weights_or_empty), np.int64(measure), out)
+    _candidate_measures(
+        as_kernel_array(indptr),
+        as_kernel_array(edge_candidates),
+        as_kernel_array(weights_or_empty),
+        np.int64(measure),
+        out,
+    )
     return out
 
 
@@ -98,7 +116,9 @@ def _draw_by_alias(
             entry = alias_threshold[start + np.int64(column)]
             high = coin >> _S32
             selected = column if high < (entry >> _S32) else entry & _LOW
-            if high == (entry >> _S32) and (coin & _LOW) < np.uint64(alias_fraction[start + np.int64(column)]):
+            if high == (entry >> _S32) and (coin & _LOW) < np.uint64(
+                alias_fraction[start + np.int64(column)]
+            ):
                 selected = column
             candidate = start + np.int64(selected)
             out[layer * count + k] = candidate
@@ -126,7 +146,8 @@ def _draw_by_exponential_keys(
                 positive += 1
         order = np.argsort(arrivals, kind="mergesort")
         draw_count = positive if positive < count else count
-        # What is left is summed from what was not drawn on, backwards over the draws: nothing cancels.
+        # What is left is summed from what was not drawn on, backwards over the draws: nothing
+        # cancels.
         high, low = 0.0, 0.0
         for c in range(draw_count, positive):
             high, low = neumaier_add(high, low, measures[start + order[c]])
@@ -138,7 +159,12 @@ def _draw_by_exponential_keys(
 
 
 def draw(
-    key: np.uint64, starts: NDArray[np.int64], measures: NDArray[np.float64], count: int, *, replace: bool
+    key: np.uint64,
+    starts: NDArray[np.int64],
+    measures: NDArray[np.float64],
+    count: int,
+    *,
+    replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Draw candidates for each layer, by what they count.
 
@@ -162,11 +188,33 @@ def draw(
         Of each draw, without replacement given the earlier ones; 0 where there is none.
     """
     layer_count = starts.size - 1
-    candidates, probabilities = np.full(layer_count * count, -1, np.int64), np.zeros(layer_count * count, np.float64)
+    candidates, probabilities = (
+        np.full(layer_count * count, -1, np.int64),
+        np.zeros(layer_count * count, np.float64),
+    )
     if replace:
         alias_threshold, alias_fraction, sums = alias.build_rows(starts, measures)
-        tables = (as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), as_kernel_array(sums))
-        _draw_by_alias(np.uint64(key), as_kernel_array(starts), *tables, as_kernel_array(measures), np.int64(count), candidates, probabilities)
+        tables = (
+            as_kernel_array(alias_threshold),
+            as_kernel_array(alias_fraction),
+            as_kernel_array(sums),
+        )
+        _draw_by_alias(
+            np.uint64(key),
+            as_kernel_array(starts),
+            *tables,
+            as_kernel_array(measures),
+            np.int64(count),
+            candidates,
+            probabilities,
+        )
     else:
-        _draw_by_exponential_keys(np.uint64(key), as_kernel_array(starts), as_kernel_array(measures), np.int64(count), candidates, probabilities)
+        _draw_by_exponential_keys(
+            np.uint64(key),
+            as_kernel_array(starts),
+            as_kernel_array(measures),
+            np.int64(count),
+            candidates,
+            probabilities,
+        )
     return candidates, probabilities

@@ -1,4 +1,6 @@
-"""Forward push: the mass that has come to some nodes and not settled goes on to their neighbors, a whole round at a time."""
+"""Forward push: the mass that has come to some nodes and not settled goes on to their neighbors, a
+whole round at a time.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ def absorb_residuals(
     scores: NDArray[np.float64],
     residuals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Settle a share alpha of what the pairs of a front hold back, and give what each unit of weight of their edges carries on.
+    """Settle a share alpha of what the pairs of a front hold back, and give what each unit of
+    weight of their edges carries on.
 
     Parameters
     ----------
@@ -43,17 +46,27 @@ def absorb_residuals(
     nodes : int64[pairs]
         The node of each pair, by number.
     masses : float64[nodes]
-        What the edges of each node weigh together; nothing leads on from one of 0, where all settles.
+        What the edges of each node weigh together; nothing leads on from one of 0, where all
+        settles.
     alpha : float
     scores, residuals : float64[pairs], inout
-        What has settled at each pair, and what has not; the residuals of the front are 0 afterwards.
+        What has settled at each pair, and what has not; the residuals of the front are 0
+        afterwards.
 
     Returns
     -------
     float64[f]
     """
     out = np.empty(len(frontier), np.float64)
-    _absorb_residuals(as_kernel_array(frontier), as_kernel_array(nodes), as_kernel_array(masses), float(alpha), scores, residuals, out)
+    _absorb_residuals(
+        as_kernel_array(frontier),
+        as_kernel_array(nodes),
+        as_kernel_array(masses),
+        float(alpha),
+        scores,
+        residuals,
+        out,
+    )
     return out
 
 
@@ -76,7 +89,9 @@ def _spread_mass(
         node, start = nodes[frontier[i]], starts[frontier[i]]
         for e in range(begins[node], ends[node]):
             origins[position], targets[position] = start, neighbors[e]
-            amounts[position] = per_weight[i] * np.float64(weights[e]) if weighted else per_weight[i]
+            amounts[position] = (
+                per_weight[i] * np.float64(weights[e]) if weighted else per_weight[i]
+            )
             position += 1
 
 
@@ -115,7 +130,11 @@ def spread_mass(
         The node that is reached.
     amounts : float64[edges]
     """
-    origins, targets, amounts = np.empty(edges, np.int32), np.empty(edges, np.int64), np.empty(edges, np.float64)
+    origins, targets, amounts = (
+        np.empty(edges, np.int32),
+        np.empty(edges, np.int64),
+        np.empty(edges, np.float64),
+    )
     _spread_mass(
         as_kernel_array(frontier),
         as_kernel_array(per_weight),
@@ -153,7 +172,11 @@ def _add_arrivals(
 
 
 def add_arrivals(
-    pairs: NDArray[np.int32], amounts: NDArray[np.float64], residuals: NDArray[np.float64], rounds: NDArray[np.int32], round_number: int
+    pairs: NDArray[np.int32],
+    amounts: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    rounds: NDArray[np.int32],
+    round_number: int,
 ) -> NDArray[np.int64]:
     """Add what arrives at pairs to what they hold back, in the order of the edges.
 
@@ -173,5 +196,14 @@ def add_arrivals(
         The pairs at which something arrives for the first time in this round, in that order.
     """
     reached = np.empty(len(pairs), np.int64)
-    count = int(_add_arrivals(as_kernel_array(pairs), as_kernel_array(amounts), residuals, rounds, np.int32(round_number), reached))
+    count = int(
+        _add_arrivals(
+            as_kernel_array(pairs),
+            as_kernel_array(amounts),
+            residuals,
+            rounds,
+            np.int32(round_number),
+            reached,
+        )
+    )
     return reached[:count].copy()

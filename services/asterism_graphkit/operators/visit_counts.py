@@ -15,7 +15,9 @@ _PLACE = (1 << _FIELD) - 1
 
 @inlined
 def _gap_of(n: IntLike) -> IntLike:
-    """The first of the gaps of Shell's sort that are 1, 4, 13, ... (Knuth 1998, The Art of Computer Programming 3, section 5.2.1)."""
+    """The first of the gaps of Shell's sort that are 1, 4, 13, ... (Knuth 1998, The Art of Computer
+    Programming 3, section 5.2.1).
+    """
     gap = np.int64(1)
     while 3 * gap + 1 < n:
         gap = 3 * gap + 1
@@ -24,12 +26,17 @@ def _gap_of(n: IntLike) -> IntLike:
 
 @inlined
 def _sort_nodes(ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike) -> None:
-    """Sort the first n nodes by id, then by type; in place, for there are many short lists of them."""
+    """Sort the first n nodes by id, then by type; in place, for there are many short lists of
+    them.
+    """
     typed, gap = types.shape[0] > 0, _gap_of(n)
     while gap > 0:
         for i in range(gap, n):
             node, node_type, at = ids[i], types[i] if typed else np.int32(0), i
-            while at >= gap and (ids[at - gap] > node or (typed and ids[at - gap] == node and types[at - gap] > node_type)):
+            while at >= gap and (
+                ids[at - gap] > node
+                or (typed and ids[at - gap] == node and types[at - gap] > node_type)
+            ):
                 ids[at] = ids[at - gap]
                 if typed:
                     types[at] = types[at - gap]
@@ -51,7 +58,9 @@ def _rank(counts: NDArray[np.int64], order: NDArray[np.int64], n: IntLike) -> No
             candidate, at = order[i], i
             while at >= gap:
                 other = order[at - gap]
-                if counts[other] > counts[candidate] or (counts[other] == counts[candidate] and other < candidate):
+                if counts[other] > counts[candidate] or (
+                    counts[other] == counts[candidate] and other < candidate
+                ):
                     break
                 order[at] = other
                 at -= gap
@@ -60,8 +69,11 @@ def _rank(counts: NDArray[np.int64], order: NDArray[np.int64], n: IntLike) -> No
 
 
 @inlined
-def _weigh(ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike, keys: NDArray[np.int64]) -> None:
-    """A key for each of the first n nodes, n at most `_FEW`: its visits, then how few nodes come before it, then its place.
+def _weigh(
+    ids: NDArray[np.int64], types: NDArray[np.int32], n: IntLike, keys: NDArray[np.int64]
+) -> None:
+    """A key for each of the first n nodes, n at most `_FEW`: its visits, then how few nodes come
+    before it, then its place.
 
     Each is compared with each: no step hangs on what was found.
     """
@@ -105,14 +117,23 @@ def _count_visits(
 ) -> None:
     typed, traversals = end_types.shape[0] > 0, end_nodes.shape[1]
     max_visits = walks * traversals
-    visited, visited_types = np.empty(max_visits, np.int64), np.empty(max_visits if typed else 0, np.int32)
-    distinct, distinct_types, frequencies = np.empty(max_visits, np.int64), np.empty(max_visits if typed else 0, np.int32), np.empty(max_visits, np.int64)
+    visited, visited_types = (
+        np.empty(max_visits, np.int64),
+        np.empty(max_visits if typed else 0, np.int32),
+    )
+    distinct, distinct_types, frequencies = (
+        np.empty(max_visits, np.int64),
+        np.empty(max_visits if typed else 0, np.int32),
+        np.empty(max_visits, np.int64),
+    )
     order = np.empty(max_visits, np.int64)
     for i in range(ids.shape[0]):
         visit_count = 0
         for row in range(i * walks, (i + 1) * walks):
             for t in range(traversals):
-                if end_nodes[row, t] < 0 or (t > 0 and unit_float(word(keys[t], np.uint64(first_walk + row))) < termination):
+                if end_nodes[row, t] < 0 or (
+                    t > 0 and unit_float(word(keys[t], np.uint64(first_walk + row))) < termination
+                ):
                     break
                 visited[visit_count] = end_nodes[row, t]
                 if typed:
@@ -133,7 +154,11 @@ def _count_visits(
         distinct_count = 0
         for k in range(visit_count):
             node = visited[k]
-            if distinct_count == 0 or distinct[distinct_count - 1] != node or (typed and distinct_types[distinct_count - 1] != visited_types[k]):
+            if (
+                distinct_count == 0
+                or distinct[distinct_count - 1] != node
+                or (typed and distinct_types[distinct_count - 1] != visited_types[k])
+            ):
                 distinct[distinct_count], frequencies[distinct_count] = node, 0
                 if typed:
                     distinct_types[distinct_count] = visited_types[k]
@@ -147,7 +172,13 @@ def _count_visits(
 
 
 def most_visited(
-    seed: int, termination: float, first_walk: int, walks: int, end_nodes: NDArray[np.int64], end_types: NDArray[np.int32] | None, count: int
+    seed: int,
+    termination: float,
+    first_walk: int,
+    walks: int,
+    end_nodes: NDArray[np.int64],
+    end_types: NDArray[np.int32] | None,
+    count: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32] | None, NDArray[np.int64]]:
     """The nodes that the walks of each node came to most often.
 
@@ -155,8 +186,8 @@ def most_visited(
     ----------
     seed : int
     termination : float
-        The probability that a walk ends before a traversal, any but its first: decided for traversal t of walk n by word n of
-        ``key_of(seed, TERMINATION, t)``.
+        The probability that a walk ends before a traversal, any but its first: decided for
+        traversal t of walk n by word n of ``key_of(seed, TERMINATION, t)``.
     first_walk : int
         The number of the first of these walks.
     walks : int
@@ -182,5 +213,15 @@ def most_visited(
     types = np.full((0 if end_types is None else m, count), -1, np.int32)
     keys = np.array([key_of(seed, TERMINATION, t) for t in range(end_nodes.shape[1])], np.uint64)
     types_or_empty = np.zeros((0, 0), np.int32) if end_types is None else end_types
-    _count_visits(as_kernel_array(keys), float(termination), np.int64(first_walk), np.int64(walks), as_kernel_array(end_nodes), as_kernel_array(types_or_empty), ids, types, counts)
+    _count_visits(
+        as_kernel_array(keys),
+        float(termination),
+        np.int64(first_walk),
+        np.int64(walks),
+        as_kernel_array(end_nodes),
+        as_kernel_array(types_or_empty),
+        ids,
+        types,
+        counts,
+    )
     return ids, None if end_types is None else types, counts

@@ -1,4 +1,5 @@
-"""Counter-based random numbers, and draws that follow from them: alias tables, partition choice, successive draws.
+"""Counter-based random numbers, and draws that follow from them: alias tables, partition choice,
+successive draws.
 
 Nothing here knows a graph.
 """

@@ -1,9 +1,9 @@
 """Alias tables by sweeping, with a compensated residual, and the exact law that a table implies.
 
-The sweep is that of Hübschle-Schneider & Sanders 2019 ("Parallel weighted random sampling", section 4.1): Vose's
-construction with two forward cursors instead of two stacks, so that it also runs over files. `sweep` is that loop over
-blocks of two streams with an explicit state; `build` runs the same arithmetic over an array, to the same bits.
-"""
+The sweep is that of Hübschle-Schneider & Sanders 2019 ("Parallel weighted random sampling", section
+4.1): Vose's construction with two forward cursors instead of two stacks, so that it also runs over
+files. `sweep` is that loop over blocks of two streams with an explicit state; `build` runs the same
+arithmetic over an array, to the same bits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _ZERO, _ONE, _FULL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @inlined
 def _add(high: float, low: float, x: float) -> tuple[float, float]:
-    """(high, low) + x as an unevaluated pair whose first is the rounded sum (Knuth's TwoSum, twice)."""
+    """(high, low) + x as an unevaluated pair whose first is the rounded sum (Knuth's TwoSum,
+    twice).
+    """
     s = high + x
     t = s - high
     e = (high - (s - t)) + (x - t)
@@ -52,7 +54,9 @@ def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
             s = t
         block = s + error
         new_total = total + block
-        total_error += (total - new_total) + block if total >= block else (block - new_total) + total
+        total_error += (
+            (total - new_total) + block if total >= block else (block - new_total) + total
+        )
         total = new_total
     return total + total_error
 
@@ -63,10 +67,11 @@ def _sum(weights: NDArray[np.float64]) -> float:
 
 
 def neumaier_sum(weights: NDArray[Any]) -> float:
-    """The float64 sum of non-negative weights: Neumaier's over blocks of ``BLOCK``, then over the block sums.
+    """The float64 sum of non-negative weights: Neumaier's over blocks of ``BLOCK``, then over the
+    block sums.
 
-    A writer that meets its weights block by block keeps ``neumaier(block)`` of every ``BLOCK`` values, in order, and
-    gives ``neumaier`` of these (of at most ``BLOCK`` of them): the same bits.
+    A writer that meets its weights block by block keeps ``neumaier(block)`` of every ``BLOCK``
+    values, in order, and gives ``neumaier`` of these (of at most ``BLOCK`` of them): the same bits.
     """
     return float(_sum(as_kernel_array(np.asarray(weights, np.float64))))
 
@@ -85,8 +90,8 @@ def sweep(
 ) -> int:
     """Sweep one block of light and one of heavy columns as far as they go; resumable.
 
-    Each light column takes the open heavy column as its alias; once the open column's residual is below 1 it is closed
-    with the next heavy column as its alias, which is then the open one.
+    Each light column takes the open heavy column as its alias; once the open column's residual is
+    below 1 it is closed with the next heavy column as its alias, which is then the open one.
 
     Parameters
     ----------
@@ -99,18 +104,20 @@ def sweep(
     closed_row, closed_prob, closed_alias : uint32[b + 1], float64[b + 1], uint32[b + 1], out
         Heavy columns that this call finished.
     cursor : int64[3], in and out
-        Light columns swept of this block, heavy columns taken of this block, open column or -1. Begin with (0, 0, -1);
-        set a cursor back to 0 when its block is refilled. It and ``residual`` are all that a checkpoint needs.
+        Light columns swept of this block, heavy columns taken of this block, open column or -1.
+        Begin with (0, 0, -1); set a cursor back to 0 when its block is refilled. It and
+        ``residual`` are all that a checkpoint needs.
     residual : float64[2], in and out
         What the open column has left: the sum of the pair.
 
     Returns
     -------
     int
-        How many columns are in ``closed_*``. The sweep stands still where ``cursor[0] == a`` (it wants a light column)
-        or ``cursor[1] == b`` (it wants a heavy one): refill that block and call again. At the end of a stream that it
-        wants, the open column and heavy columns that are left get probability 1 and are their own aliases; light
-        columns that are left get the open column as alias (themselves if there is none).
+        How many columns are in ``closed_*``. The sweep stands still where ``cursor[0] == a`` (it
+        wants a light column) or ``cursor[1] == b`` (it wants a heavy one): refill that block and
+        call again. At the end of a stream that it wants, the open column and heavy columns that are
+        left get probability 1 and are their own aliases; light columns that are left get the open
+        column as alias (themselves if there is none).
     """
     closed = 0
     i, j, open_row = cursor[0], cursor[1], cursor[2]
@@ -145,8 +152,12 @@ def sweep(
 
 
 @inlined
-def _sweep_row(p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> float:
-    """`sweep` of all of ``p``, light and heavy columns found by two cursors; gives what the leftovers are short of."""
+def _sweep_row(
+    p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray[np.uint32]
+) -> float:
+    """`sweep` of all of ``p``, light and heavy columns found by two cursors; gives what the
+    leftovers are short of.
+    """
     n = p.shape[0]
     shortfall = 0.0
     i = 0
@@ -204,7 +215,9 @@ def _sweep_row(p: NDArray[np.float64], prob: NDArray[np.float64], alias: NDArray
 
 
 @kernel
-def _build(weights: NDArray[np.float64], total: float, prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> float:
+def _build(
+    weights: NDArray[np.float64], total: float, prob: NDArray[np.float64], alias: NDArray[np.uint32]
+) -> float:
     n = weights.shape[0]
     p = np.empty(n, np.float64)
     for i in range(n):
@@ -218,7 +231,8 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     Parameters
     ----------
     weights : float32[n] or float64[n]
-        Finite, >= 0. Where all are 0 every column has probability 0 and is its own alias: not to be drawn from.
+        Finite, >= 0. Where all are 0 every column has probability 0 and is its own alias: not to be
+        drawn from.
 
     Returns
     -------
@@ -230,7 +244,8 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     Raises
     ------
     Internal
-        Where leftovers are short of more than ``TOLERANCE`` a column, which arithmetic does not allow.
+        Where leftovers are short of more than ``TOLERANCE`` a column, which arithmetic does not
+        allow.
     """
     values = as_kernel_array(np.asarray(weights, np.float64))
     prob = np.empty(values.size, np.float64)
@@ -238,7 +253,10 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     total = neumaier_sum(values)
     shortfall = float(_build(values, total, prob, alias))
     if total > 0 and not shortfall <= LEFTOVER_TOLERANCE * values.size:
-        raise Internal(f"alias table of {values.size} columns: the leftovers are short of {shortfall}; are all weights finite and >= 0?")
+        raise Internal(
+            f"alias table of {values.size} columns: the leftovers are short of {shortfall}; "
+            "are all weights finite and >= 0?"
+        )
     return prob, alias
 
 
@@ -250,7 +268,12 @@ def _threshold(prob: float) -> np.uint64:
 
 
 @kernel
-def _pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> None:
+def _pack_thresholds(
+    prob: NDArray[np.float64],
+    alias: NDArray[np.uint32],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+) -> None:
     for i in range(prob.shape[0]):
         t = _threshold(prob[i])
         target = np.uint64(i) if prob[i] >= 1.0 else np.uint64(alias[i])
@@ -258,8 +281,11 @@ def _pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32], alias
         alias_fraction[i] = np.uint32(t & _LOW)
 
 
-def pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """The table as draws read it: T = round(prob * 2^64), its high half and the alias hot, its low half cold.
+def pack_thresholds(
+    prob: NDArray[np.float64], alias: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The table as draws read it: T = round(prob * 2^64), its high half and the alias hot, its low
+    half cold.
 
     Parameters
     ----------
@@ -279,7 +305,11 @@ def pack_thresholds(prob: NDArray[np.float64], alias: NDArray[np.uint32]) -> tup
 
 
 @kernel
-def _implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.float64]) -> None:
+def _implied_distribution(
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    out: NDArray[np.float64],
+) -> None:
     n = alias_threshold.shape[0]
     units = np.zeros(n, np.uint64)
     fractions = np.zeros(n, np.uint64)
@@ -297,8 +327,11 @@ def _implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: N
         out[i] = (np.float64(units[i]) + np.float64(fractions[i]) / _TWO64) / n
 
 
-def implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """The probability of each column that a table implies, summed in whole 2^-64ths: exact but for one rounding.
+def implied_distribution(
+    alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
+) -> NDArray[np.float64]:
+    """The probability of each column that a table implies, summed in whole 2^-64ths: exact but for
+    one rounding.
 
     Parameters
     ----------
@@ -316,13 +349,21 @@ def implied_distribution(alias_threshold: NDArray[np.uint64], alias_fraction: ND
 
 @kernel
 def _build_rows(
-    indptr: NDArray[np.int64], weights: NDArray[Any], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], sums: NDArray[np.float64]
+    indptr: NDArray[np.int64],
+    weights: NDArray[Any],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    sums: NDArray[np.float64],
 ) -> float:
     rows = indptr.shape[0] - 1
     widest = 0
     for r in range(rows):
         widest = max(widest, indptr[r + 1] - indptr[r])
-    p, prob, alias = np.empty(widest, np.float64), np.empty(widest, np.float64), np.empty(widest, np.uint32)
+    p, prob, alias = (
+        np.empty(widest, np.float64),
+        np.empty(widest, np.float64),
+        np.empty(widest, np.uint32),
+    )
     max_shortfall = 0.0
     for r in range(rows):
         start, stop = indptr[r], indptr[r + 1]
@@ -341,7 +382,9 @@ def _build_rows(
     return max_shortfall
 
 
-def build_rows(indptr: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
+def build_rows(
+    indptr: NDArray[np.int64], weights: NDArray[Any]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
     """An alias table for every row of a CSR: that of `build`, row by row, to the same bits.
 
     Parameters
@@ -363,21 +406,35 @@ def build_rows(indptr: NDArray[np.int64], weights: NDArray[Any]) -> tuple[NDArra
     Internal
         As `build`.
     """
-    alias_threshold, alias_fraction = np.empty(weights.size, np.uint64), np.empty(weights.size, np.uint32)
+    alias_threshold, alias_fraction = (
+        np.empty(weights.size, np.uint64),
+        np.empty(weights.size, np.uint32),
+    )
     sums = np.empty(indptr.size - 1, np.float64)
-    max_shortfall = float(_build_rows(as_kernel_array(indptr), as_kernel_array(weights), alias_threshold, alias_fraction, sums))
+    max_shortfall = float(
+        _build_rows(
+            as_kernel_array(indptr), as_kernel_array(weights), alias_threshold, alias_fraction, sums
+        )
+    )
     if not max_shortfall <= LEFTOVER_TOLERANCE:
-        raise Internal(f"alias rows: the leftovers of a row are short of {max_shortfall} a column; are all weights finite and >= 0?")
+        raise Internal(
+            f"alias rows: the leftovers of a row are short of {max_shortfall} a column; are "
+            "all weights finite and >= 0?"
+        )
     return alias_threshold, alias_fraction, sums
 
 
 @kernel
-def _row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def _row_sums(
+    indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]
+) -> None:
     for r in range(indptr.shape[0] - 1):
         sums[r] = range_sum(weights, indptr[r], indptr[r + 1])
 
 
-def row_sums(indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
+def row_sums(
+    indptr: NDArray[np.int64], weights: NDArray[np.float32], sums: NDArray[np.float64]
+) -> None:
     """The sums of `build_rows` without its tables, in no memory but what is given.
 
     Parameters

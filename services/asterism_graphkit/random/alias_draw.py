@@ -1,4 +1,6 @@
-"""The comparison that every draw from an alias table comes down to: does it keep its column, or go to the alias?"""
+"""The comparison that every draw from an alias table comes down to: does it keep its column, or go
+to the alias?
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,24 @@ _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 
 
 @inlined
-def resolve_column(threshold_address: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+def resolve_column(
+    threshold_address: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
+) -> np.uint64:
     """The column that a draw ends at which fell on ``column`` with ``coin``, in the table of
     `asterism_graphkit.random.alias.thresholds` at two addresses."""
-    return resolve_column_from_entry(u64_at(threshold_address, column), fraction_address, column, coin)
+    return resolve_column_from_entry(
+        u64_at(threshold_address, column), fraction_address, column, coin
+    )
 
 
 @inlined
 def resolve_by_high_bits(entry: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
-    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``entry``: wrong where it is `undecided`."""
+    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``entry``: wrong
+    where it is `undecided`.
+    """
     alias_column = entry & _LOW
-    # All ones where the coin is below the threshold. A branch would be mispredicted every other time, at the price of several draws.
+    # All ones where the coin is below the threshold. A branch would be mispredicted every other
+    # time, at the price of several draws.
     keep_mask = np.uint64((np.int64(coin >> _S32) - np.int64(entry >> _S32)) >> _SIGN)
     return alias_column ^ ((column ^ alias_column) & keep_mask)
 
@@ -32,7 +41,9 @@ def needs_low_bits(entry: np.uint64, coin: np.uint64) -> bool:
 
 
 @inlined
-def resolve_column_from_entry(entry: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
+def resolve_column_from_entry(
+    entry: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
+) -> np.uint64:
     """As `accepted`, where the column's ``hot`` has been read."""
     selected = resolve_by_high_bits(entry, column, coin)
     if needs_low_bits(entry, coin) and (coin & _LOW) < np.uint64(u32_at(fraction_address, column)):

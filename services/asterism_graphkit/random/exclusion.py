@@ -12,7 +12,13 @@ from asterism_graphkit.random.successive import neumaier_add
 
 
 @kernel
-def _excluded_mask(rows: NDArray[np.int64], ids: NDArray[np.int64], indptr: NDArray[np.int64], excluded_ids: NDArray[np.int64], out: NDArray[np.bool_]) -> None:
+def _excluded_mask(
+    rows: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    excluded_ids: NDArray[np.int64],
+    out: NDArray[np.bool_],
+) -> None:
     for i in range(ids.shape[0]):
         low, high = indptr[rows[i]], indptr[rows[i] + 1]
         end = high
@@ -26,7 +32,12 @@ def _excluded_mask(rows: NDArray[np.int64], ids: NDArray[np.int64], indptr: NDAr
 
 
 @kernel
-def _excluded_weights(indptr: NDArray[np.int64], excluded_ids: NDArray[np.int64], weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+def _excluded_weights(
+    indptr: NDArray[np.int64],
+    excluded_ids: NDArray[np.int64],
+    weights: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
     for row in range(out.shape[0]):
         high, low = 0.0, 0.0
         for at in range(indptr[row], indptr[row + 1]):
@@ -48,7 +59,9 @@ class ExcludedIds:
     def from_rows(cls, indptr: NDArray[np.int64], ids: NDArray[np.int64]) -> ExcludedIds:
         """Of rows whose ids come in any order."""
         rows = np.repeat(np.arange(indptr.size - 1, dtype=np.int64), np.diff(indptr))
-        return cls(indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[np.lexsort((ids, rows))]))
+        return cls(
+            indptr=as_kernel_array(indptr), ids=as_kernel_array(ids[np.lexsort((ids, rows))])
+        )
 
     def row_ids(self, row: int) -> NDArray[np.int64]:
         """What a row leaves out, each once."""
@@ -61,7 +74,9 @@ class ExcludedIds:
         return out
 
     def excluded_weights(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What each row leaves out weighs together, every id once; float64[rows], of float64[k] as ``ids`` are."""
+        """What each row leaves out weighs together, every id once; float64[rows], of float64[k] as
+        ``ids`` are.
+        """
         out = np.empty(self.indptr.size - 1, np.float64)
         _excluded_weights(self.indptr, self.ids, as_kernel_array(weights), out)
         return out

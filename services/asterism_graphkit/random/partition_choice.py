@@ -1,7 +1,8 @@
-"""Splits: which part an id lives in, which (type, part) a global draw falls on, and grouping by a small key.
+"""Splits: which part an id lives in, which (type, part) a global draw falls on, and grouping by a
+small key.
 
-graphd and storaged compute the same splits from the same numbers, so that neither has to tell the other.
-"""
+graphd and storaged compute the same splits from the same numbers, so that neither has to tell the
+other."""
 
 from __future__ import annotations
 
@@ -55,13 +56,16 @@ def part_of(ids: NDArray[np.int64], parts: int, placement: str) -> NDArray[np.in
 
 
 @kernel
-def _group_by_key(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+def _group_by_key(
+    keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]
+) -> None:
     groups = offsets.shape[0] - 1
     for i in range(keys.shape[0]):
         offsets[keys[i] + 1] += 1
     for g in range(groups):
         offsets[g + 1] += offsets[g]
-    # offsets[g] counts up from the group's start to its end: afterwards each stands where its successor began.
+    # offsets[g] counts up from the group's start to its end: afterwards each stands where its
+    # successor began.
     for i in range(keys.shape[0]):
         at = offsets[keys[i]]
         order[at] = i
@@ -72,7 +76,12 @@ def _group_by_key(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: ND
 
 
 @inlined
-def _put(order: NDArray[np.int64], next_positions: NDArray[np.int64], keys: NDArray[np.int32], i: np.uint64) -> None:
+def _put(
+    order: NDArray[np.int64],
+    next_positions: NDArray[np.int64],
+    keys: NDArray[np.int32],
+    i: np.uint64,
+) -> None:
     """Put a position at its group's next place."""
     key = np.uint64(keys[i])
     order[np.uint64(next_positions[key])] = i
@@ -80,9 +89,17 @@ def _put(order: NDArray[np.int64], next_positions: NDArray[np.int64], keys: NDAr
 
 
 @kernel
-def _group_by_few_keys(keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]) -> None:
-    # Each count waits for the last one of its group. Four stretches of the keys, a place for each in every group, do not wait for each other.
-    groups, quarter, two, three = np.uint64(offsets.shape[0] - 1), np.uint64(keys.shape[0] >> 2), np.uint64(2), np.uint64(3)
+def _group_by_few_keys(
+    keys: NDArray[np.int32], offsets: NDArray[np.int64], order: NDArray[np.int64]
+) -> None:
+    # Each count waits for the last one of its group. Four stretches of the keys, a place for each
+    # in every group, do not wait for each other.
+    groups, quarter, two, three = (
+        np.uint64(offsets.shape[0] - 1),
+        np.uint64(keys.shape[0] >> 2),
+        np.uint64(2),
+        np.uint64(3),
+    )
     a, b, c, d = np.zeros((4, offsets.shape[0]), np.int64)
     for i in range(quarter):
         a[np.uint64(keys[i])] += 1
@@ -108,7 +125,9 @@ def _group_by_few_keys(keys: NDArray[np.int32], offsets: NDArray[np.int64], orde
         _put(order, d, keys, np.uint64(i))
 
 
-def group_by_key(keys: NDArray[np.int32], groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def group_by_key(
+    keys: NDArray[np.int32], groups: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """A stable counting sort of positions by key.
 
     Parameters
@@ -149,7 +168,9 @@ class PartShares:
     """Sum of ``measure``; nothing can be drawn where it is 0."""
 
 
-def build_shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int) -> PartShares:
+def build_shares(
+    types: Sequence[int], totals: Mapping[tuple[int, int], float], parts: int
+) -> PartShares:
     """The shares of every part in draws from ``types``.
 
     Parameters
@@ -176,12 +197,21 @@ def build_shares(types: Sequence[int], totals: Mapping[tuple[int, int], float], 
 
 
 @kernel
-def _choose_entries(key: np.uint64, start: np.uint64, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+def _choose_entries(
+    key: np.uint64,
+    start: np.uint64,
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    out: NDArray[np.int32],
+) -> None:
     n = np.uint64(alias_threshold.shape[0])
     if CHECK_BOUNDS:
         register(alias_threshold)
         register(alias_fraction)
-    threshold_address, fraction_address = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
+    threshold_address, fraction_address = (
+        np.uint64(alias_threshold.ctypes.data),
+        np.uint64(alias_fraction.ctypes.data),
+    )
     for i in range(out.shape[0]):
         w = word(key, start + np.uint64(i))
         out[i] = np.int32(resolve_column(threshold_address, fraction_address, bounded(w, n), w * n))
@@ -204,24 +234,43 @@ def choose_entries(key: np.uint64, start: int, count: int, shares: PartShares) -
     int32[count]
     """
     out = np.empty(count, np.int32)
-    _choose_entries(np.uint64(key), np.uint64(start), shares.alias_threshold, shares.alias_fraction, out)
+    _choose_entries(
+        np.uint64(key), np.uint64(start), shares.alias_threshold, shares.alias_fraction, out
+    )
     return out
 
 
 @kernel
-def _choose_entries_at(key: np.uint64, draw_indices: NDArray[np.int64], alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], out: NDArray[np.int32]) -> None:
+def _choose_entries_at(
+    key: np.uint64,
+    draw_indices: NDArray[np.int64],
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    out: NDArray[np.int32],
+) -> None:
     n = np.uint64(alias_threshold.shape[0])
     if CHECK_BOUNDS:
         register(alias_threshold)
         register(alias_fraction)
-    threshold_address, fraction_address = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
+    threshold_address, fraction_address = (
+        np.uint64(alias_threshold.ctypes.data),
+        np.uint64(alias_fraction.ctypes.data),
+    )
     for i in range(draw_indices.shape[0]):
         w = word(key, np.uint64(draw_indices[i]))
         out[i] = np.int32(resolve_column(threshold_address, fraction_address, bounded(w, n), w * n))
 
 
-def choose_entries_at(key: np.uint64, draw_indices: NDArray[np.int64], shares: PartShares) -> NDArray[np.int32]:
+def choose_entries_at(
+    key: np.uint64, draw_indices: NDArray[np.int64], shares: PartShares
+) -> NDArray[np.int32]:
     """As `choose`, for draws of any numbers: int32[n]."""
     out = np.empty(draw_indices.size, np.int32)
-    _choose_entries_at(np.uint64(key), as_kernel_array(draw_indices), shares.alias_threshold, shares.alias_fraction, out)
+    _choose_entries_at(
+        np.uint64(key),
+        as_kernel_array(draw_indices),
+        shares.alias_threshold,
+        shares.alias_fraction,
+        out,
+    )
     return out

@@ -1,9 +1,9 @@
 """Counter-based random words: every draw is a pure function of (seed, purpose, counter).
 
-A *key* is a well-mixed 64-bit number made from a seed and tags; the *words* of a key are splitmix64's output function
-(Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators", variant 13 of Stafford's finalisers) of
-key + (i + 1) * GOLDEN. Keys are hashed, never counted up, so that the streams of neighboring seeds or nodes are not
-lagged copies of each other.
+A *key* is a well-mixed 64-bit number made from a seed and tags; the *words* of a key are
+splitmix64's output function (Steele, Lea & Flood 2014, "Fast splittable pseudorandom number
+generators", variant 13 of Stafford's finalisers) of key + (i + 1) * GOLDEN. Keys are hashed, never
+counted up, so that the streams of neighboring seeds or nodes are not lagged copies of each other.
 """
 
 from __future__ import annotations
@@ -19,12 +19,34 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
 _M2 = np.uint64(0x94D049BB133111EB)
 _SALT = np.uint64(0xD6E8FEB86659FD93)
-_S30, _S27, _S31, _S12, _ONE = np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(12), np.uint64(1)
+_S30, _S27, _S31, _S12, _ONE = (
+    np.uint64(30),
+    np.uint64(27),
+    np.uint64(31),
+    np.uint64(12),
+    np.uint64(1),
+)
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 _ALL = 0xFFFFFFFFFFFFFFFF
 
 # Purposes: the first tag under a seed. A purpose is never reused for another kind of draw.
-PART, NODE_ROW, EDGE_ROW, NEIGHBOR, NEIGHBOR_TYPE, EXPONENTIAL_KEY, RESTART, RETURN, WEIGHTS, NEGATIVE, LAYER, LABEL, FILTER, BIDIRECTIONAL, PIECE = range(1, 16)
+(
+    PART,
+    NODE_ROW,
+    EDGE_ROW,
+    NEIGHBOR,
+    NEIGHBOR_TYPE,
+    EXPONENTIAL_KEY,
+    RESTART,
+    RETURN,
+    WEIGHTS,
+    NEGATIVE,
+    LAYER,
+    LABEL,
+    FILTER,
+    BIDIRECTIONAL,
+    PIECE,
+) = range(1, 16)
 TERMINATION = 16
 LABOR = 17
 TEMPORAL = 18
@@ -42,7 +64,9 @@ def mix64(x: np.uint64) -> np.uint64:
 
 @inlined
 def mix_key(key: np.uint64) -> np.uint64:
-    """The half of `derive` that is of the key; where one key has many tags, or the other way round, the halves are made once."""
+    """The half of `derive` that is of the key; where one key has many tags, or the other way round,
+    the halves are made once.
+    """
     return mix64(key ^ _SALT)
 
 
@@ -66,25 +90,33 @@ def word(key: np.uint64, i: np.uint64) -> np.uint64:
 
 @inlined
 def bounded(w: np.uint64, n: np.uint64) -> np.uint64:
-    """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left as a coin."""
+    """A number in 0 .. n - 1 from a word: the high half of w * n. ``w * n`` (its low half) is left
+    as a coin.
+    """
     return mulhi(w, n)
 
 
 @inlined
 def bounded_short(w: np.uint64, n: np.uint64) -> np.uint64:
-    """`below` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at once."""
+    """`below` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at
+    once.
+    """
     return ((w >> _S32) * n + ((w & _LOW) * n >> _S32)) >> _S32
 
 
 @inlined
 def unit_float(w: np.uint64) -> float:
-    """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is the 53rd bit."""
+    """A float64 in (0, 1) from the high 52 bits of a word; never 0, never 1, and exact: the half is
+    the 53rd bit.
+    """
     return (np.float64(w >> _S12) + 0.5) * 2.220446049250313e-16
 
 
 @inlined
 def unit_threshold(probability: float) -> np.int64:
-    """The largest ``w >> 12`` of a word whose `unit` is at most a probability, -1 where that is none: both sides are exact."""
+    """The largest ``w >> 12`` of a word whose `unit` is at most a probability, -1 where that is
+    none: both sides are exact.
+    """
     return np.int64(np.floor(probability * 4503599627370496.0 - 0.5))
 
 
@@ -98,13 +130,20 @@ def _key_of(path: NDArray[np.uint64]) -> np.uint64:
 
 def key_of(seed: int, *tags: int) -> np.uint64:
     """The key of a seed and a path of tags, such as ``key_of(seed, NEIGHBOR, direction, hop)``."""
-    # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap each time.
+    # Compiled functions hand back Python ints, which would be typed as int64 on the way in: wrap
+    # each time.
     return np.uint64(_key_of(np.array((seed & _ALL, *tags), np.uint64)))
 
 
 def derive_seed(seed: int, weights: str, where: str = "") -> int:
-    """The seed of draws by the weights of that name under a condition: independent of those by or under any others; rows' own weights ("") and
-    no condition ("") keep theirs."""
+    """The seed of draws by the weights of that name under a condition: independent of those by or
+    under any others; rows' own weights ("") and no condition ("") keep theirs."""
     if where:
-        seed = int(key_of(seed, FILTER, int.from_bytes(blake2b(where.encode(), digest_size=8).digest(), "little")))
+        seed = int(
+            key_of(
+                seed,
+                FILTER,
+                int.from_bytes(blake2b(where.encode(), digest_size=8).digest(), "little"),
+            )
+        )
     return int(key_of(seed, WEIGHTS, *weights.encode())) if weights else seed

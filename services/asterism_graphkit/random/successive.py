@@ -1,9 +1,9 @@
 """The probabilities of successive draws without replacement: each given the earlier ones.
 
-Draw k of weights w has the probability w_k / (what the draws before it left). Taking weights from a total tells what is
-left as long as there is much of it: below ``LEAST`` of the total the difference is too much rounding, and whoever draws
-adds up the rest itself. From the rest on it goes backwards by additions, so that nothing cancels.
-"""
+Draw k of weights w has the probability w_k / (what the draws before it left). Taking weights from a
+total tells what is left as long as there is much of it: below ``LEAST`` of the total the difference
+is too much rounding, and whoever draws adds up the rest itself. From the rest on it goes backwards
+by additions, so that nothing cancels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ MIN_REMAINING_SHARE = 0.125
 
 @inlined
 def neumaier_add(high: float, low: float, x: float) -> tuple[float, float]:
-    """Neumaier's sum of non-negative numbers, one number on: the sum so far, and what was rounded off it."""
+    """Neumaier's sum of non-negative numbers, one number on: the sum so far, and what was rounded
+    off it.
+    """
     t = high + x
     return t, low + ((high - t) + x if high >= x else (x - t) + high)
 
 
 @kernel
-def _conditional_probabilities(shares: NDArray[np.float64], rest: float, out: NDArray[np.float64]) -> None:
+def _conditional_probabilities(
+    shares: NDArray[np.float64], rest: float, out: NDArray[np.float64]
+) -> None:
     high, low = rest, 0.0
     for k in range(shares.shape[0] - 1, -1, -1):
         high, low = neumaier_add(high, low, shares[k])

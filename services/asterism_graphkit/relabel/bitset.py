@@ -10,15 +10,20 @@ from asterism_graphkit.compile.jit import as_kernel_array, inlined, kernel
 ONE, WORD_SHIFT, BIT_MASK = np.uint64(1), np.uint64(6), np.uint64(63)
 """The bit of number i is ``ONE << (i & LOW)`` of word ``i >> SHIFT``."""
 _FEW_WORDS, _WORDS_EACH, _MOST_WORDS = 1 << 10, 4, 1 << 17
-"""Words that are cleared in no time, and as many more for each number: with these a set of bits is cheaper than one of hashes. And as many as
-stay near: 1 MiB."""
+"""Words that are cleared in no time, and as many more for each number: with these a set of bits is
+cheaper than one of hashes. And as many as stay near: 1 MiB."""
 _S2, _S4, _S56 = np.uint64(2), np.uint64(4), np.uint64(56)
-_TWOS, _FOURS, _EIGHTS, _BYTES = (np.uint64(value) for value in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
+_TWOS, _FOURS, _EIGHTS, _BYTES = (
+    np.uint64(value)
+    for value in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
+)
 
 
 @inlined
 def popcount(word: np.uint64) -> np.uint64:
-    """How many bits are set; LLVM knows this form, and has one instruction for it (Warren 2012, Hacker's Delight, section 5-1)."""
+    """How many bits are set; LLVM knows this form, and has one instruction for it (Warren 2012,
+    Hacker's Delight, section 5-1).
+    """
     word = word - (word >> ONE & _TWOS)
     word = (word & _FOURS) + (word >> _S2 & _FOURS)
     return ((word + (word >> _S4)) & _EIGHTS) * _BYTES >> _S56
@@ -32,7 +37,9 @@ def popcount_below(word: np.uint64, bit: np.uint64) -> np.uint64:
 
 @inlined
 def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> np.uint64:
-    """How many numbers of a set are smaller, ``word_ranks`` being how many are in the words before each."""
+    """How many numbers of a set are smaller, ``word_ranks`` being how many are in the words before
+    each.
+    """
     word = bit >> WORD_SHIFT
     return np.uint64(word_ranks[word]) + popcount_below(words[word], bit & BIT_MASK)
 
@@ -61,7 +68,8 @@ def _once(ids: NDArray[np.int64], min_id: np.uint64, words: NDArray[np.uint64]) 
 
 
 def is_known_distinct(ids: NDArray[np.int64]) -> bool:
-    """Whether it is seen at a glance that no id is there twice, and none below 0: they ascend, or lie near each other.
+    """Whether it is seen at a glance that no id is there twice, and none below 0: they ascend, or
+    lie near each other.
 
     False also where it would take longer to say: of ids in any order that lie far apart.
     """
@@ -70,4 +78,8 @@ def is_known_distinct(ids: NDArray[np.int64]) -> bool:
         return not ids.size or int(ids[0]) >= 0
     min_id, max_id = int(ids.min()), int(ids.max())
     words = (max_id - min_id >> 6) + 1
-    return min_id >= 0 and words <= _FEW_WORDS + _WORDS_EACH * ids.size and bool(_once(ids, np.uint64(min_id), np.zeros(words, np.uint64)))
+    return (
+        min_id >= 0
+        and words <= _FEW_WORDS + _WORDS_EACH * ids.size
+        and bool(_once(ids, np.uint64(min_id), np.zeros(words, np.uint64)))
+    )

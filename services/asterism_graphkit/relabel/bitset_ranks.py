@@ -1,4 +1,6 @@
-"""Numbers of nodes whose ids lie near each other: of each id a bit, and by the rank of that its number. No hash, and nothing to compare."""
+"""Numbers of nodes whose ids lie near each other: of each id a bit, and by the rank of that its
+number. No hash, and nothing to compare.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,9 @@ def assign(
 
     Notes
     -----
-    All of it stays in a cache where the largest id is not above some millions. Jacobson 1989, Space-efficient static trees and graphs,
-    section 2: rank by a directory and a count within the word.
-    """
+    All of it stays in a cache where the largest id is not above some millions. Jacobson 1989,
+    Space-efficient static trees and graphs, section 2: rank by a directory and a count within the
+    word."""
     sentinel, node_count = np.uint64(64 * (words.shape[0] - 1)), np.uint64(count[0])
     for i in range(ids.shape[0]):
         # Whether it is new is hard to foretell: it is written in any case, and counts or does not.
@@ -67,7 +69,9 @@ def assign(
         by_rank[bit_rank(np.uint64(node_ids[local_id]), words, word_ranks)] = local_id
     for i in range(ids.shape[0]):
         position = np.uint64(ids[i]) if ids[i] >= 0 else sentinel
-        assigned = by_rank[min(bit_rank(position, words, word_ranks), node_count - np.uint64(node_count > 0))]
+        assigned = by_rank[
+            min(bit_rank(position, words, word_ranks), node_count - np.uint64(node_count > 0))
+        ]
         out[i] = assigned if ids[i] >= 0 else np.int32(-1)
     words[words.shape[0] - 1] = 0
     count[0] = node_count

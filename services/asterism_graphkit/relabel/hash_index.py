@@ -1,4 +1,6 @@
-"""The open-addressing index from sparse ids to rows: building it and looking many ids up at once."""
+"""The open-addressing index from sparse ids to rows: building it and looking many ids up at
+once.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,12 @@ _BITS = 64
 
 
 @kernel
-def _fill(ids: NDArray[np.int64], shift: np.uint64, index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> None:
+def _fill(
+    ids: NDArray[np.int64],
+    shift: np.uint64,
+    index_ids: NDArray[np.int64],
+    index_rows: NDArray[np.uint32],
+) -> None:
     mask = index_ids.shape[0] - 1
     n = ids.shape[0]
     for row in range(n):
@@ -28,18 +35,20 @@ def _fill(ids: NDArray[np.int64], shift: np.uint64, index_ids: NDArray[np.int64]
 
 
 def build_index(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """An index of distinct ids: open addressing, at most half full, probed linearly from the hash's high bits.
+    """An index of distinct ids: open addressing, at most half full, probed linearly from the hash's
+    high bits.
 
     Parameters
     ----------
     ids : int64[n]
-        Distinct, >= 0; at most 2^32 - 1 of them. The order of insertion is the order of rows, so that the same ids give
-        the same bytes.
+        Distinct, >= 0; at most 2^32 - 1 of them. The order of insertion is the order of rows, so
+        that the same ids give the same bytes.
 
     Returns
     -------
     index_ids : int64[2^k]
-        The smallest k >= 3 with 2^k >= 2 n; id ``i`` is at or after ``mix64(i) >> (64 - k)``; -1 is free.
+        The smallest k >= 3 with 2^k >= 2 n; id ``i`` is at or after ``mix64(i) >> (64 - k)``; -1 is
+        free.
     index_rows : uint32[2^k]
         The row (position in ``ids``) of each id in ``index_ids``; 0 where free.
     """
@@ -54,7 +63,9 @@ def index_slots(n: int) -> int:
     return 1 << max(3, (2 * n - 1).bit_length() if n else 0)
 
 
-def fill_index(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> None:
+def fill_index(
+    ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]
+) -> None:
     """`build_index` in place, for arrays that are mapped files.
 
     Parameters
@@ -69,7 +80,9 @@ def fill_index(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows:
 
 @inlined
 def slot_of(node_id: np.int64, index_ids: NDArray[np.int64], shift: np.uint64) -> int:
-    """Where an id stands in ``index_ids``, -1 where it does not; for other kernels. ``shift`` is `shift_of`."""
+    """Where an id stands in ``index_ids``, -1 where it does not; for other kernels. ``shift`` is
+    `shift_of`.
+    """
     mask = index_ids.shape[0] - 1
     slot = np.int64(mix64(np.uint64(node_id)) >> shift)
     while index_ids[slot] != FREE:
@@ -85,7 +98,13 @@ def shift_of(index_ids: NDArray[np.int64]) -> np.uint64:
 
 
 @kernel
-def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32], shift: np.uint64, rows: NDArray[np.int64]) -> None:
+def _find(
+    ids: NDArray[np.int64],
+    index_ids: NDArray[np.int64],
+    index_rows: NDArray[np.uint32],
+    shift: np.uint64,
+    rows: NDArray[np.int64],
+) -> None:
     n = ids.shape[0]
     for i in range(n):
         if i + _AHEAD < n:
@@ -99,7 +118,9 @@ def _find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDAr
                 rows[i] = np.int64(index_rows[slot])
 
 
-def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]) -> NDArray[np.int64]:
+def find(
+    ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArray[np.uint32]
+) -> NDArray[np.int64]:
     """The row of each id, -1 where there is none.
 
     Parameters
@@ -116,5 +137,11 @@ def find(ids: NDArray[np.int64], index_ids: NDArray[np.int64], index_rows: NDArr
     if index_ids.size == 0:
         return np.full(ids.size, -1, np.int64)
     rows = np.empty(ids.size, np.int64)
-    _find(as_kernel_array(ids), as_kernel_array(index_ids), as_kernel_array(index_rows), shift_of(index_ids), rows)
+    _find(
+        as_kernel_array(ids),
+        as_kernel_array(index_ids),
+        as_kernel_array(index_rows),
+        shift_of(index_ids),
+        rows,
+    )
     return rows

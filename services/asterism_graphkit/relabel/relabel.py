@@ -20,7 +20,13 @@ _KEPT, _KEPT_SLOTS = 8, 1 << 20
 _DENSE = 4
 """Slots for each id at most, where ids have slots of their own."""
 _LAST_TURN = (1 << 12) - 1
-_TURN, _HASH, _S32, _LOW, _ONE = np.uint64(52), np.uint64(44), np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1)
+_TURN, _HASH, _S32, _LOW, _ONE = (
+    np.uint64(52),
+    np.uint64(44),
+    np.uint64(32),
+    np.uint64(0xFFFFFFFF),
+    np.uint64(1),
+)
 
 
 @inlined
@@ -40,15 +46,18 @@ def _assign(
     count: NDArray[np.int64],
     out: NDArray[np.int32],
 ) -> int:
-    """Number ids from ``start`` on until all are, or a third of the slots are taken; gives where it stopped.
+    """Number ids from ``start`` on until all are, or a third of the slots are taken; gives where it
+    stopped.
 
-    A slot is turn, some bits of the hash, and a number. One of another turn is free, so that a table need not be cleared for its next use.
-    """
+    A slot is turn, some bits of the hash, and a number. One of another turn is free, so that a
+    table need not be cleared for its next use."""
     mask, n, per_tree = np.uint64(table.shape[0] - 1), ids.shape[0], trees.shape[0] > 0
     filled, capacity = count[0], table.shape[0] // 3
     hashes = np.empty(_AHEAD, np.uint64)
     for i in range(start, min(start + _AHEAD, n)):
-        hashes[(i - start) % _AHEAD] = _hash(ids[i], trees[i] if per_tree else np.int32(0), per_tree)
+        hashes[(i - start) % _AHEAD] = _hash(
+            ids[i], trees[i] if per_tree else np.int32(0), per_tree
+        )
     for i in range(start, n):
         position = hashes[(i - start) % _AHEAD]
         ahead = i + _AHEAD
@@ -69,11 +78,16 @@ def _assign(
             slot = table[position]
             is_free, local_id = slot >> _TURN != generation, np.int64(slot & _LOW)
             # Of a free slot it is some number of before: there is an id of that number, too.
-            is_same = (slot & ~_LOW == tag) & (node_ids[local_id] == node) & (not per_tree or node_trees[local_id] == tree)
+            is_same = (
+                (slot & ~_LOW == tag)
+                & (node_ids[local_id] == node)
+                & (not per_tree or node_trees[local_id] == tree)
+            )
             if is_free | is_same:
                 break
             position = (position + _ONE) & mask
-        # A branch on whether it is new would be mispredicted every other time: what is known is written once more.
+        # A branch on whether it is new would be mispredicted every other time: what is known is
+        # written once more.
         local_id = filled if is_free else local_id
         table[position] = tag | np.uint64(local_id)
         node_ids[local_id], node_trees[local_id] = node, tree
@@ -104,7 +118,12 @@ def _refill(
 
 
 @kernel
-def _number_dense(ids: NDArray[np.int64], local_ids: NDArray[np.int32], nodes: NDArray[np.int64], out: NDArray[np.int32]) -> int:
+def _number_dense(
+    ids: NDArray[np.int64],
+    local_ids: NDArray[np.int32],
+    nodes: NDArray[np.int64],
+    out: NDArray[np.int32],
+) -> int:
     count = np.int64(0)
     for i in range(ids.shape[0]):
         node = ids[i]
@@ -118,7 +137,8 @@ def _number_dense(ids: NDArray[np.int64], local_ids: NDArray[np.int32], nodes: N
 
 
 def relabel(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Numbers of nodes by first appearance, and the nodes by number: of ids that are no less than 0.
+    """Numbers of nodes by first appearance, and the nodes by number: of ids that are no less than
+    0.
 
     Returns
     -------
@@ -127,7 +147,9 @@ def relabel(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64
     """
     ids = as_kernel_array(ids)
     slots = int(ids.max()) + 1 if ids.size else 0
-    if slots <= _DENSE * ids.size:  # a slot for every id there may be: no hash, and nothing to compare
+    if (
+        slots <= _DENSE * ids.size
+    ):  # a slot for every id there may be: no hash, and nothing to compare
         nodes, out = np.empty(min(slots, ids.size), np.int64), np.empty(ids.size, np.int32)
         count = _number_dense(ids, np.full(slots, -1, np.int32), nodes, out)
         return out, nodes[:count]
@@ -137,24 +159,33 @@ def relabel(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64
 
 
 @kernel
-def _tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64], out: NDArray[np.int64]) -> None:
+def _tree_positions(
+    trees: NDArray[np.int32], ids: NDArray[np.int64], out: NDArray[np.int64]
+) -> None:
     for i in range(ids.shape[0]):
         out[i] = np.int64(derive(mix64(np.uint64(trees[i])), np.uint64(ids[i])))
 
 
 def tree_positions(trees: NDArray[np.int32], ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A position for each (tree, node), for draws that must not depend on what else is asked; int64[n], any bits."""
+    """A position for each (tree, node), for draws that must not depend on what else is asked;
+    int64[n], any bits.
+    """
     out = np.empty(ids.size, np.int64)
     _tree_positions(as_kernel_array(trees), as_kernel_array(ids), out)
     return out
 
 
 @kernel
-def write_repeated_indices(sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]) -> None:
-    """``first + i`` as often as ``sizes[i]`` says, one after another; ``out`` has room for two more than there are."""
+def write_repeated_indices(
+    sizes: NDArray[np.int32], first: np.int64, out: NDArray[np.int32]
+) -> None:
+    """``first + i`` as often as ``sizes[i]`` says, one after another; ``out`` has room for two more
+    than there are.
+    """
     position = np.int64(0)
     for i in range(sizes.shape[0]):
-        # Whether there is one, or another one, is hard to foretell: both are written, and count or do not.
+        # Whether there is one, or another one, is hard to foretell: both are written, and count or
+        # do not.
         out[position] = out[position + 1] = first + np.int64(i)
         for k in range(2, sizes[i]):
             out[position + k] = first + np.int64(i)
@@ -169,13 +200,22 @@ def repeat_indices(sizes: NDArray[np.int32], first: int, total: int) -> NDArray[
 
 
 class _Buffers:
-    """The arrays of a numbering, used again by later ones: fresh pages cost more than filling them."""
+    """The arrays of a numbering, used again by later ones: fresh pages cost more than filling
+    them.
+    """
 
     def __init__(self, slots: int) -> None:
         self.table = np.zeros(slots, np.uint64)
-        self.ids, self.trees = np.zeros(slots // 3 + 1, np.int64), np.zeros(slots // 3 + 1, np.int32)
+        self.ids, self.trees = (
+            np.zeros(slots // 3 + 1, np.int64),
+            np.zeros(slots // 3 + 1, np.int32),
+        )
         self.generation = 0
-        self.words, self.word_ranks, self.by_rank = np.zeros(0, np.uint64), np.zeros(0, np.int32), np.zeros(0, np.int32)
+        self.words, self.word_ranks, self.by_rank = (
+            np.zeros(0, np.uint64),
+            np.zeros(0, np.int32),
+            np.zeros(0, np.int32),
+        )
         self.used = 0
         """Words that may have bits."""
 
@@ -184,7 +224,9 @@ class _Buffers:
         return self.table.size
 
     def reserve(self, nodes: int, count: int, words: int) -> None:
-        """Have room for so many nodes, of which ``count`` are there, and for so many words of bits."""
+        """Have room for so many nodes, of which ``count`` are there, and for so many words of
+        bits.
+        """
         if self.ids.size <= nodes:
             ids, trees = np.zeros(2 * nodes, np.int64), np.zeros(2 * nodes, np.int32)
             ids[:count], trees[:count] = self.ids[:count], self.trees[:count]
@@ -229,14 +271,16 @@ _buffer_pool = _BufferPool()
 class Relabeling:
     """Numbers the nodes that it is shown from 0 on, each once.
 
-    A node is an id, or an id in a tree where trees are kept apart: the same id in two trees is two nodes.
-    """
+    A node is an id, or an id in a tree where trees are kept apart: the same id in two trees is two
+    nodes."""
 
     def __init__(self) -> None:
         self._buffers = _buffer_pool.acquire()
         self._count = np.zeros(1, np.int64)
         self._apart = False
-        self._hashed_count = self._bitset_count = 0  # nodes that are in the table, and that have their bits
+        self._hashed_count = self._bitset_count = (
+            0  # nodes that are in the table, and that have their bits
+        )
 
     @classmethod
     @contextmanager
@@ -244,7 +288,9 @@ class Relabeling:
         """That many, whose arrays are others' after the block: copy what is to stay."""
         relabelings = [cls() for _ in range(count)]
         yield relabelings
-        for relabeling in relabelings:  # after an error they are left to the garbage collector: somebody may still look at them
+        for relabeling in (
+            relabelings
+        ):  # after an error they are left to the garbage collector: somebody may still look at them
             _buffer_pool.release(relabeling._buffers)
 
     def __len__(self) -> int:
@@ -260,7 +306,9 @@ class Relabeling:
         """int32[n]: the tree of each node, 0 where there are no trees."""
         return self._buffers.trees[: len(self)] if self._apart else np.zeros(len(self), np.int32)
 
-    def assign(self, ids: NDArray[np.int64], trees: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+    def assign(
+        self, ids: NDArray[np.int64], trees: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
         """The number of each node, new ones in the order in which they come.
 
         Parameters
@@ -291,33 +339,70 @@ class Relabeling:
         return out
 
     def _assign_by_rank(self, ids: NDArray[np.int64], out: NDArray[np.int32]) -> bool:
-        """Number ids by bits where they are many for what the largest of them takes in words; whether they are."""
+        """Number ids by bits where they are many for what the largest of them takes in words;
+        whether they are.
+        """
         buffers, node_count = self._buffers, len(self)
         unmarked_ids = as_kernel_array(buffers.ids[self._bitset_count : node_count])
-        word_count = max((max(int(ids.max(initial=0)), int(unmarked_ids.max(initial=0))) >> 6) + 2, buffers.used)
+        word_count = max(
+            (max(int(ids.max(initial=0)), int(unmarked_ids.max(initial=0))) >> 6) + 2, buffers.used
+        )
         if not fits_in_cache(word_count, ids.size):
             return False
         buffers.reserve(node_count + ids.size, node_count, word_count)
         if unmarked_ids.size:
             bitset_ranks.set_bits(unmarked_ids, buffers.words)
-        bitset_ranks.assign(ids, buffers.words[:word_count], buffers.word_ranks, buffers.by_rank, buffers.ids, self._count, out)
+        bitset_ranks.assign(
+            ids,
+            buffers.words[:word_count],
+            buffers.word_ranks,
+            buffers.by_rank,
+            buffers.ids,
+            self._count,
+            out,
+        )
         self._bitset_count = len(self)
         return True
 
     def _fill(self) -> None:
         """Have all nodes in the table."""
         buffers = self._buffers
-        _refill(np.uint64(buffers.generation), buffers.table, buffers.ids, buffers.trees, np.int64(self._hashed_count), np.int64(len(self)), self._apart)
+        _refill(
+            np.uint64(buffers.generation),
+            buffers.table,
+            buffers.ids,
+            buffers.trees,
+            np.int64(self._hashed_count),
+            np.int64(len(self)),
+            self._apart,
+        )
         self._hashed_count = len(self)
 
-    def _assign_by_hash(self, ids: NDArray[np.int64], trees: NDArray[np.int32], start: int, out: NDArray[np.int32]) -> int:
+    def _assign_by_hash(
+        self, ids: NDArray[np.int64], trees: NDArray[np.int32], start: int, out: NDArray[np.int32]
+    ) -> int:
         buffers = self._buffers
-        return int(_assign(ids, trees, np.int64(start), np.uint64(buffers.generation), buffers.table, buffers.ids, buffers.trees, self._count, out))
+        return int(
+            _assign(
+                ids,
+                trees,
+                np.int64(start),
+                np.uint64(buffers.generation),
+                buffers.table,
+                buffers.ids,
+                buffers.trees,
+                self._count,
+                out,
+            )
+        )
 
     def _grow(self) -> None:
         old_buffers, self._buffers = self._buffers, _Buffers(2 * self._buffers.slots)
         self._buffers.reset()
         self._buffers.reserve(len(self), 0, 0)
-        self._buffers.ids[: len(self)], self._buffers.trees[: len(self)] = old_buffers.ids[: len(self)], old_buffers.trees[: len(self)]
+        self._buffers.ids[: len(self)], self._buffers.trees[: len(self)] = (
+            old_buffers.ids[: len(self)],
+            old_buffers.trees[: len(self)],
+        )
         self._hashed_count = self._bitset_count = 0
         self._fill()

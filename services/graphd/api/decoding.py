@@ -1,4 +1,6 @@
-"""What a request says, in the words of the rooms: types and directions checked, arrays taken out of the frame."""
+"""What a request says, in the words of the rooms: types and directions checked, arrays taken out of
+the frame.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from graphd.routing.totals import NODE, OWN_WEIGHTS
 
 
 def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
-    """The name of the weights that a request wants, "" for the rows' own; NotFound where one of its types has none of it."""
+    """The name of the weights that a request wants, "" for the rows' own; NotFound where one of its
+    types has none of it.
+    """
     for type_id in types:
         if name not in OWN_WEIGHTS:
             (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
@@ -34,8 +38,14 @@ def canonical_weight_name(weight_name: str) -> str:
 
 
 def decode_seed(head: Any) -> int:
-    """The seed of a request's draws, which those by other weights, or under another condition, have nothing to do with."""
-    return rng.derive_seed(head.seed, canonical_weight_name(head.weight), parse(head.where).canonical if head.where else "")
+    """The seed of a request's draws, which those by other weights, or under another condition, have
+    nothing to do with.
+    """
+    return rng.derive_seed(
+        head.seed,
+        canonical_weight_name(head.weight),
+        parse(head.where).canonical if head.where else "",
+    )
 
 
 _LEAST_BIAS, _MAX_BIAS = 1e-3, 1e3
@@ -62,7 +72,14 @@ def decode_global_draw(element: int, schema: Schema, head: Any) -> sampling.Glob
     )
 
 
-def decode_hop(schema: Schema, head: Any, edge_types: Sequence[int], count: int, hop: int, temporal_filter: TemporalFilter | None = None) -> sampling.NeighborParams:
+def decode_hop(
+    schema: Schema,
+    head: Any,
+    edge_types: Sequence[int],
+    count: int,
+    hop: int,
+    temporal_filter: TemporalFilter | None = None,
+) -> sampling.NeighborParams:
     """How the neighbors of one hop are drawn."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
@@ -94,7 +111,10 @@ def decode_walk(schema: Schema, head: Any) -> walks.RandomWalkParams:
     if head.walks > _MAX_WALKS:
         raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MAX_WALKS} from a node")
     if head.different_first and not (head.walks and head.length):
-        raise InvalidRequest(f"different_first with walks {head.walks} and length {head.length}: expected 1 or more walks of 1 or more steps")
+        raise InvalidRequest(
+            f"different_first with walks {head.walks} and length {head.length}: expected 1 "
+            "or more walks of 1 or more steps"
+        )
     return walks.RandomWalkParams(
         steps=steps,
         length=head.length,
@@ -114,20 +134,31 @@ def decode_visits(schema: Schema, head: Any) -> visit_counts.VisitParams:
     """How nodes are visited by walks over a metapath."""
     if not head.steps:
         raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
-    for name, value, limit in (("traversals", head.traversals, _MAX_WALKS), ("walks", head.walks, _MAX_WALKS)):
+    for name, value, limit in (
+        ("traversals", head.traversals, _MAX_WALKS),
+        ("walks", head.walks, _MAX_WALKS),
+    ):
         if not 1 <= value <= limit:
             raise InvalidRequest(f"{name} {value}: expected 1 to {limit}")
     if not 0 <= head.termination <= 1:
         raise InvalidRequest(f"termination {head.termination}: a probability is in 0 .. 1")
     if head.count < 0:
         raise InvalidRequest(f"count {head.count}: expected 0 or more neighbors per node")
-    steps, direction = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps), decode_direction(schema, head.direction)
-    edges = [(edge.src_type, edge.dst_type) if direction == pb.OUT else (edge.dst_type, edge.src_type) for edge in schema.edge_types]
+    steps, direction = (
+        tuple(decode_edge_types(schema, step.edge_types) for step in head.steps),
+        decode_direction(schema, head.direction),
+    )
+    edges = [
+        (edge.src_type, edge.dst_type) if direction == pb.OUT else (edge.dst_type, edge.src_type)
+        for edge in schema.edge_types
+    ]
     begins, ends = {edges[e][0] for e in steps[0]}, {edges[e][1] for e in steps[-1]}
     if head.traversals > 1 and not begins & ends:
         raise InvalidRequest(
-            f"the metapath begins at {', '.join(sorted(begins))} and ends at {', '.join(sorted(ends))}: "
-            f"it can not be traversed {head.traversals} times; let it end where it begins, or ask for 1"
+            f"the metapath begins at {', '.join(sorted(begins))} and ends at "
+            f"{', '.join(sorted(ends))}: "
+            f"it can not be traversed {head.traversals} times; let it end where it begins, "
+            "or ask for 1"
         )
     walk_params = walks.RandomWalkParams(
         steps=steps,
@@ -140,10 +171,14 @@ def decode_visits(schema: Schema, head: Any) -> visit_counts.VisitParams:
         q=1.0,
         want_edge_ids=False,
     )
-    return visit_counts.VisitParams(walk=walk_params, walks=head.walks, termination=head.termination, count=head.count)
+    return visit_counts.VisitParams(
+        walk=walk_params, walks=head.walks, termination=head.termination, count=head.count
+    )
 
 
-def _decode_fanouts(schema: Schema, head: Any, direction: pb.Direction) -> tuple[khop.HopFanout, ...]:
+def _decode_fanouts(
+    schema: Schema, head: Any, direction: pb.Direction
+) -> tuple[khop.HopFanout, ...]:
     """How far a subgraph grows along which edge types."""
     check_types("edge", schema, [fanout.edge_type for fanout in head.reach])
 
@@ -152,7 +187,11 @@ def _decode_fanouts(schema: Schema, head: Any, direction: pb.Direction) -> tuple
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
         return (src, dst) if direction == pb.OUT else (dst, src)
 
-    return khop.build_fanouts(ends, [fanout.edge_type for fanout in head.reach], [list(fanout.counts) for fanout in head.reach])
+    return khop.build_fanouts(
+        ends,
+        [fanout.edge_type for fanout in head.reach],
+        [list(fanout.counts) for fanout in head.reach],
+    )
 
 
 def decode_subgraph(schema: Schema, request: Frame) -> subgraphs.SubgraphParams:
@@ -169,15 +208,21 @@ def decode_subgraph(schema: Schema, request: Frame) -> subgraphs.SubgraphParams:
         expand_all_hops=head.every,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
-        # All edges among nodes would let them see what is to come: those of ego subgraphs have no times.
-        temporal_filter=subgraph_filter(request, schema) if "until" in head.DESCRIPTOR.fields_by_name else None,
+        # All edges among nodes would let them see what is to come: those of ego subgraphs have no
+        # times.
+        temporal_filter=subgraph_filter(request, schema)
+        if "until" in head.DESCRIPTOR.fields_by_name
+        else None,
     )
 
 
 def decode_labor(schema: Schema, head: Any) -> labor.LaborParams:
     """How a subgraph grows by LABOR."""
     if not -1 <= head.importance <= _MAX_STEPS:
-        raise InvalidRequest(f"importance {head.importance}: expected 0 to {_MAX_STEPS} steps, or -1 for as many as it takes")
+        raise InvalidRequest(
+            f"importance {head.importance}: expected 0 to {_MAX_STEPS} steps, or -1 for as "
+            "many as it takes"
+        )
     direction = decode_direction(schema, head.direction)
     return labor.LaborParams(
         fanouts=_decode_fanouts(schema, head, direction),
@@ -199,14 +244,21 @@ def decode_hgt(schema: Schema, head: Any) -> hgt.HgtParams:
         raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")
     counts = {entry.type_id: tuple(entry.counts) for entry in head.counts}
     if len(counts) < len(head.counts):
-        raise InvalidRequest(f"counts of node types {[entry.type_id for entry in head.counts]}: one is given twice")
+        raise InvalidRequest(
+            f"counts of node types {[entry.type_id for entry in head.counts]}: one is given twice"
+        )
     layer_count = len(head.counts[0].counts)
     for type_id, layer_counts in counts.items():
         name = schema.node_types[type_id].name
         if len(layer_counts) != layer_count:
-            raise InvalidRequest(f"counts of {name!r} are of {len(layer_counts)} layers, the first ones of {layer_count}; give each as many")
+            raise InvalidRequest(
+                f"counts of {name!r} are of {len(layer_counts)} layers, the first ones of "
+                f"{layer_count}; give each as many"
+            )
         if min(layer_counts) < 0:
-            raise InvalidRequest(f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer")
+            raise InvalidRequest(
+                f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer"
+            )
     return hgt.HgtParams(
         edge_types=decode_edge_types(schema, head.followed),
         counts=counts,
@@ -232,13 +284,17 @@ def decode_direction(schema: Schema, direction: int) -> pb.Direction:
     if direction != pb.IN:
         raise InvalidRequest(f"direction {direction}: expected OUT or IN")
     if not schema.has_in:
-        raise InvalidRequest("direction in: the space keeps out-edges only; make it with direction: both")
+        raise InvalidRequest(
+            "direction in: the space keeps out-edges only; make it with direction: both"
+        )
     return pb.IN
 
 
 def check_types(element: str, schema: Schema, types: Sequence[int]) -> None:
     """NotFound for a type id that the schema has not."""
-    schema_types: Sequence[NodeType | EdgeType] = schema.node_types if element == "node" else schema.edge_types
+    schema_types: Sequence[NodeType | EdgeType] = (
+        schema.node_types if element == "node" else schema.edge_types
+    )
     for type_id in types:
         if type_id >= len(schema_types):
             names = ", ".join(f"{i} ({t.name})" for i, t in enumerate(schema_types)) or "none"
@@ -255,13 +311,19 @@ def decode_nodes(request: Frame, schema: Schema) -> tuple[Ids, Types | None]:
     types = request.optional_array("types", "int32")
     if types is None:
         if schema.ids != "global":
-            raise InvalidRequest("node type -1: the section types must then say each node's, for ids of this space are per type")
+            raise InvalidRequest(
+                "node type -1: the section types must then say each node's, for ids of this "
+                "space are per type"
+            )
         return nodes, None
     if len(types) != len(nodes):
         raise InvalidRequest(f"types has {len(types)} entries for {len(nodes)} nodes")
     if types.size and (types.min() < -1 or types.max() >= len(schema.node_types)):
         index = int(np.argmax((types < -1) | (types >= len(schema.node_types))))
-        raise InvalidRequest(f"types[{index}] = {types[index]}: there are node types 0 to {len(schema.node_types) - 1}")
+        raise InvalidRequest(
+            f"types[{index}] = {types[index]}: there are node types 0 to "
+            f"{len(schema.node_types) - 1}"
+        )
     return nodes, types
 
 
@@ -299,7 +361,10 @@ def decode_neighbor_read(schema: Schema, head: Any) -> reads.EdgeReadParams:
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
     if head.top and head.sort:
-        raise InvalidRequest(f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest first; leave sort out")
+        raise InvalidRequest(
+            f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest "
+            "first; leave sort out"
+        )
     return reads.EdgeReadParams(
         edge_types=decode_edge_types(schema, head.edge_types),
         direction=decode_direction(schema, head.direction),

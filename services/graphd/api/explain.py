@@ -1,4 +1,6 @@
-"""What a sampling call takes: where its draws fall, who is asked for what, in how many rounds and bytes."""
+"""What a sampling call takes: where its draws fall, who is asked for what, in how many rounds and
+bytes.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ class RecordingDispatcher(Dispatcher):
         self.requests: list[wire.Asked] = []
         self._round = 0
 
-    def dispatch(self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext) -> list[Frame]:
+    def dispatch(
+        self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext
+    ) -> list[Frame]:
         """The replies to (host, request) pairs, in their order; those of one call are one round."""
         host_requests = list(requests)
         replies = self._inner.dispatch(name, space, host_requests, call)
@@ -78,7 +82,9 @@ class RecordingDispatcher(Dispatcher):
 
 
 def _rows(sent: Mapping[str, NDArray[Any]], received: Mapping[str, NDArray[Any]]) -> int:
-    """How many rows a storaged was asked for: of the nodes that were sent, or of the draws that fell to it."""
+    """How many rows a storaged was asked for: of the nodes that were sent, or of the draws that
+    fell to it.
+    """
     return len(sent["ids"] if "ids" in sent else next(iter(received.values()), ()))
 
 
@@ -89,19 +95,26 @@ class ExplainHandler(ABC):
     limits: Limits
 
     @abstractmethod
-    def _run_at_version(self, request: Frame, call: CallContext, run: Callable[[RequestContext], T]) -> tuple[T, ServedVersion]:
+    def _run_at_version(
+        self, request: Frame, call: CallContext, run: Callable[[RequestContext], T]
+    ) -> tuple[T, ServedVersion]:
         """Run a request at the version that it names, or at the current one."""
 
     def explain(self, request: Frame, call: CallContext) -> Frame:
         """Make a sampling call, and give account of it."""
         head: Any = request.head
         if head.method not in EXPLAINABLE_CALLS:
-            raise InvalidRequest(f"{head.method!r} is no sampling call; expected one of {', '.join(EXPLAINABLE_CALLS)}")
+            raise InvalidRequest(
+                f"{head.method!r} is no sampling call; expected one of "
+                f"{', '.join(EXPLAINABLE_CALLS)}"
+            )
         sampling_request: Any = Frame(GRAPH[head.method].request(), request.arrays)
         try:
             sampling_request.head.ParseFromString(head.request)
         except DecodeError as error:
-            raise InvalidRequest(f"{head.method}: the bytes to explain are not its request: {error}") from error
+            raise InvalidRequest(
+                f"{head.method}: the bytes to explain are not its request: {error}"
+            ) from error
         sampling_request.head.space, sampling_request.head.version = head.space, head.version
         recorder = RecordingDispatcher(self._dispatcher)
         handler = copy.copy(self)
@@ -127,7 +140,12 @@ class ExplainHandler(ABC):
 
 def _price(context: RequestContext, request: Frame, limits: Limits) -> wire.Price | None:
     """Return what a call takes at most, with the share of each limit."""
-    uncapped = price_request(request.head, section_sizes(request.arrays), schema=context.space.schema, counts=context.version.totals)
+    uncapped = price_request(
+        request.head,
+        section_sizes(request.arrays),
+        schema=context.space.schema,
+        counts=context.version.totals,
+    )
     if uncapped is None:
         return None
     price = uncapped.cap(limits)
@@ -138,22 +156,39 @@ def _price(context: RequestContext, request: Frame, limits: Limits) -> wire.Pric
         scratch=price.scratch,
         steps=price.steps,
         exact=price.exact,
-        limits=[wire.Limit(setting=setting, value=value, limit=limit) for setting, value, limit in price.usage(limits)],
+        limits=[
+            wire.Limit(setting=setting, value=value, limit=limit)
+            for setting, value, limit in price.usage(limits)
+        ],
     )
 
 
 def _filter_plan(context: RequestContext, method: str, request: Frame) -> str:
-    """How what satisfies a call's condition is found; "" where it has none, or draws in another way than those whose shares are told."""
+    """How what satisfies a call's condition is found; "" where it has none, or draws in another way
+    than those whose shares are told.
+    """
     head: Any = request.head
     if method in _GLOBAL:
-        return filters.with_filter(context, _GLOBAL[method], decode_global_draw(_GLOBAL[method], context.space.schema, head).types, head).filter_plan
+        return filters.with_filter(
+            context,
+            _GLOBAL[method],
+            decode_global_draw(_GLOBAL[method], context.space.schema, head).types,
+            head,
+        ).filter_plan
     if method not in _LOCAL:
         return ""
     first_hop = head.hops[0] if method == "sample_fanout" else head
-    return filters.with_filter(context, EDGE, decode_hop(context.space.schema, head, first_hop.edge_types, first_hop.count, 0).edge_types, head).filter_plan
+    return filters.with_filter(
+        context,
+        EDGE,
+        decode_hop(context.space.schema, head, first_hop.edge_types, first_hop.count, 0).edge_types,
+        head,
+    ).filter_plan
 
 
-def _shares(context: RequestContext, method: str, request: Frame, reply: Frame) -> list[wire.DrawShare]:
+def _shares(
+    context: RequestContext, method: str, request: Frame, reply: Frame
+) -> list[wire.DrawShare]:
     """Where the draws of a call were to fall, and did."""
     head: Any = request.head
     if method in _GLOBAL:
@@ -167,11 +202,24 @@ def _shares(context: RequestContext, method: str, request: Frame, reply: Frame) 
     params = decode_hop(schema, head, first_hop.edge_types, first_hop.count, 0)
     filtered_context = filters.with_filter(context, EDGE, params.edge_types, head)
     nodes, types = decode_nodes(request, schema)
-    weights = reads.edge_weight_sums(filtered_context, params.edge_types, params.direction, params.uniform, nodes, head.node_type, types)
+    weights = reads.edge_weight_sums(
+        filtered_context,
+        params.edge_types,
+        params.direction,
+        params.uniform,
+        nodes,
+        head.node_type,
+        types,
+    )
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0).sum(axis=0)
     ids, edge_types = reply.arrays[f"ids{hop}"], reply.arrays.get(f"types{hop}")
-    drawn_counts = {edge_type: int(np.count_nonzero(ids >= 0 if edge_types is None else edge_types == edge_type)) for edge_type in params.edge_types}
+    drawn_counts = {
+        edge_type: int(
+            np.count_nonzero(ids >= 0 if edge_types is None else edge_types == edge_type)
+        )
+        for edge_type in params.edge_types
+    }
     return [
         wire.DrawShare(
             type_id=edge_type,
@@ -185,15 +233,21 @@ def _shares(context: RequestContext, method: str, request: Frame, reply: Frame) 
     ]
 
 
-def _global_shares(context: RequestContext, element: int, head: Any, reply: Frame) -> list[wire.DrawShare]:
+def _global_shares(
+    context: RequestContext, element: int, head: Any, reply: Frame
+) -> list[wire.DrawShare]:
     space, schema = context.space, context.space.schema
     draw = decode_global_draw(element, schema, head)
     filtered_context = filters.with_filter(context, element, draw.types, head)
     shares = filtered_context.version.totals.shares(element, draw.types, uniform=draw.uniform)
-    parts = partition_choice.part_of(reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement)
+    parts = partition_choice.part_of(
+        reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement
+    )
     types = reply.optional_array("types", "int32")  # left out where there is only one
     type_ids = draw.types[0] if types is None else types
-    drawn_counts = np.bincount(type_ids * schema.parts + parts, minlength=(max(draw.types) + 1) * schema.parts)
+    drawn_counts = np.bincount(
+        type_ids * schema.parts + parts, minlength=(max(draw.types) + 1) * schema.parts
+    )
     return [
         wire.DrawShare(
             type_id=type_id,
@@ -203,6 +257,8 @@ def _global_shares(context: RequestContext, element: int, head: Any, reply: Fram
             expected=None if draw.distinct else draw.count * measure / shares.total,
             drawn=drawn_counts[type_id * schema.parts + part],
         )
-        for type_id, part, measure in zip(shares.types.tolist(), shares.parts.tolist(), shares.measure.tolist(), strict=True)
+        for type_id, part, measure in zip(
+            shares.types.tolist(), shares.parts.tolist(), shares.measure.tolist(), strict=True
+        )
         if measure > 0
     ]

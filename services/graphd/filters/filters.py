@@ -1,9 +1,10 @@
-"""Requests under a condition: the storageds look once which rows satisfy it, draws are then from these alone.
+"""Requests under a condition: the storageds look once which rows satisfy it, draws are then from
+these alone.
 
-Which part a draw falls on is decided by what satisfies the condition there, so its totals are found out first; they are
-exact sums, of one part each, so that they are the same whoever holds it. What a storaged can not tell by itself (features
-of edges and of the nodes that they lead to may be kept by others) its owners are asked for, term by term.
-"""
+Which part a draw falls on is decided by what satisfies the condition there, so its totals are found
+out first; they are exact sums, of one part each, so that they are the same whoever holds it. What a
+storaged can not tell by itself (features of edges and of the nodes that they lead to may be kept by
+others) its owners are asked for, term by term."""
 
 from __future__ import annotations
 
@@ -29,8 +30,11 @@ TermResults = dict[str, NDArray[Any]]
 _ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
 
 
-def with_filter(context: RequestContext, element: int, types: Iterable[int], head: Any) -> RequestContext:
-    """A request's surroundings: by the weights that it names, and of the rows that satisfy its condition.
+def with_filter(
+    context: RequestContext, element: int, types: Iterable[int], head: Any
+) -> RequestContext:
+    """A request's surroundings: by the weights that it names, and of the rows that satisfy its
+    condition.
 
     Parameters
     ----------
@@ -48,7 +52,9 @@ def with_filter(context: RequestContext, element: int, types: Iterable[int], hea
         Where a type has no weights of that name, or the condition has no meaning for it.
     """
     type_ids = sorted(set(types))
-    weighted_context = context.with_weights(resolve_weight_name(element, context.space.schema, type_ids, head.weight))
+    weighted_context = context.with_weights(
+        resolve_weight_name(element, context.space.schema, type_ids, head.weight)
+    )
     if not head.where:
         return weighted_context
     parsed_filter, schema = parse(head.where), context.space.schema
@@ -69,40 +75,79 @@ def with_filter(context: RequestContext, element: int, types: Iterable[int], hea
     if entry is None:
         entry = _count_matches(weighted_context, key, predicates)
         context.filter_cache.put(key, entry)
-    return replace(weighted_context, version=replace(weighted_context.version, totals=entry.totals), row_filter=entry.row_filter, filter_plan=entry.plan)
+    return replace(
+        weighted_context,
+        version=replace(weighted_context.version, totals=entry.totals),
+        row_filter=entry.row_filter,
+        filter_plan=entry.plan,
+    )
 
 
-def _count_matches(context: RequestContext, key: FilterKey, predicates: dict[int, Predicate]) -> FilteredTotals:
+def _count_matches(
+    context: RequestContext, key: FilterKey, predicates: dict[int, Predicate]
+) -> FilteredTotals:
     """Ask the storageds what satisfies a condition."""
     space = context.space
-    where = store.Where(text=key.text, element=_ELEMENTS[key.element], types=key.types, weight=key.weight_name, both=key.both_directions)
-    version_ref = store.At(space_id=space.space_id, version=context.version.version, digest=context.version.digest, where=where)
+    where = store.Where(
+        text=key.text,
+        element=_ELEMENTS[key.element],
+        types=key.types,
+        weight=key.weight_name,
+        both=key.both_directions,
+    )
+    version_ref = store.At(
+        space_id=space.space_id,
+        version=context.version.version,
+        digest=context.version.digest,
+        where=where,
+    )
     term_texts: list[str] = []
     term_results: TermResults = {}
     if len(space.hosts) > 1 and key.element == EDGE:
-        term_texts, term_results = _evaluate_remote_terms(context, predicates, both_directions=key.both_directions)
-    requests = [store.RestrictRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts) for host in range(len(space.hosts))]
-    replies = context.dispatch("restrict", [(host, Frame(request, term_results)) for host, request in enumerate(requests)])
-    columns = {name: np.zeros((len(key.types), space.schema.parts), dtype) for name, dtype in _COLUMNS.items()}
+        term_texts, term_results = _evaluate_remote_terms(
+            context, predicates, both_directions=key.both_directions
+        )
+    requests = [
+        store.RestrictRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts)
+        for host in range(len(space.hosts))
+    ]
+    replies = context.dispatch(
+        "restrict", [(host, Frame(request, term_results)) for host, request in enumerate(requests)]
+    )
+    columns = {
+        name: np.zeros((len(key.types), space.schema.parts), dtype)
+        for name, dtype in _COLUMNS.items()
+    }
     for request, reply in zip(requests, replies, strict=True):
         for name, column in columns.items():
             values = reply.array(name, _COLUMNS[name], 2)
             if values.shape != (len(key.types), len(request.parts)):
-                raise Internal(f"restrict gave {name} of shape {list(values.shape)} for {len(key.types)} types in {len(request.parts)} parts")
+                raise Internal(
+                    f"restrict gave {name} of shape {list(values.shape)} for "
+                    f"{len(key.types)} types in {len(request.parts)} parts"
+                )
             column[:, list(request.parts)] = values
     where.counts.extend(columns["counts"].reshape(-1).tolist())
     where.positives.extend(columns["positives"].reshape(-1).tolist())
     where.weights.extend(columns["weights"].reshape(-1).tolist())
     filtered_totals = {
         (key.element, type_id, part): PartitionStats(
-            count=int(columns["counts"][t, part]), positive=int(columns["positives"][t, part]), weight=float(columns["weights"][t, part])
+            count=int(columns["counts"][t, part]),
+            positive=int(columns["positives"][t, part]),
+            weight=float(columns["weights"][t, part]),
         )
         for t, type_id in enumerate(key.types)
         for part in range(space.schema.parts)
     }
     totals = context.version.totals
     plans = dict.fromkeys(cast(store.RestrictReply, reply.head).way for reply in replies)
-    return FilteredTotals(totals=VersionTotals(parts=totals.parts, part_totals={**totals.part_totals, **filtered_totals}), row_filter=where, plan="; ".join(filter(None, plans)))
+    return FilteredTotals(
+        totals=VersionTotals(
+            parts=totals.parts, part_totals={**totals.part_totals, **filtered_totals}
+        ),
+        row_filter=where,
+        plan="; ".join(filter(None, plans)),
+    )
 
 
 _COLUMNS = {"counts": "int64", "positives": "int64", "weights": "float64"}
@@ -118,8 +163,12 @@ class _RemoteTerm:
     """The term, of these rows' own columns."""
 
 
-def _evaluate_remote_terms(context: RequestContext, predicates: dict[int, Predicate], *, both_directions: bool) -> tuple[list[str], TermResults]:
-    """What owners say of terms that the holders of edges can not judge: the terms, and the answers as Restrict takes them."""
+def _evaluate_remote_terms(
+    context: RequestContext, predicates: dict[int, Predicate], *, both_directions: bool
+) -> tuple[list[str], TermResults]:
+    """What owners say of terms that the holders of edges can not judge: the terms, and the answers
+    as Restrict takes them.
+    """
     schema = context.space.schema
     remote_ends = ("", "dst", "src") if both_directions else ("", "dst")
     remote_terms: dict[tuple[int, str], _RemoteTerm] = {}
@@ -128,34 +177,67 @@ def _evaluate_remote_terms(context: RequestContext, predicates: dict[int, Predic
         for term in iter_terms(predicate):
             end = column_location(term.left)
             if end in remote_ends and not reads_edge_columns(edge, term):
-                owner_type = type_id if end == "" else schema.node_type_id(edge.dst_type if end == "dst" else edge.src_type)
-                remote_terms[type_id, str(term)] = _RemoteTerm(element=NODE if end else EDGE, type_id=owner_type, text=str(_without_end(term)))
+                owner_type = (
+                    type_id
+                    if end == ""
+                    else schema.node_type_id(edge.dst_type if end == "dst" else edge.src_type)
+                )
+                remote_terms[type_id, str(term)] = _RemoteTerm(
+                    element=NODE if end else EDGE, type_id=owner_type, text=str(_without_end(term))
+                )
     term_texts = list(dict.fromkeys(text for _, text in remote_terms))
     results_by_term: dict[_RemoteTerm, dict[int, NDArray[Any]]] = {}
-    for element, owner_type in dict.fromkeys((remote_term.element, remote_term.type_id) for remote_term in remote_terms.values()):
-        type_terms = list(dict.fromkeys(q for q in remote_terms.values() if (q.element, q.type_id) == (element, owner_type)))
-        results_by_term |= dict(zip(type_terms, _evaluate_terms(context, element, owner_type, [remote_term.text for remote_term in type_terms]), strict=True))
+    for element, owner_type in dict.fromkeys(
+        (remote_term.element, remote_term.type_id) for remote_term in remote_terms.values()
+    ):
+        type_terms = list(
+            dict.fromkeys(
+                q for q in remote_terms.values() if (q.element, q.type_id) == (element, owner_type)
+            )
+        )
+        results_by_term |= dict(
+            zip(
+                type_terms,
+                _evaluate_terms(
+                    context, element, owner_type, [remote_term.text for remote_term in type_terms]
+                ),
+                strict=True,
+            )
+        )
     term_results = {
-        f"{type_id}.{term_texts.index(text)}.{part}": array for (type_id, text), remote_term in remote_terms.items() for part, array in results_by_term[remote_term].items()
+        f"{type_id}.{term_texts.index(text)}.{part}": array
+        for (type_id, text), remote_term in remote_terms.items()
+        for part, array in results_by_term[remote_term].items()
     }
     size = sum(array.nbytes for array in term_results.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
-            f"what satisfies {term_texts} takes {size} bytes between storageds, at most {REPLY_BYTES}; "
+            f"what satisfies {term_texts} takes {size} bytes between storageds, at most "
+            f"{REPLY_BYTES}; "
             "ask for fewer edge types at a time, or under a condition of fewer terms"
         )
     return term_texts, term_results
 
 
-def _evaluate_terms(context: RequestContext, element: int, type_id: int, term_texts: Sequence[str]) -> list[dict[int, NDArray[Any]]]:
+def _evaluate_terms(
+    context: RequestContext, element: int, type_id: int, term_texts: Sequence[str]
+) -> list[dict[int, NDArray[Any]]]:
     """The answer to each term, by part."""
     space = context.space
     requests = [
-        store.JudgeRequest(at=context.version_ref(), element=_ELEMENTS[element], type_id=type_id, parts=space.parts_of(host), terms=term_texts)
+        store.JudgeRequest(
+            at=context.version_ref(),
+            element=_ELEMENTS[element],
+            type_id=type_id,
+            parts=space.parts_of(host),
+            terms=term_texts,
+        )
         for host in range(len(space.hosts))
     ]
     results: list[dict[int, NDArray[Any]]] = [{} for _ in term_texts]
-    for reply in context.dispatch("judge", [(host, Frame(request)) for host, request in enumerate(requests)]):
+    for reply in context.dispatch(
+        "judge", [(host, Frame(request)) for host, request in enumerate(requests)]
+    ):
         for name, array in reply.arrays.items():
             index, part = name.split(".")
             results[int(index)][int(part)] = array
@@ -165,5 +247,10 @@ def _evaluate_terms(context: RequestContext, element: int, type_id: int, term_te
 def _without_end(term: Term) -> Term:
     """The term as it is of the rows that it reads."""
     return replace(
-        term, left=replace(term.left, endpoint=""), right=tuple(replace(operand, endpoint="") if isinstance(operand, ColumnOperand) else operand for operand in term.right)
+        term,
+        left=replace(term.left, endpoint=""),
+        right=tuple(
+            replace(operand, endpoint="") if isinstance(operand, ColumnOperand) else operand
+            for operand in term.right
+        ),
     )

@@ -1,4 +1,6 @@
-"""What rows of negatives leave out: ids that they name, and whatever edges lead to from their sources."""
+"""What rows of negatives leave out: ids that they name, and whatever edges lead to from their
+sources.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from graphd.routing import split_merge
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NeighborExclusion:
-    """What edges of some types lead to from the source of each row. A source is not asked for its neighbors, but whether a node is one of them."""
+    """What edges of some types lead to from the source of each row. A source is not asked for its
+    neighbors, but whether a node is one of them.
+    """
 
     context: RequestContext
     """Of all rows: a condition on negatives is none on edges."""
@@ -31,13 +35,20 @@ class NeighborExclusion:
     """int64[rows]; -1, and a node that is not there, is joined to none."""
 
     @classmethod
-    def from_request(cls, context: RequestContext, edge_types: Sequence[int], sources: Ids, node_types: Sequence[int]) -> NeighborExclusion:
+    def from_request(
+        cls,
+        context: RequestContext,
+        edge_types: Sequence[int],
+        sources: Ids,
+        node_types: Sequence[int],
+    ) -> NeighborExclusion:
         """Of a request.
 
         Raises
         ------
         InvalidRequest
-            Where edges begin at nodes of several types whose ids are per type, or lead to none that is drawn.
+            Where edges begin at nodes of several types whose ids are per type, or lead to none that
+            is drawn.
         """
         schema = context.space.schema
         check_types("edge", schema, edge_types)
@@ -45,36 +56,72 @@ class NeighborExclusion:
         sampled_types = {schema.node_types[node_type].name for node_type in node_types}
         for edge in ends:
             if edge.dst_type not in sampled_types:
-                raise InvalidRequest(f"edges of {edge.name} lead to no negative, which are of {', '.join(sorted(sampled_types))}; leave them out")
+                raise InvalidRequest(
+                    f"edges of {edge.name} lead to no negative, which are of "
+                    f"{', '.join(sorted(sampled_types))}; leave them out"
+                )
         if schema.ids != "global" and len(starts := sorted({edge.src_type for edge in ends})) > 1:
-            raise InvalidRequest(f"joined_by edges that begin at {', '.join(starts)}: ids of this space are per type; ask for one at a time")
+            raise InvalidRequest(
+                f"joined_by edges that begin at {', '.join(starts)}: ids of this space are "
+                "per type; ask for one at a time"
+            )
         return cls(context=context.without_filter(), edge_types=tuple(edge_types), sources=sources)
 
     def excluded_mask(self, rows: Ids, ids: Ids) -> NDArray[np.bool_]:
-        """Which of some ids, each drawn for a row, an edge leads to from the row's source; bool[n]."""
+        """Which of some ids, each drawn for a row, an edge leads to from the row's source;
+        bool[n].
+        """
         out = np.zeros(len(ids), np.bool_)
         candidates = np.flatnonzero((ids >= 0) & (self.sources[rows] >= 0))
         if not candidates.size:
             return out
-        sources, targets, end_types = self.sources[rows[candidates]], ids[candidates], self._end_types
-        head = store.JoinRequest(at=self.context.version_ref(), edge_types=self.edge_types, direction=pb.OUT)
+        sources, targets, end_types = (
+            self.sources[rows[candidates]],
+            ids[candidates],
+            self._end_types,
+        )
+        head = store.JoinRequest(
+            at=self.context.version_ref(), edge_types=self.edge_types, direction=pb.OUT
+        )
         requests, candidate_groups = [], []
         for host, host_rows in split_merge.rows_by_owner(self.context.space, sources):
-            sections: Sections = {"ids": split_merge.take_rows(sources, host_rows), "targets": split_merge.take_rows(targets, host_rows)}
+            sections: Sections = {
+                "ids": split_merge.take_rows(sources, host_rows),
+                "targets": split_merge.take_rows(targets, host_rows),
+            }
             if end_types is not None:
-                sections |= {name: np.full(len(sections["ids"]), type_id, np.int32) for name, type_id in zip(("types", "target_types"), end_types, strict=True)}
+                sections |= {
+                    name: np.full(len(sections["ids"]), type_id, np.int32)
+                    for name, type_id in zip(("types", "target_types"), end_types, strict=True)
+                }
             requests.append((host, Frame(head, sections)))
             candidate_groups.append(candidates if host_rows is None else candidates[host_rows])
-        for group, reply in zip(candidate_groups, self.context.dispatch("join", requests), strict=True):
+        for group, reply in zip(
+            candidate_groups, self.context.dispatch("join", requests), strict=True
+        ):
             out[group] = reply.array("joined", "uint8") > 0
         return out
 
     def neighbor_ids(self, rows: Ids) -> tuple[Ids, Ids]:
-        """All that is left out of some rows: indptr int64[n + 1], and ids; what does not fit into a reply is an InvalidRequest."""
+        """All that is left out of some rows: indptr int64[n + 1], and ids; what does not fit into a
+        reply is an InvalidRequest.
+        """
         unique_sources, inverse = np.unique(self.sources[rows], return_inverse=True)
         end_types = self._end_types
-        edge_params = reads.EdgeReadParams(edge_types=self.edge_types, direction=pb.OUT, want_weights=False, want_edge_ids=False, sort="")
-        neighbors = reads.neighbors(self.context, edge_params, unique_sources, -1 if end_types is None else end_types[0], None)
+        edge_params = reads.EdgeReadParams(
+            edge_types=self.edge_types,
+            direction=pb.OUT,
+            want_weights=False,
+            want_edge_ids=False,
+            sort="",
+        )
+        neighbors = reads.neighbors(
+            self.context,
+            edge_params,
+            unique_sources,
+            -1 if end_types is None else end_types[0],
+            None,
+        )
         return split_merge.gather_ragged(neighbors["indptr"], neighbors["ids"], inverse)
 
     @property
@@ -95,43 +142,68 @@ class RowExclusions:
     neighbors: NeighborExclusion | None
 
     @classmethod
-    def from_request(cls, context: RequestContext, request: Frame, node_types: Sequence[int]) -> RowExclusions | None:
+    def from_request(
+        cls, context: RequestContext, request: Frame, node_types: Sequence[int]
+    ) -> RowExclusions | None:
         """Of a request for negatives of some types; None where nothing is left out.
 
         Raises
         ------
         InvalidRequest
-            Where sections do not fit the rows, something is left out among types whose ids are per type, or edges do not lead to what is drawn.
+            Where sections do not fit the rows, something is left out among types whose ids are per
+            type, or edges do not lead to what is drawn.
         """
         head: Any = request.head
-        indptr, excluded, sources = (request.optional_array(name, "int64") for name in ("indptr", "excluded", "sources"))
+        indptr, excluded, sources = (
+            request.optional_array(name, "int64") for name in ("indptr", "excluded", "sources")
+        )
         listed = None
         if indptr is not None and excluded is not None:
-            if len(indptr) != head.rows + 1 or indptr[0] != 0 or indptr[-1] != len(excluded) or bool((np.diff(indptr) < 0).any()):
+            if (
+                len(indptr) != head.rows + 1
+                or indptr[0] != 0
+                or indptr[-1] != len(excluded)
+                or bool((np.diff(indptr) < 0).any())
+            ):
                 raise InvalidRequest(
-                    f"indptr has {len(indptr)} entries for {head.rows} rows; expected them to rise from 0 to {len(excluded)}, one more than rows"
+                    f"indptr has {len(indptr)} entries for {head.rows} rows; expected them "
+                    f"to rise from 0 to {len(excluded)}, one more than rows"
                 )
             listed = ExcludedIds.from_rows(indptr, excluded)
         if listed is None and not head.joined_by:
             return None
         if len(node_types) > 1 and context.space.schema.ids != "global":
-            raise InvalidRequest("negatives of several node types with something left out: ids of this space are per type; ask for one type")
+            raise InvalidRequest(
+                "negatives of several node types with something left out: ids of this space "
+                "are per type; ask for one type"
+            )
         if not head.joined_by:
             return cls(listed=listed, neighbors=None)
         if sources is None or (len(sources) != head.rows and head.rows != 1):
             problem = "no section sources" if sources is None else f"{len(sources)} sources"
-            raise InvalidRequest(f"joined_by beside {problem}: expected one for each of {head.rows} rows")
-        neighbors = NeighborExclusion.from_request(context, sorted(set(head.joined_by)), sources, node_types)
+            raise InvalidRequest(
+                f"joined_by beside {problem}: expected one for each of {head.rows} rows"
+            )
+        neighbors = NeighborExclusion.from_request(
+            context, sorted(set(head.joined_by)), sources, node_types
+        )
         if len(sources) == head.rows:
             return cls(listed=listed, neighbors=neighbors)
         # One row for a whole batch leaves out what any source is joined to.
         _, ids = neighbors.neighbor_ids(np.arange(len(sources)))
         all_ids = ids if listed is None else np.concatenate([listed.ids, ids])
-        return cls(listed=ExcludedIds.from_rows(np.array([0, len(all_ids)], np.int64), all_ids), neighbors=None)
+        return cls(
+            listed=ExcludedIds.from_rows(np.array([0, len(all_ids)], np.int64), all_ids),
+            neighbors=None,
+        )
 
     def excluded_mask(self, rows: Ids, ids: Ids) -> NDArray[np.bool_]:
         """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
-        out = np.zeros(len(ids), np.bool_) if self.listed is None else self.listed.excluded_mask(rows, ids)
+        out = (
+            np.zeros(len(ids), np.bool_)
+            if self.listed is None
+            else self.listed.excluded_mask(rows, ids)
+        )
         if self.neighbors is not None:
             undecided = np.flatnonzero(~out)
             out[undecided] = self.neighbors.excluded_mask(rows[undecided], ids[undecided])
@@ -152,7 +224,10 @@ class RowExclusions:
         indptr, ids = self.neighbors.neighbor_ids(np.arange(rows, dtype=np.int64))
         if self.listed is None:
             return ExcludedIds.from_rows(indptr, ids)
-        row = np.repeat(np.tile(np.arange(rows), 2), np.concatenate([np.diff(self.listed.indptr), np.diff(indptr)]))
+        row = np.repeat(
+            np.tile(np.arange(rows), 2),
+            np.concatenate([np.diff(self.listed.indptr), np.diff(indptr)]),
+        )
         all_ids = np.concatenate([self.listed.ids, ids])
         order = np.argsort(row, kind="stable")
         return ExcludedIds.from_rows(self.listed.indptr + indptr, all_ids[order])

@@ -1,4 +1,6 @@
-"""Features that come along with a sample: those of all of its nodes, asked for in one round once they are known."""
+"""Features that come along with a sample: those of all of its nodes, asked for in one round once
+they are known.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import check_types
 from graphd.operators import reads
-from graphd.operators.sampling import Ids, NeighborParams, RequestContext, Sections, Types, neighbor_types
+from graphd.operators.sampling import (
+    Ids,
+    NeighborParams,
+    RequestContext,
+    Sections,
+    Types,
+    neighbor_types,
+)
 from graphd.routing import split_merge
 
 
@@ -46,55 +55,98 @@ class _SampleNodes:
 
 def decode_features(schema: Schema, head: Any) -> tuple[FeatureSelection, ...]:
     """The features that a request wants along; NotFound where a type has none of that name."""
-    selections = tuple(FeatureSelection(type_id=selection.type_id, names=tuple(selection.names)) for selection in head.node_features)
+    selections = tuple(
+        FeatureSelection(type_id=selection.type_id, names=tuple(selection.names))
+        for selection in head.node_features
+    )
     check_types("node", schema, [selection.type_id for selection in selections])
     for selection in selections:
         reads.check_columns(schema.node_types[selection.type_id], selection.names)
     if len({selection.type_id for selection in selections}) < len(selections):
-        raise InvalidRequest(f"node_features of types {[selection.type_id for selection in selections]}: one is given twice")
+        raise InvalidRequest(
+            f"node_features of types {[selection.type_id for selection in selections]}: one "
+            "is given twice"
+        )
     return selections
 
 
 def join_fanout(
-    context: RequestContext, selections: Sequence[FeatureSelection], hops: Sequence[NeighborParams], nodes: Ids, node_type: int, types: Types | None, sections: Sections
+    context: RequestContext,
+    selections: Sequence[FeatureSelection],
+    hops: Sequence[NeighborParams],
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    sections: Sections,
 ) -> Sections:
     """A fanout's sections, and the features of its nodes, hop by hop."""
     node_groups = [_SampleNodes(name="seeds", ids=nodes, node_type=node_type, types=types)]
     for h, hop in enumerate(hops):
         node_type_of_hop, hop_types = neighbor_types(context.space, hop, sections.get(f"types.{h}"))
-        node_groups.append(_SampleNodes(name=str(h), ids=sections[f"ids.{h}"], node_type=node_type_of_hop, types=hop_types))
+        node_groups.append(
+            _SampleNodes(
+                name=str(h), ids=sections[f"ids.{h}"], node_type=node_type_of_hop, types=hop_types
+            )
+        )
     return _join(context, selections, node_groups, sections, "the fanout and its features")
 
 
-def join_subgraph(context: RequestContext, selections: Sequence[FeatureSelection], sections: Sections) -> Sections:
+def join_subgraph(
+    context: RequestContext, selections: Sequence[FeatureSelection], sections: Sections
+) -> Sections:
     """A subgraph's sections, and the features of its nodes."""
     types = range(len(context.space.schema.node_types))
-    node_groups = [_SampleNodes(name="nodes", ids=sections[f"nodes.{type_id}"], node_type=type_id) for type_id in types if f"nodes.{type_id}" in sections]
+    node_groups = [
+        _SampleNodes(name="nodes", ids=sections[f"nodes.{type_id}"], node_type=type_id)
+        for type_id in types
+        if f"nodes.{type_id}" in sections
+    ]
     return _join(context, selections, node_groups, sections, "the subgraph and its features")
 
 
-def _join(context: RequestContext, selections: Sequence[FeatureSelection], node_groups: Sequence[_SampleNodes], sections: Sections, subject: str) -> Sections:
+def _join(
+    context: RequestContext,
+    selections: Sequence[FeatureSelection],
+    node_groups: Sequence[_SampleNodes],
+    sections: Sections,
+    subject: str,
+) -> Sections:
     if not selections:
         return sections
     out = dict(sections)
     requests: list[tuple[int, Frame]] = []
     pending: list[tuple[FeatureSelection, list[tuple[str, Ids]], list[Ids | None]]] = []
     for selection in selections:
-        matching = [(group.name, ids) for group in node_groups if (ids := group.ids_of_type(selection.type_id)) is not None]
+        matching = [
+            (group.name, ids)
+            for group in node_groups
+            if (ids := group.ids_of_type(selection.type_id)) is not None
+        ]
         if not matching or not selection.names:
             continue
         ids = np.concatenate([group_ids for _, group_ids in matching])
-        head = store.ReadNodeFeaturesRequest(at=context.version_ref(), type_id=selection.type_id, names=selection.names)
+        head = store.ReadNodeFeaturesRequest(
+            at=context.version_ref(), type_id=selection.type_id, names=selection.names
+        )
         plan = split_merge.rows_by_owner(context.space, ids) or [(0, None)]
-        requests += [(host, Frame(head, {"ids": split_merge.take_rows(ids, rows)})) for host, rows in plan]
+        requests += [
+            (host, Frame(head, {"ids": split_merge.take_rows(ids, rows)})) for host, rows in plan
+        ]
         pending.append((selection, matching, [rows for _, rows in plan]))
     replies = iter(context.dispatch("read_node_features", requests) if requests else ())
     for selection, matching, rows in pending:
-        features = reads.merge_columns(sum(len(ids) for _, ids in matching), rows, [next(replies) for _ in rows])
+        features = reads.merge_columns(
+            sum(len(ids) for _, ids in matching), rows, [next(replies) for _ in rows]
+        )
         start = 0
         for name, ids in matching:
             for column in selection.names:
-                out |= {f"{name}.{selection.type_id}.{half}": array for half, array in _feature_rows(features, f"f:{column}", start, start + len(ids)).items()}
+                out |= {
+                    f"{name}.{selection.type_id}.{half}": array
+                    for half, array in _feature_rows(
+                        features, f"f:{column}", start, start + len(ids)
+                    ).items()
+                }
             start += len(ids)
     reads.check_size(out, subject)
     return out
@@ -105,4 +157,7 @@ def _feature_rows(features: Sections, name: str, start: int, stop: int) -> Secti
     if name in features:
         return {name: features[name][start:stop]}
     indptr = features[f"{name}.indptr"][start : stop + 1]
-    return {f"{name}.indptr": indptr - indptr[0], f"{name}.values": features[f"{name}.values"][indptr[0] : indptr[-1]]}
+    return {
+        f"{name}.indptr": indptr - indptr[0],
+        f"{name}.values": features[f"{name}.values"][indptr[0] : indptr[-1]],
+    }

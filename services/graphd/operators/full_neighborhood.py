@@ -17,33 +17,60 @@ _MAX_BYTES = 8 * REPLY_BYTES
 """Of all edges of the nodes."""
 
 
-def read_edges(context: RequestContext, edge_params: reads.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None, *, subject: str) -> Sections:
-    """All edges of the nodes of a layer, or of what ``subject`` says: in one reply of their hosts, or, where that is too large, in several."""
+def read_edges(
+    context: RequestContext,
+    edge_params: reads.EdgeReadParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    *,
+    subject: str,
+) -> Sections:
+    """All edges of the nodes of a layer, or of what ``subject`` says: in one reply of their hosts,
+    or, where that is too large, in several.
+    """
     try:
         return reads.neighbors(context, edge_params, nodes, node_type, types)
     except InvalidRequest:
-        degrees = reads.degrees(context, edge_params.edge_types, edge_params.direction, nodes, node_type, types)["degrees"].sum(axis=1)
+        degrees = reads.degrees(
+            context, edge_params.edge_types, edge_params.direction, nodes, node_type, types
+        )["degrees"].sum(axis=1)
     width, ends = 16 + 8 * edge_params.want_edge_ids, np.cumsum(degrees)
     count = int(ends[-1]) if len(ends) else 0
     if (degrees * width > REPLY_BYTES).any():
         index = int(np.argmax(degrees))
         raise InvalidRequest(
-            f"nodes[{index}] = {nodes[index]} has {degrees[index]} edges along these types, a node of a {subject} at most {REPLY_BYTES // width}; "
+            f"nodes[{index}] = {nodes[index]} has {degrees[index]} edges along these types, "
+            f"a node of a {subject} at most {REPLY_BYTES // width}; "
             "leave it out, or ask along fewer edge types"
         )
     if count * width > _MAX_BYTES:
         raise InvalidRequest(
-            f"the {len(nodes)} nodes of the {subject} have {count} edges along these types, a {subject} at most {_MAX_BYTES // width}; "
+            f"the {len(nodes)} nodes of the {subject} have {count} edges along these types, "
+            f"a {subject} at most {_MAX_BYTES // width}; "
             f"ask for {subject}s of fewer nodes, or along fewer edge types"
         )
-    # Each piece ends where the next node's edges would be too many; a node by itself is one at least.
+    # Each piece ends where the next node's edges would be too many; a node by itself is one at
+    # least.
     cuts = [0]
     while cuts[-1] < len(nodes):
         edges_before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
-        cuts.append(max(int(np.searchsorted(ends, edges_before + _PIECE_BYTES // width, side="right")), cuts[-1] + 1))
+        cuts.append(
+            max(
+                int(np.searchsorted(ends, edges_before + _PIECE_BYTES // width, side="right")),
+                cuts[-1] + 1,
+            )
+        )
     pieces = [
-        reads.neighbors(context, edge_params, nodes[a:b], node_type, None if types is None else types[a:b]) for a, b in pairwise([*cuts[:-1], len(nodes)])
+        reads.neighbors(
+            context, edge_params, nodes[a:b], node_type, None if types is None else types[a:b]
+        )
+        for a, b in pairwise([*cuts[:-1], len(nodes)])
     ]
     lengths = np.concatenate([np.diff(piece["indptr"]) for piece in pieces])
-    columns = {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0] if name != "indptr"}
+    columns = {
+        name: np.concatenate([piece[name] for piece in pieces])
+        for name in pieces[0]
+        if name != "indptr"
+    }
     return {"indptr": split_merge.indptr_of(lengths), **columns}

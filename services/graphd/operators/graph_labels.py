@@ -55,22 +55,29 @@ class GraphLabelCache:
         return distinct_labels
 
 
-def sample_labels(context: RequestContext, cache: GraphLabelCache, seed: int, count: int) -> Sections:
+def sample_labels(
+    context: RequestContext, cache: GraphLabelCache, seed: int, count: int
+) -> Sections:
     """Labels, each alike: sections as SampleGraphLabelsReply has them.
 
     Notes
     -----
-    Draw i is label ``below(word i, how many)`` of the version's labels in canonical order: by (hash, bytes), whichever parts, types
-    and hosts have nodes of it, and however many.
-    """
+    Draw i is label ``below(word i, how many)`` of the version's labels in canonical order: by
+    (hash, bytes), whichever parts, types and hosts have nodes of it, and however many."""
     indptr, values = cache.get(context)
     label_count = len(indptr) - 1
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more labels")
     if 8 * (count + 1) > REPLY_BYTES:  # before anything is drawn: the offsets alone take so much
-        raise InvalidRequest(f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; ask for fewer at a time")
+        raise InvalidRequest(
+            f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; "
+            "ask for fewer at a time"
+        )
     if not label_count:
-        raise NotFound(f"version {context.version.version} of space {context.space.name!r} has no node with a graph label")
+        raise NotFound(
+            f"version {context.version.version} of space {context.space.name!r} has no node "
+            "with a graph label"
+        )
     chosen = graph_labels.choose_uniform(rng.key_of(seed, rng.LABEL), count, label_count)
     if int(np.diff(indptr)[chosen].sum()) + 8 * count > REPLY_BYTES:
         raise InvalidRequest(f"{count} labels do not fit into one reply; ask for fewer at a time")
@@ -81,20 +88,38 @@ def sample_labels(context: RequestContext, cache: GraphLabelCache, seed: int, co
 def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8]) -> Sections:
     """The nodes of each label: sections as GraphNodesReply has them; of each by (type, id)."""
     requests = [
-        (host, Frame(store.ReadLabelledRequest(at=context.version_ref(), parts=context.space.parts_of(host)), {"indptr": indptr, "values": values}))
+        (
+            host,
+            Frame(
+                store.ReadLabelledRequest(
+                    at=context.version_ref(), parts=context.space.parts_of(host)
+                ),
+                {"indptr": indptr, "values": values},
+            ),
+        )
         for host in range(len(context.space.hosts))
         if context.space.parts_of(host)
     ]
     replies = context.dispatch("read_labelled", requests)
     lengths = [np.diff(reply.array("indptr", "int64")) for reply in replies]
-    label_indices = np.concatenate([np.repeat(np.arange(len(length), dtype=np.int64), length) for length in lengths])
-    ids, types = (np.concatenate([reply.array(name, dtype) for reply in replies]) for name, dtype in (("ids", "int64"), ("types", "int32")))
+    label_indices = np.concatenate(
+        [np.repeat(np.arange(len(length), dtype=np.int64), length) for length in lengths]
+    )
+    ids, types = (
+        np.concatenate([reply.array(name, dtype) for reply in replies])
+        for name, dtype in (("ids", "int64"), ("types", "int32"))
+    )
     if ids.nbytes + types.nbytes > REPLY_BYTES:
         raise InvalidRequest(
-            f"the nodes of {len(indptr) - 1} labels have {ids.nbytes + types.nbytes} bytes, one reply at most {REPLY_BYTES}; ask for fewer"
+            f"the nodes of {len(indptr) - 1} labels have {ids.nbytes + types.nbytes} bytes, "
+            f"one reply at most {REPLY_BYTES}; ask for fewer"
         )
     order = np.lexsort((ids, types, label_indices))
-    return {"indptr": split_merge.indptr_of(np.sum(lengths, axis=0).astype(np.int64)), "ids": ids[order], "types": types[order]}
+    return {
+        "indptr": split_merge.indptr_of(np.sum(lengths, axis=0).astype(np.int64)),
+        "ids": ids[order],
+        "types": types[order],
+    }
 
 
 def _read_labels(context: RequestContext) -> ByteStrings:
@@ -103,10 +128,19 @@ def _read_labels(context: RequestContext) -> ByteStrings:
     cursors = {host: 0 for host in range(len(context.space.hosts)) if context.space.parts_of(host)}
     while cursors:
         requests = [
-            (host, Frame(store.ReadLabelsRequest(at=context.version_ref(), parts=context.space.parts_of(host), cursor=cursor)))
+            (
+                host,
+                Frame(
+                    store.ReadLabelsRequest(
+                        at=context.version_ref(), parts=context.space.parts_of(host), cursor=cursor
+                    )
+                ),
+            )
             for host, cursor in cursors.items()
         ]
-        for (host, _), reply in zip(requests, context.dispatch("read_labels", requests), strict=True):
+        for (host, _), reply in zip(
+            requests, context.dispatch("read_labels", requests), strict=True
+        ):
             head: Any = reply.head
             lengths.append(np.diff(reply.array("labels.indptr", "int64")))
             values.append(reply.array("labels.values", "uint8"))
@@ -114,7 +148,10 @@ def _read_labels(context: RequestContext) -> ByteStrings:
             cursors[host] = head.next_cursor
         cursors = {host: cursor for host, cursor in cursors.items() if cursor >= 0}
         if size > MAX_LABEL_BYTES:
-            raise InvalidRequest(f"the graph labels of space {context.space.name!r} take more than {MAX_LABEL_BYTES} bytes; give graphs shorter labels")
+            raise InvalidRequest(
+                f"the graph labels of space {context.space.name!r} take more than "
+                f"{MAX_LABEL_BYTES} bytes; give graphs shorter labels"
+            )
     return split_merge.indptr_of(np.concatenate(lengths)), np.concatenate(values)
 
 
@@ -122,5 +159,10 @@ def _distinct(label_texts: ByteStrings) -> ByteStrings:
     """Each label once, by (hash, bytes)."""
     indptr, values = label_texts
     count = len(indptr) - 1
-    rows, starts, _ = graph_labels.group_strings(graph_labels.hash_strings(indptr, values, 0, count), np.arange(count, dtype=np.int64), indptr, values)
+    rows, starts, _ = graph_labels.group_strings(
+        graph_labels.hash_strings(indptr, values, 0, count),
+        np.arange(count, dtype=np.int64),
+        indptr,
+        values,
+    )
     return split_merge.gather_ragged(indptr, values, rows[starts])

@@ -1,4 +1,6 @@
-"""Subgraphs of nodes drawn layer by layer, so many of each type, by what those before them gave their neighbors; all edges among them."""
+"""Subgraphs of nodes drawn layer by layer, so many of each type, by what those before them gave
+their neighbors; all edges among them.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,23 @@ class HgtParams:
     seed: int
 
 
-def sample_hgt(context: RequestContext, params: HgtParams, edge_params: reads.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_hgt(
+    context: RequestContext,
+    params: HgtParams,
+    edge_params: reads.EdgeReadParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """Nodes drawn around seeds, and all edges among them: sections as SampleHgtReply has them.
 
     Notes
     -----
-    Nodes of all types of a layer are drawn by what the layers before gave, each type by itself; then they give to those that are in none. The
-    budget of a node is summed in the order (layer, node type, place in it, edge type as asked for, neighbor id, edge id), whoever
-    holds which. A layer's draws of a type are keyed by (layer, node type); a node's variate by its number among those met.
-    """
+    Nodes of all types of a layer are drawn by what the layers before gave, each type by itself;
+    then they give to those that are in none. The budget of a node is summed in the order (layer,
+    node type, place in it, edge type as asked for, neighbor id, edge id), whoever holds which. A
+    layer's draws of a type are keyed by (layer, node type); a node's variate by its number among
+    those met."""
     schema = context.space.schema
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     seeds = np.full(len(nodes), -1, np.int32)
@@ -51,29 +61,56 @@ def sample_hgt(context: RequestContext, params: HgtParams, edge_params: reads.Ed
         for layer in range(params.layer_count):
             _spread_budgets(context, params, budgets, frontier)
             frontier = [
-                budget.draw(rng.key_of(params.seed, rng.BUDGET, layer, type_id), params.counts[type_id][layer] if type_id in params.counts else 0)
+                budget.draw(
+                    rng.key_of(params.seed, rng.BUDGET, layer, type_id),
+                    params.counts[type_id][layer] if type_id in params.counts else 0,
+                )
                 for type_id, budget in enumerate(budgets)
             ]
             node_counts.append([len(ids) for ids in frontier])
-        nodes_by_type = {type_id: induced.SubgraphNodes(ids=budget.sampled_ids, groups=None) for type_id, budget in enumerate(budgets)}
+        nodes_by_type = {
+            type_id: induced.SubgraphNodes(ids=budget.sampled_ids, groups=None)
+            for type_id, budget in enumerate(budgets)
+        }
     out: Sections = {"seeds": seeds, "node_counts": np.array(node_counts, np.int64).T.copy()}
     out |= {f"nodes.{type_id}": type_nodes.ids for type_id, type_nodes in nodes_by_type.items()}
     out |= induced.edges_among(context, edge_params, nodes_by_type)
-    reads.check_size(out, f"the subgraph of {sum(len(type_nodes.ids) for type_nodes in nodes_by_type.values())} nodes")
+    reads.check_size(
+        out,
+        (
+            "the subgraph of "
+            f"{sum(len(type_nodes.ids) for type_nodes in nodes_by_type.values())} nodes"
+        ),
+    )
     return out
 
 
-def _spread_budgets(context: RequestContext, params: HgtParams, budgets: Sequence[hgt.BudgetTable], frontier: Sequence[Ids]) -> None:
+def _spread_budgets(
+    context: RequestContext,
+    params: HgtParams,
+    budgets: Sequence[hgt.BudgetTable],
+    frontier: Sequence[Ids],
+) -> None:
     """What the nodes of the last layer give to their neighbors."""
     nodes = np.concatenate(frontier)
     if not nodes.size:
         return
     types = np.repeat(np.arange(len(frontier), dtype=np.int32), [len(ids) for ids in frontier])
-    edge_params = reads.EdgeReadParams(edge_types=params.edge_types, direction=params.direction, want_weights=not params.uniform, want_edge_ids=False, sort="")
+    edge_params = reads.EdgeReadParams(
+        edge_types=params.edge_types,
+        direction=params.direction,
+        want_weights=not params.uniform,
+        want_edge_ids=False,
+        sort="",
+    )
     edges = full_neighborhood.read_edges(context, edge_params, nodes, -1, types, subject="layer")
-    edge_shares = hgt.edge_shares(edges["indptr"], edges["types"], None if params.uniform else edges["weights"])
+    edge_shares = hgt.edge_shares(
+        edges["indptr"], edges["types"], None if params.uniform else edges["weights"]
+    )
     schema = context.space.schema
-    ends = [edge.dst_type if params.direction == pb.OUT else edge.src_type for edge in schema.edge_types]
+    ends = [
+        edge.dst_type if params.direction == pb.OUT else edge.src_type for edge in schema.edge_types
+    ]
     neighbor_types = np.array([schema.node_type_id(end) for end in ends], np.int32)[edges["types"]]
     for type_id, budget in enumerate(budgets):
         rows = np.flatnonzero(neighbor_types == type_id)

@@ -1,4 +1,6 @@
-"""The nodes of a hop, spread over the storageds that own them: what each is asked about, and its answers put together again."""
+"""The nodes of a hop, spread over the storageds that own them: what each is asked about, and its
+answers put together again.
+"""
 
 from __future__ import annotations
 
@@ -34,11 +36,28 @@ class HopDispatch:
         Of the seeds, in whose trees nodes are.
     """
 
-    def __init__(self, space: SpaceRoute, frontiers: Mapping[int, Frontier], temporal_filter: TemporalFilter | None = None) -> None:
-        self._frontiers, self._temporal_filter, self._hosts = frontiers, temporal_filter, len(space.hosts)
-        parts = {type_id: part_of(frontier.ids, space.schema.parts, space.schema.placement) for type_id, frontier in frontiers.items()}
-        self._owners = {type_id: space.host_of_part[row_parts] for type_id, row_parts in parts.items()}
-        self._rows = {type_id: dict(split_merge.group_by_owner(owners, len(space.hosts))) for type_id, owners in self._owners.items()}
+    def __init__(
+        self,
+        space: SpaceRoute,
+        frontiers: Mapping[int, Frontier],
+        temporal_filter: TemporalFilter | None = None,
+    ) -> None:
+        self._frontiers, self._temporal_filter, self._hosts = (
+            frontiers,
+            temporal_filter,
+            len(space.hosts),
+        )
+        parts = {
+            type_id: part_of(frontier.ids, space.schema.parts, space.schema.placement)
+            for type_id, frontier in frontiers.items()
+        }
+        self._owners = {
+            type_id: space.host_of_part[row_parts] for type_id, row_parts in parts.items()
+        }
+        self._rows = {
+            type_id: dict(split_merge.group_by_owner(owners, len(space.hosts)))
+            for type_id, owners in self._owners.items()
+        }
 
     def hosts(self, fanouts: Sequence[HopFanout]) -> list[int]:
         """Those that own nodes that an edge type starts at."""
@@ -52,7 +71,9 @@ class HopDispatch:
         build_request: Callable[[list[HopFanout]], Message],
         extra_sections: Callable[[int, HopFanout], Sections] = lambda host, reach: {},
     ) -> Replies:
-        """Ask each host about its nodes, along the edge types that start at any of them; with ``extra_sections`` sections of each edge type."""
+        """Ask each host about its nodes, along the edge types that start at any of them; with
+        ``extra_sections`` sections of each edge type.
+        """
         hosts = self.hosts(fanouts)
         requests = []
         for host in hosts:
@@ -78,17 +99,38 @@ class HopDispatch:
     def merge_neighbors(self, fanout: HopFanout, replies: Replies) -> Neighbors:
         """One edge type's neighbors, out of what each host said of its own nodes."""
         front_hosts = sorted(self._rows[fanout.local_type])
-        host_rank = np.zeros(self._hosts, np.int32)  # of a host among those that have any of the front
+        host_rank = np.zeros(
+            self._hosts, np.int32
+        )  # of a host among those that have any of the front
         host_rank[front_hosts] = np.arange(len(front_hosts), dtype=np.int32)
         row_ranks = host_rank[self._owners[fanout.local_type]]
         host_replies = [replies[host] for host in front_hosts]
         sizes = [reply.array(f"sizes.{fanout.edge_type}", "int32") for reply in host_replies]
         if sum(map(len, sizes)) != len(row_ranks):
-            raise Internal(f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were asked about {len(row_ranks)}")
+            raise Internal(
+                f"the storageds told of {sum(map(len, sizes))} nodes' neighbors; they were "
+                f"asked about {len(row_ranks)}"
+            )
         merged_sizes = merge_sizes(row_ranks, sizes) if len(sizes) > 1 else sizes[0]
 
         def column(name: str) -> Any:
-            pieces = [reply.arrays[f"{name}.{fanout.edge_type}"] for reply in host_replies if f"{name}.{fanout.edge_type}" in reply.arrays]
-            return None if not pieces else merge_runs(row_ranks, merged_sizes, pieces) if len(pieces) > 1 else pieces[0]
+            pieces = [
+                reply.arrays[f"{name}.{fanout.edge_type}"]
+                for reply in host_replies
+                if f"{name}.{fanout.edge_type}" in reply.arrays
+            ]
+            return (
+                None
+                if not pieces
+                else merge_runs(row_ranks, merged_sizes, pieces)
+                if len(pieces) > 1
+                else pieces[0]
+            )
 
-        return Neighbors(sizes=merged_sizes, ids=column("ids"), eids=column("eids"), weights=column("weights"), times=column("times"))
+        return Neighbors(
+            sizes=merged_sizes,
+            ids=column("ids"),
+            eids=column("eids"),
+            weights=column("weights"),
+            times=column("times"),
+        )

@@ -1,4 +1,6 @@
-"""Induced subgraphs: all edges among given nodes, numbered as they were given, or among those that are sampled around seeds."""
+"""Induced subgraphs: all edges among given nodes, numbered as they were given, or among those that
+are sampled around seeds.
+"""
 
 from __future__ import annotations
 
@@ -28,24 +30,47 @@ class SubgraphNodes:
 
 
 def induced_subgraph(
-    context: RequestContext, edge_params: reads.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None, indptr: Ids | None
+    context: RequestContext,
+    edge_params: reads.EdgeReadParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    indptr: Ids | None,
 ) -> tuple[Sections, frozenset[str]]:
-    """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has them, and which of them the request tells."""
+    """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has
+    them, and which of them the request tells.
+    """
     groups = None if indptr is None else _groups(indptr, len(nodes))
     single_type = _single_type(node_type, types)
-    if single_type >= 0 and groups is None and is_known_distinct(nodes):  # the number of each is its place
-        nodes_by_type = {type_id: SubgraphNodes(ids=_NO_IDS, groups=None) for type_id in range(len(context.space.schema.node_types))}
+    if (
+        single_type >= 0 and groups is None and is_known_distinct(nodes)
+    ):  # the number of each is its place
+        nodes_by_type = {
+            type_id: SubgraphNodes(ids=_NO_IDS, groups=None)
+            for type_id in range(len(context.space.schema.node_types))
+        }
         nodes_by_type[single_type] = SubgraphNodes(ids=nodes, groups=None)
-        return _node_sections(nodes_by_type) | edges_among(context, edge_params, nodes_by_type), frozenset(f"nodes.{type_id}" for type_id in nodes_by_type)
+        return _node_sections(nodes_by_type) | edges_among(
+            context, edge_params, nodes_by_type
+        ), frozenset(f"nodes.{type_id}" for type_id in nodes_by_type)
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     seeds, nodes_by_type = np.full(len(nodes), -1, np.int32), {}
     with Relabeling.pooled(len(context.space.schema.node_types)) as relabelings:
         for type_id, relabeling in enumerate(relabelings):
             rows = np.flatnonzero(resolved_types == type_id)
             if rows.size:
-                seeds[rows] = relabeling.assign(nodes[rows], None if groups is None else groups[rows])
-            nodes_by_type[type_id] = SubgraphNodes(ids=relabeling.ids.copy(), groups=None if groups is None else relabeling.trees.copy())
-    return {"seeds": seeds, **_node_sections(nodes_by_type), **edges_among(context, edge_params, nodes_by_type)}, frozenset()
+                seeds[rows] = relabeling.assign(
+                    nodes[rows], None if groups is None else groups[rows]
+                )
+            nodes_by_type[type_id] = SubgraphNodes(
+                ids=relabeling.ids.copy(),
+                groups=None if groups is None else relabeling.trees.copy(),
+            )
+    return {
+        "seeds": seeds,
+        **_node_sections(nodes_by_type),
+        **edges_among(context, edge_params, nodes_by_type),
+    }, frozenset()
 
 
 def _single_type(node_type: int, types: Types | None) -> int:
@@ -55,13 +80,21 @@ def _single_type(node_type: int, types: Types | None) -> int:
     return int(types[0]) if bool((types == types[0]).all()) else -1
 
 
-def ego_subgraphs(context: RequestContext, params: subgraphs.SubgraphParams, edge_params: reads.EdgeReadParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """All edges among nodes that are sampled around seeds: sections as SampleEgoSubgraphsReply has them.
+def ego_subgraphs(
+    context: RequestContext,
+    params: subgraphs.SubgraphParams,
+    edge_params: reads.EdgeReadParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
+    """All edges among nodes that are sampled around seeds: sections as SampleEgoSubgraphsReply has
+    them.
 
     Notes
     -----
-    Where every seed has a component of its own, a component's nodes are side by side, its root first.
-    """
+    Where every seed has a component of its own, a component's nodes are side by side, its root
+    first."""
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     sample = subgraphs.sample_subgraph(context, params, nodes, -1, resolved_types)
     seeds, nodes_by_type = sample["seeds"].copy(), {}
@@ -78,12 +111,20 @@ def ego_subgraphs(context: RequestContext, params: subgraphs.SubgraphParams, edg
         rows = np.flatnonzero((resolved_types == type_id) & (seeds >= 0))
         seeds[rows] = new_indices[sample["seeds"][rows]]
         nodes_by_type[type_id] = SubgraphNodes(ids=ids[order], groups=trees[order])
-    return {"seeds": seeds, **_node_sections(nodes_by_type), **edges_among(context, edge_params, nodes_by_type)}
+    return {
+        "seeds": seeds,
+        **_node_sections(nodes_by_type),
+        **edges_among(context, edge_params, nodes_by_type),
+    }
 
 
 def _node_sections(nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
     """Nodes, and the groups that they are of."""
-    out: Sections = {"node_counts": np.array([[len(type_nodes.ids)] for type_nodes in nodes_by_type.values()], np.int64).reshape(-1, 1)}
+    out: Sections = {
+        "node_counts": np.array(
+            [[len(type_nodes.ids)] for type_nodes in nodes_by_type.values()], np.int64
+        ).reshape(-1, 1)
+    }
     for type_id, type_nodes in nodes_by_type.items():
         out[f"nodes.{type_id}"] = type_nodes.ids
         if type_nodes.groups is not None:
@@ -91,18 +132,36 @@ def _node_sections(nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
     return out
 
 
-def edges_among(context: RequestContext, edge_params: reads.EdgeReadParams, nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
-    """All edges among nodes that have numbers: "counts.e" and "ends.e", or "rows.e" and "cols.e", "weights.e" and "eids.e" of each edge type
-    e, and edge_counts."""
+def edges_among(
+    context: RequestContext,
+    edge_params: reads.EdgeReadParams,
+    nodes_by_type: Mapping[int, SubgraphNodes],
+) -> Sections:
+    """All edges among nodes that have numbers: "counts.e" and "ends.e", or "rows.e" and "cols.e",
+    "weights.e" and "eids.e" of each edge type e, and edge_counts."""
     schema = context.space.schema
     ends = {}
     for edge_type in edge_params.edge_types:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
         ends[edge_type] = (src, dst) if edge_params.direction == pb.OUT else (dst, src)
-    local, remote = (_ConcatenatedNodes.concatenate(nodes_by_type, {pair[side] for pair in ends.values()}) for side in (0, 1))
-    groups = None if local.groups is None or remote.groups is None else (local.groups, remote.groups)
-    sizes, edges = layers.edges_between(context, edge_params, local.ids, local.type_id, local.types, remote.ids, remote.types, groups)
+    local, remote = (
+        _ConcatenatedNodes.concatenate(nodes_by_type, {pair[side] for pair in ends.values()})
+        for side in (0, 1)
+    )
+    groups = (
+        None if local.groups is None or remote.groups is None else (local.groups, remote.groups)
+    )
+    sizes, edges = layers.edges_between(
+        context,
+        edge_params,
+        local.ids,
+        local.type_id,
+        local.types,
+        remote.ids,
+        remote.types,
+        groups,
+    )
     layers.check_edges_size(edges, len(local.ids), len(remote.ids))
     out: Sections = {"edge_counts": np.zeros((len(edge_params.edge_types), 1), np.int64)}
     rows = None if len(ends) == 1 else np.repeat(np.arange(len(local.ids)), sizes)
@@ -111,14 +170,22 @@ def edges_among(context: RequestContext, edge_params: reads.EdgeReadParams, node
         selected: slice | Ids = slice(None)
         if rows is not None:
             selected = np.flatnonzero(edges["types"] == edge_type)
-            sizes = np.bincount(rows[selected] - local_offset, minlength=node_count).astype(np.int32)
+            sizes = np.bincount(rows[selected] - local_offset, minlength=node_count).astype(
+                np.int32
+            )
         remote_indices = _indices_in_type(edges["cols"][selected], remote.offsets[remote_type])
         if len(remote_indices) < node_count:
             endpoints = repeat_indices(sizes, 0, len(remote_indices)), remote_indices
-            out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = endpoints if edge_params.direction == pb.OUT else endpoints[::-1]
+            out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = (
+                endpoints if edge_params.direction == pb.OUT else endpoints[::-1]
+            )
         else:
             out[f"counts.{edge_type}"], out[f"ends.{edge_type}"] = sizes, remote_indices
-        out |= {f"{name}.{edge_type}": edges[name][selected] for name in ("weights", "eids") if name in edges}
+        out |= {
+            f"{name}.{edge_type}": edges[name][selected]
+            for name in ("weights", "eids")
+            if name in edges
+        }
         out["edge_counts"][edge_type_index, 0] = len(remote_indices)
     return out
 
@@ -142,12 +209,20 @@ class _ConcatenatedNodes:
     """The place of number 0 of each type."""
 
     @classmethod
-    def concatenate(cls, nodes_by_type: Mapping[int, SubgraphNodes], types: set[int]) -> _ConcatenatedNodes:
+    def concatenate(
+        cls, nodes_by_type: Mapping[int, SubgraphNodes], types: set[int]
+    ) -> _ConcatenatedNodes:
         """Those of these types."""
         if len(types) == 1:
             (type_id,) = types
             type_nodes = nodes_by_type[type_id]
-            return cls(ids=type_nodes.ids, type_id=type_id, types=None, groups=type_nodes.groups, offsets={type_id: 0})
+            return cls(
+                ids=type_nodes.ids,
+                type_id=type_id,
+                types=None,
+                groups=type_nodes.groups,
+                offsets={type_id: 0},
+            )
         type_ids = sorted(types)
         sizes = [len(nodes_by_type[type_id].ids) for type_id in type_ids]
         groups = [nodes_by_type[type_id].groups for type_id in type_ids]
@@ -155,15 +230,25 @@ class _ConcatenatedNodes:
             ids=np.concatenate([nodes_by_type[type_id].ids for type_id in type_ids]),
             type_id=-1,
             types=np.repeat(np.array(type_ids, np.int32), sizes),
-            groups=None if any(group is None for group in groups) else np.concatenate([group for group in groups if group is not None]),
+            groups=None
+            if any(group is None for group in groups)
+            else np.concatenate([group for group in groups if group is not None]),
             offsets=dict(zip(type_ids, np.cumsum([0, *sizes]).tolist(), strict=False)),
         )
 
 
 def _groups(indptr: Ids, node_count: int) -> Types:
     """The group of each node."""
-    if not indptr.size or indptr[0] != 0 or indptr[-1] != node_count or bool((np.diff(indptr) < 0).any()):
-        raise InvalidRequest(f"indptr of {len(indptr)} entries for {node_count} nodes: it must rise from 0 to {node_count}")
+    if (
+        not indptr.size
+        or indptr[0] != 0
+        or indptr[-1] != node_count
+        or bool((np.diff(indptr) < 0).any())
+    ):
+        raise InvalidRequest(
+            f"indptr of {len(indptr)} entries for {node_count} nodes: it must rise from 0 to "
+            f"{node_count}"
+        )
     if len(indptr) - 1 > _MAX_GROUPS:
         raise InvalidRequest(f"{len(indptr) - 1} groups: at most {_MAX_GROUPS} in one call")
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))

@@ -1,8 +1,9 @@
-"""Subgraphs grown by LABOR: storageds keep the edges of their nodes by one variate for each node that they lead to.
+"""Subgraphs grown by LABOR: storageds keep the edges of their nodes by one variate for each node
+that they lead to.
 
-Without importance steps every node stands by itself. With them, storageds tell what their nodes ask of each neighbor, step by step,
-and the largest of it goes back to them: neighbors travel, not edges.
-"""
+Without importance steps every node stands by itself. With them, storageds tell what their nodes ask
+of each neighbor, step by step, and the largest of it goes back to them: neighbors travel, not
+edges."""
 
 from __future__ import annotations
 
@@ -42,14 +43,15 @@ class LaborParams:
     want_weights: bool
 
 
-def sample_labor(context: RequestContext, params: LaborParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_labor(
+    context: RequestContext, params: LaborParams, nodes: Ids, node_type: int, types: Types | None
+) -> Sections:
     """Grow a subgraph from seeds: sections as SampleLaborReply has them.
 
     Notes
     -----
-    The variate of a node is keyed by (hop, its type, its id), with ``layer_dependency`` by type and id alone. A node's importance is
-    that of all nodes of a hop, along one edge type.
-    """
+    The variate of a node is keyed by (hop, its type, its id), with ``layer_dependency`` by type and
+    id alone. A node's importance is that of all nodes of a hop, along one edge type."""
     subgraph_params = subgraphs.SubgraphParams(
         fanouts=params.fanouts,
         replace=False,
@@ -60,53 +62,89 @@ def sample_labor(context: RequestContext, params: LaborParams, nodes: Ids, node_
         expand_all_hops=params.expand_all_hops,
         want_edge_ids=params.want_edge_ids,
         want_weights=params.want_weights,
-        variates=store.Variates(layer_dependency=params.layer_dependency, importance=params.importance_steps),
+        variates=store.Variates(
+            layer_dependency=params.layer_dependency, importance=params.importance_steps
+        ),
     )
-    return subgraphs.sample_subgraph(context, subgraph_params, nodes, node_type, types, partial(_ImportanceExpander, params.importance_steps) if params.importance_steps else None)
+    return subgraphs.sample_subgraph(
+        context,
+        subgraph_params,
+        nodes,
+        node_type,
+        types,
+        partial(_ImportanceExpander, params.importance_steps) if params.importance_steps else None,
+    )
 
 
 class _ImportanceExpander:
     """Expands nodes with importance steps, by asking whoever owns them."""
 
-    def __init__(self, steps: int, context: RequestContext, params: subgraphs.SubgraphParams) -> None:
+    def __init__(
+        self, steps: int, context: RequestContext, params: subgraphs.SubgraphParams
+    ) -> None:
         self._steps, self._context, self._params = steps, context, params
 
-    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+    def __call__(
+        self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
+    ) -> Sequence[Neighbors]:
         dispatch = HopDispatch(self._context.space, frontiers)
         return [self._expand(hop, fanout, dispatch) for fanout in fanouts]
 
     def _expand(self, hop: int, fanout: HopFanout, dispatch: HopDispatch) -> Neighbors:
-        shared_neighbors = _SharedNeighbors(self._context, self._params, fanout.counts[hop], fanout, dispatch)
+        shared_neighbors = _SharedNeighbors(
+            self._context, self._params, fanout.counts[hop], fanout, dispatch
+        )
         importances = labor.solve_importances(self._steps, shared_neighbors.raise_levels)
         replies = dispatch.dispatch(
             self._context,
             "expand",
             [fanout],
-            lambda fanouts: subgraphs.build_expand_request(self._context, self._params, hop, fanouts),
+            lambda fanouts: subgraphs.build_expand_request(
+                self._context, self._params, hop, fanouts
+            ),
             lambda host, _: shared_neighbors.host_sections(host, importances),
         )
         return dispatch.merge_neighbors(fanout, replies)
 
 
 class _SharedNeighbors:
-    """The neighbors that the nodes of several hosts share along one edge type, and what they are worth to them."""
+    """The neighbors that the nodes of several hosts share along one edge type, and what they are
+    worth to them.
+    """
 
-    def __init__(self, context: RequestContext, params: subgraphs.SubgraphParams, count: int, fanout: HopFanout, dispatch: HopDispatch) -> None:
-        self._context, self._params, self._count, self._fanout, self._hop_dispatch = context, params, count, fanout, dispatch
+    def __init__(
+        self,
+        context: RequestContext,
+        params: subgraphs.SubgraphParams,
+        count: int,
+        fanout: HopFanout,
+        dispatch: HopDispatch,
+    ) -> None:
+        self._context, self._params, self._count, self._fanout, self._hop_dispatch = (
+            context,
+            params,
+            count,
+            fanout,
+            dispatch,
+        )
         self._indices: dict[int, NDArray[np.int32]] = {}
         """Of the neighbors that each host told of."""
         self._levels: dict[int, NDArray[np.float64]] = {}
         self._nodes = 0
 
     def raise_levels(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """A step of all hosts, as `asterism_graphkit.operators.labor.importances_of` asks for it."""
+        """A step of all hosts, as `asterism_graphkit.operators.labor.importances_of` asks for
+        it.
+        """
         replies = self._hop_dispatch.dispatch(
             self._context,
             "raise_importances",
             [self._fanout],
             lambda fanouts: store.RaiseImportancesRequest(
                 at=self._context.version_ref(),
-                along=[store.Along(edge_type=reach.edge_type, count=self._count) for reach in fanouts],
+                along=[
+                    store.Along(edge_type=reach.edge_type, count=self._count) for reach in fanouts
+                ],
                 uniform=self._params.uniform,
                 direction=self._params.direction,
                 weight=self._context.weight_name,
@@ -118,21 +156,34 @@ class _SharedNeighbors:
         largest = np.zeros(self._nodes, np.float64)
         for host, reply in replies.items():
             self._levels[host] = reply.array(f"levels.{self._fanout.edge_type}", "float64")
-            host_largest = as_kernel_array(reply.array(f"largest.{self._fanout.edge_type}", "float64"))
+            host_largest = as_kernel_array(
+                reply.array(f"largest.{self._fanout.edge_type}", "float64")
+            )
             if len(host_largest) != len(self._indices[host]):
-                raise Internal(f"a storaged told of {len(host_largest)} neighbors after {len(self._indices[host])}, of the same nodes")
+                raise Internal(
+                    f"a storaged told of {len(host_largest)} neighbors after "
+                    f"{len(self._indices[host])}, of the same nodes"
+                )
             labor.scatter_max(self._indices[host], host_largest, largest)
         return largest
 
     def _index_neighbors(self, replies: Replies) -> None:
         """Number the neighbors that hosts tell of, each once."""
-        neighbor_lists = [reply.array(f"neighbors.{self._fanout.edge_type}", "int64") for reply in replies.values()]
+        neighbor_lists = [
+            reply.array(f"neighbors.{self._fanout.edge_type}", "int64")
+            for reply in replies.values()
+        ]
         indices, nodes = relabel(np.concatenate(neighbor_lists))
         ends = np.cumsum([0, *map(len, neighbor_lists)])
-        self._indices = {host: as_kernel_array(indices[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)}
+        self._indices = {
+            host: as_kernel_array(indices[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)
+        }
         self._nodes = len(nodes)
 
     def host_sections(self, host: int, importances: NDArray[np.float64]) -> Sections:
         """What a host is told of the steps before."""
         edge_type = self._fanout.edge_type
-        return {f"levels.{edge_type}": self._levels[host], f"importances.{edge_type}": importances[self._indices[host]]}
+        return {
+            f"levels.{edge_type}": self._levels[host],
+            f"importances.{edge_type}": importances[self._indices[host]],
+        }

@@ -1,4 +1,6 @@
-"""Layers: nodes drawn for all nodes of the layer before together, and the edges between the two; edges between lists of nodes."""
+"""Layers: nodes drawn for all nodes of the layer before together, and the edges between the two;
+edges between lists of nodes.
+"""
 
 from __future__ import annotations
 
@@ -38,32 +40,69 @@ class LayerParams:
     want_edge_ids: bool
 
 
-def sample_layer(context: RequestContext, params: LayerParams, count: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """``params.count`` nodes for each of ``count`` layers that ``nodes`` are: sections as SampleLayerReply has them.
+def sample_layer(
+    context: RequestContext,
+    params: LayerParams,
+    count: int,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
+    """``params.count`` nodes for each of ``count`` layers that ``nodes`` are: sections as
+    SampleLayerReply has them.
 
     Notes
     -----
-    Candidates are the neighbors of a layer's nodes, each node once, in the order in which edges first lead to them: by (node of the
-    layer, edge type as asked for, neighbor id, edge id). A node that is in a layer twice counts twice. All of their edges are read,
-    so that what a candidate counts is summed in that order, whoever holds which.
-    """
+    Candidates are the neighbors of a layer's nodes, each node once, in the order in which edges
+    first lead to them: by (node of the layer, edge type as asked for, neighbor id, edge id). A node
+    that is in a layer twice counts twice. All of their edges are read, so that what a candidate
+    counts is summed in that order, whoever holds which."""
     width, type_count = len(nodes) // max(count, 1), len(context.space.schema.node_types)
     if count * max(params.count * 20, 1) > REPLY_BYTES or count * type_count > _MAX_TREES:
-        raise InvalidRequest(f"{params.count} nodes for each of {count} layers do not fit into one reply; ask for fewer layers at a time")
-    edge_params = reads.EdgeReadParams(edge_types=params.edge_types, direction=params.direction, want_weights=True, want_edge_ids=params.want_edge_ids, sort="")
-    edges = full_neighborhood.read_edges(context, edge_params, nodes, node_type, types, subject="layer")
+        raise InvalidRequest(
+            f"{params.count} nodes for each of {count} layers do not fit into one reply; ask "
+            "for fewer layers at a time"
+        )
+    edge_params = reads.EdgeReadParams(
+        edge_types=params.edge_types,
+        direction=params.direction,
+        want_weights=True,
+        want_edge_ids=params.want_edge_ids,
+        sort="",
+    )
+    edges = full_neighborhood.read_edges(
+        context, edge_params, nodes, node_type, types, subject="layer"
+    )
     indptr, neighbor_types = edges["indptr"], _neighbor_types(context, params)[edges["types"]]
-    layer_of_edge = np.repeat(np.arange(len(nodes), dtype=np.int64) // max(width, 1), np.diff(indptr))
+    layer_of_edge = np.repeat(
+        np.arange(len(nodes), dtype=np.int64) // max(width, 1), np.diff(indptr)
+    )
     relabeling = Relabeling()
-    indices = relabeling.assign(edges["ids"], (layer_of_edge * type_count + neighbor_types).astype(np.int32))
+    indices = relabeling.assign(
+        edges["ids"], (layer_of_edge * type_count + neighbor_types).astype(np.int32)
+    )
     # Edges come layer after layer, and so do their far ends.
     starts = np.searchsorted(relabeling.trees // type_count, np.arange(count + 1)).astype(np.int64)
-    measures = layers.candidate_measures(indptr, indices, None if params.uniform else edges["weights"], params.measure, len(relabeling))
-    chosen, probabilities = layers.draw(rng.key_of(params.seed, rng.LAYER, params.hop), starts, measures, params.count, replace=params.replace)
+    measures = layers.candidate_measures(
+        indptr,
+        indices,
+        None if params.uniform else edges["weights"],
+        params.measure,
+        len(relabeling),
+    )
+    chosen, probabilities = layers.draw(
+        rng.key_of(params.seed, rng.LAYER, params.hop),
+        starts,
+        measures,
+        params.count,
+        replace=params.replace,
+    )
     is_drawn = chosen >= 0
     out: Sections = {
         "ids": np.where(is_drawn, np.append(relabeling.ids, -1)[chosen], -1),
-        "kinds": np.where(is_drawn, np.append(relabeling.trees % type_count, -1)[chosen], -1).astype(np.int32),
+        "kinds": np.where(
+            is_drawn, np.append(relabeling.trees % type_count, -1)[chosen], -1
+        ).astype(np.int32),
         "probabilities": probabilities,
     }
     return out | _drawn_edges(edges, indices, chosen, len(relabeling))
@@ -74,17 +113,31 @@ def _drawn_edges(edges: Sections, indices: Types, chosen: Ids, candidate_count: 
     draws = np.flatnonzero(chosen >= 0)
     order, offsets = group_by_key(chosen[draws].astype(np.int32), candidate_count)
     columns = {name: edges[name] for name in ("types", "weights", "eids") if name in edges}
-    description = "the edges between the layers", "ask for fewer nodes, for fewer layers at a time, or without edge ids"
+    description = (
+        "the edges between the layers",
+        "ask for fewer nodes, for fewer layers at a time, or without edge ids",
+    )
     width = 8 + 8 + sum(column.itemsize for column in columns.values())
     _check_bytes(int(np.diff(offsets)[indices].sum()) * width, *description)
     indptr, cols = split_merge.gather_ragged(offsets, draws[order], indices.astype(np.int64))
     repeats = np.diff(indptr)
     rows = np.repeat(np.arange(len(edges["indptr"]) - 1, dtype=np.int64), np.diff(edges["indptr"]))
-    out: Sections = {"rows": np.repeat(rows, repeats), "cols": cols, **{name: np.repeat(column, repeats) for name, column in columns.items()}}
+    out: Sections = {
+        "rows": np.repeat(rows, repeats),
+        "cols": cols,
+        **{name: np.repeat(column, repeats) for name, column in columns.items()},
+    }
     return out
 
 
-def sample_layers(context: RequestContext, hops: Sequence[LayerParams], count: int, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_layers(
+    context: RequestContext,
+    hops: Sequence[LayerParams],
+    count: int,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """Layer after layer; sections ``name.hop``."""
     out: Sections = {}
     for h, params in enumerate(hops):
@@ -98,7 +151,10 @@ def sample_layers(context: RequestContext, hops: Sequence[LayerParams], count: i
 def _neighbor_types(context: RequestContext, params: LayerParams) -> Types:
     """The node type that each edge type of the schema leads to."""
     schema = context.space.schema
-    ends = [schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    ends = [
+        schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type)
+        for edge in schema.edge_types
+    ]
     return np.array(ends, np.int32)
 
 
@@ -115,7 +171,10 @@ def read_adjacency(
     sizes, out = edges_between(context, edge_params, nodes, node_type, types, cols, col_types)
     width = 8 + 8 + 4 + 4 * edge_params.want_weights + 8 * edge_params.want_edge_ids
     _check_bytes(len(out["cols"]) * width, *_edges_description(len(nodes), len(cols)))
-    out["rows"], out["cols"] = np.repeat(np.arange(len(nodes), dtype=np.int64), sizes), out["cols"].astype(np.int64)
+    out["rows"], out["cols"] = (
+        np.repeat(np.arange(len(nodes), dtype=np.int64), sizes),
+        out["cols"].astype(np.int64),
+    )
     if "types" not in out:
         out["types"] = np.full(len(out["cols"]), edge_params.edge_types[0], np.int32)
     return out
@@ -131,7 +190,9 @@ def edges_between(
     col_types: Types | None,
     groups: tuple[Types, Types] | None = None,
 ) -> tuple[Types, Sections]:
-    """How many edges of each node lead to ``cols``, or to those of its group, and their sections: int32 cols, types where several are asked for."""
+    """How many edges of each node lead to ``cols``, or to those of its group, and their sections:
+    int32 cols, types where several are asked for.
+    """
     head = store.ReadBetweenRequest(
         at=context.version_ref(),
         edge_types=edge_params.edge_types,
@@ -141,7 +202,9 @@ def edges_between(
         want_edge_ids=edge_params.want_edge_ids,
         weight=context.weight_name,
     )
-    column_sections: Sections = {"cols": cols} if col_types is None else {"cols": cols, "col_types": col_types}
+    column_sections: Sections = (
+        {"cols": cols} if col_types is None else {"cols": cols, "col_types": col_types}
+    )
     if groups is not None:
         column_sections["col_groups"] = groups[1]
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
@@ -175,4 +238,6 @@ def _check_size(sections: Sections, subject: str, remedy: str) -> None:
 
 def _check_bytes(size: int, subject: str, remedy: str) -> None:
     if size > REPLY_BYTES:
-        raise InvalidRequest(f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; {remedy}")
+        raise InvalidRequest(
+            f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; {remedy}"
+        )

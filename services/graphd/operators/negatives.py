@@ -22,32 +22,47 @@ from graphd.routing import split_merge
 from graphd.routing.totals import NODE
 
 MAX_ATTEMPTS = 512
-"""Of a draw that is left out, before the rest is looked at as a whole. Part of the law: it never depends on the request."""
+"""Of a draw that is left out, before the rest is looked at as a whole. Part of the law: it never
+depends on the request.
+"""
 _ATTEMPTS_PER_ROUND = 1 << 16
 """Attempts of all draws at a time, about."""
 _NOTHING: dict[str, float] = {"ids": -1, "types": -1, "probabilities": 0.0}
 
 
-def draw_by_index(context: RequestContext, draw: GlobalDraw, indices: Ids, draw_types: Types | None = None) -> Sections:
-    """The draws of these numbers: sections ids, types, and probabilities where wanted; `what.count` is not looked at.
+def draw_by_index(
+    context: RequestContext, draw: GlobalDraw, indices: Ids, draw_types: Types | None = None
+) -> Sections:
+    """The draws of these numbers: sections ids, types, and probabilities where wanted; `what.count`
+    is not looked at.
 
     Parameters
     ----------
     indices : int64[k]
     draw_types : int32[k], optional
-        The one type that each is from, among ``draw.types``; left out, each is from all of them together.
+        The one type that each is from, among ``draw.types``; left out, each is from all of them
+        together.
     """
     space = context.space
     host_of_draw = np.zeros(len(indices), np.int32)
     key = rng.key_of(draw.seed, rng.PART, NODE)
-    groups = [(draw.types, None)] if draw_types is None else [((int(type_id),), np.flatnonzero(draw_types == type_id)) for type_id in np.unique(draw_types)]
+    groups = (
+        [(draw.types, None)]
+        if draw_types is None
+        else [
+            ((int(type_id),), np.flatnonzero(draw_types == type_id))
+            for type_id in np.unique(draw_types)
+        ]
+    )
     for types, positions in groups:
         shares = context.version.totals.shares(NODE, types, uniform=draw.uniform)
         if not shares.total > 0:
             raise NotFound(sampling.nothing_to_draw(context, replace(draw, types=types)))
         if len(space.hosts) > 1:
             selected = slice(None) if positions is None else positions
-            host_of_draw[selected] = space.host_of_part[shares.parts[choose_entries_at(key, indices[selected], shares)]]
+            host_of_draw[selected] = space.host_of_part[
+                shares.parts[choose_entries_at(key, indices[selected], shares)]
+            ]
     head = store.DrawNumberedRequest(
         at=context.version_ref(),
         types=draw.types,
@@ -58,7 +73,9 @@ def draw_by_index(context: RequestContext, draw: GlobalDraw, indices: Ids, draw_
     )
     plan: list[tuple[int, Ids | None]] = [(0, None)]
     if len(space.hosts) > 1:
-        plan = [(int(host), np.flatnonzero(host_of_draw == host)) for host in np.unique(host_of_draw)] or plan
+        plan = [
+            (int(host), np.flatnonzero(host_of_draw == host)) for host in np.unique(host_of_draw)
+        ] or plan
     requests = []
     for host, rows in plan:
         sections: Sections = {"numbers": split_merge.take_rows(indices, rows)}
@@ -66,7 +83,9 @@ def draw_by_index(context: RequestContext, draw: GlobalDraw, indices: Ids, draw_
             sections["kinds"] = split_merge.take_rows(draw_types, rows)
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch("draw_numbered", requests)
-    return split_merge.merge_rows(len(indices), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+    return split_merge.merge_rows(
+        len(indices), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +97,13 @@ class NodesLikeParams:
     """Nodes of no type have rows of -1."""
 
 
-def sample_nodes_like(context: RequestContext, params: NodesLikeParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_nodes_like(
+    context: RequestContext,
+    params: NodesLikeParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """``count`` nodes of the type of each node: sections as SampleNodesLikeReply has them.
 
     Notes
@@ -95,7 +120,10 @@ def sample_nodes_like(context: RequestContext, params: NodesLikeParams, nodes: I
         types = np.where(nodes >= 0, types, np.int32(-1))
     if not params.lenient and (types < 0).any():
         index = int(np.argmax(types < 0))
-        raise NotFound(f"nodes[{index}] = {nodes[index]}: version {context.version.version} has no such node; leave it out, or ask for rows of -1")
+        raise NotFound(
+            f"nodes[{index}] = {nodes[index]}: version {context.version.version} has no such "
+            "node; leave it out, or ask for rows of -1"
+        )
     rows = np.flatnonzero(types >= 0)
     out: Sections = {"ids": np.full((len(nodes), n), -1, np.int64), "types": types}
     if draw.want_probabilities:
@@ -103,21 +131,26 @@ def sample_nodes_like(context: RequestContext, params: NodesLikeParams, nodes: I
     if rows.size and n:
         numbers = (rows[:, None] * n + np.arange(n)).reshape(-1)
         type_ids = tuple(int(type_id) for type_id in np.unique(types[rows]))
-        sections = draw_by_index(context, replace(draw, types=type_ids), numbers, np.repeat(types[rows], n))
+        sections = draw_by_index(
+            context, replace(draw, types=type_ids), numbers, np.repeat(types[rows], n)
+        )
         for name in out.keys() - {"types"}:
             out[name][rows] = sections[name].reshape(-1, n)
     return out
 
 
-def sample_negatives(context: RequestContext, draw: GlobalDraw, rows: int, exclusions: RowExclusions | None) -> Sections:
-    """``count`` nodes for each row, none that the row leaves out: sections as SampleNegativesReply has them.
+def sample_negatives(
+    context: RequestContext, draw: GlobalDraw, rows: int, exclusions: RowExclusions | None
+) -> Sections:
+    """``count`` nodes for each row, none that the row leaves out: sections as SampleNegativesReply
+    has them.
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream that `sample.draw` draws, where that is not left out; else the first
-    of its further attempts that is not. After ``ATTEMPTS`` it is the first of a race among all that is not left out. So each is
-    drawn in proportion to its weight among what its row does not leave out; -1 where that is nothing.
-    """
+    Draw k of row i is draw ``i * count + k`` of the stream that `sample.draw` draws, where that is
+    not left out; else the first of its further attempts that is not. After ``ATTEMPTS`` it is the
+    first of a race among all that is not left out. So each is drawn in proportion to its weight
+    among what its row does not leave out; -1 where that is nothing."""
     n = draw.count
     _check_reply_size(rows, draw)
     samples = draw_by_index(context, draw, np.arange(rows * n, dtype=np.int64))
@@ -125,24 +158,41 @@ def sample_negatives(context: RequestContext, draw: GlobalDraw, rows: int, exclu
         if draw.want_probabilities:
             excluded_ids = exclusions.excluded_ids(rows)
             _redraw(context, draw, excluded_ids, samples)
-            samples["probabilities"] = np.minimum(samples["probabilities"] * np.repeat(_renormalization(context, draw, excluded_ids), n), 1.0)
+            samples["probabilities"] = np.minimum(
+                samples["probabilities"]
+                * np.repeat(_renormalization(context, draw, excluded_ids), n),
+                1.0,
+            )
         else:
             _redraw(context, draw, exclusions, samples)
     return {name: array.reshape(rows, n) for name, array in samples.items()}
 
 
-def _redraw(context: RequestContext, draw: GlobalDraw, exclusions: ExcludedIds | RowExclusions, samples: Sections) -> None:
+def _redraw(
+    context: RequestContext,
+    draw: GlobalDraw,
+    exclusions: ExcludedIds | RowExclusions,
+    samples: Sections,
+) -> None:
     """Draw again, in place, what is left out."""
     n, columns = draw.count, {name: array.copy() for name, array in samples.items()}
     ids = columns["ids"]
     retry_draw = replace(draw, seed=int(rng.key_of(draw.seed, rng.NEGATIVE)))
-    pending = np.flatnonzero(exclusions.excluded_mask(np.arange(len(ids), dtype=np.int64) // max(n, 1), ids))
+    pending = np.flatnonzero(
+        exclusions.excluded_mask(np.arange(len(ids), dtype=np.int64) // max(n, 1), ids)
+    )
     attempt, attempts_per_round = 0, 1
     while pending.size and attempt < MAX_ATTEMPTS:
-        attempts_per_round = min(attempts_per_round, max(_ATTEMPTS_PER_ROUND // pending.size, 1), MAX_ATTEMPTS - attempt)
-        indices = (pending[:, None] * MAX_ATTEMPTS + attempt + np.arange(attempts_per_round)).reshape(-1)
+        attempts_per_round = min(
+            attempts_per_round, max(_ATTEMPTS_PER_ROUND // pending.size, 1), MAX_ATTEMPTS - attempt
+        )
+        indices = (
+            pending[:, None] * MAX_ATTEMPTS + attempt + np.arange(attempts_per_round)
+        ).reshape(-1)
         candidates = draw_by_index(context, retry_draw, indices)
-        is_allowed = ~exclusions.excluded_mask(np.repeat(pending // n, attempts_per_round), candidates["ids"]).reshape(-1, attempts_per_round)
+        is_allowed = ~exclusions.excluded_mask(
+            np.repeat(pending // n, attempts_per_round), candidates["ids"]
+        ).reshape(-1, attempts_per_round)
         is_done = is_allowed.any(axis=1)
         picks = (np.arange(len(pending)) * attempts_per_round + is_allowed.argmax(axis=1))[is_done]
         for name, column in columns.items():
@@ -153,43 +203,79 @@ def _redraw(context: RequestContext, draw: GlobalDraw, exclusions: ExcludedIds |
     exhausted_row = -1
     for position in pending.tolist():
         row = position // n
-        winner = None if row == exhausted_row else _draw_by_exponential_key(context, draw, exclusions.row_ids(row), position)
+        winner = (
+            None
+            if row == exhausted_row
+            else _draw_by_exponential_key(context, draw, exclusions.row_ids(row), position)
+        )
         exhausted_row = row if winner is None else -1
         for name, column in columns.items():
             column[position] = _NOTHING[name] if winner is None else winner[name][0]
     samples.update(columns)
 
 
-def _draw_by_exponential_key(context: RequestContext, draw: GlobalDraw, excluded_ids: NDArray[np.int64], position: int) -> Sections | None:
-    """One node by its weight among those that are not left out, by a race over all parts; None where there is none."""
+def _draw_by_exponential_key(
+    context: RequestContext, draw: GlobalDraw, excluded_ids: NDArray[np.int64], position: int
+) -> Sections | None:
+    """One node by its weight among those that are not left out, by a race over all parts; None
+    where there is none.
+    """
     shares = context.version.totals.shares(NODE, draw.types, uniform=draw.uniform)
     single_draw = replace(draw, seed=int(rng.key_of(draw.seed, rng.NEGATIVE, position)), count=1)
-    winner = smallest_key_rows([reply.arrays for reply in sampling.draw_excluding(context, single_draw, shares, _excluded_sections(draw, excluded_ids), 1, exponential_keys=True)], "ids", 1)
+    winner = smallest_key_rows(
+        [
+            reply.arrays
+            for reply in sampling.draw_excluding(
+                context,
+                single_draw,
+                shares,
+                _excluded_sections(draw, excluded_ids),
+                1,
+                exponential_keys=True,
+            )
+        ],
+        "ids",
+        1,
+    )
     return winner if len(winner["ids"]) else None
 
 
 def _excluded_sections(draw: GlobalDraw, excluded_ids: NDArray[np.int64]) -> Sections:
     """Some ids, of whichever of the types they are."""
-    return {"ids": np.tile(excluded_ids, len(draw.types)), "types": np.repeat(np.array(draw.types, np.int32), len(excluded_ids))}
+    return {
+        "ids": np.tile(excluded_ids, len(draw.types)),
+        "types": np.repeat(np.array(draw.types, np.int32), len(excluded_ids)),
+    }
 
 
-def _renormalization(context: RequestContext, draw: GlobalDraw, exclusions: ExcludedIds) -> NDArray[np.float64]:
-    """The weight of everything over the weight of what each row does not leave out, float64[rows]; 1 where that is nothing.
+def _renormalization(
+    context: RequestContext, draw: GlobalDraw, exclusions: ExcludedIds
+) -> NDArray[np.float64]:
+    """The weight of everything over the weight of what each row does not leave out, float64[rows];
+    1 where that is nothing.
 
-    Where that is little a difference would be rounding, and it is added up anew, once for rows that leave out the same.
-    """
+    Where that is little a difference would be rounding, and it is added up anew, once for rows that
+    leave out the same."""
     shares = context.version.totals.shares(NODE, draw.types, uniform=draw.uniform)
     unique_ids, inverse = np.unique(exclusions.ids, return_inverse=True)
     weights = np.zeros(len(unique_ids), np.float64)
     for type_id in draw.types:
-        weights += reads.node_weights(context, type_id, unique_ids, uniform=draw.uniform)  # an id is of one of the types
+        weights += reads.node_weights(
+            context, type_id, unique_ids, uniform=draw.uniform
+        )  # an id is of one of the types
     remaining = shares.total - exclusions.excluded_weights(weights[inverse])
-    imprecise_rows = np.flatnonzero(remaining < MIN_REMAINING_SHARE * shares.total) if not draw.uniform else np.zeros(0, np.int64)
+    imprecise_rows = (
+        np.flatnonzero(remaining < MIN_REMAINING_SHARE * shares.total)
+        if not draw.uniform
+        else np.zeros(0, np.int64)
+    )
     recomputed: dict[bytes, float] = {}
     for row in imprecise_rows.tolist():
         row_exclusions = exclusions.row_ids(row)
         if row_exclusions.tobytes() not in recomputed:
-            recomputed[row_exclusions.tobytes()] = sampling.weight_excluding(context, draw, shares, _excluded_sections(draw, row_exclusions))
+            recomputed[row_exclusions.tobytes()] = sampling.weight_excluding(
+                context, draw, shares, _excluded_sections(draw, row_exclusions)
+            )
         remaining[row] = recomputed[row_exclusions.tobytes()]
     return np.divide(shares.total, remaining, out=np.ones(len(remaining)), where=remaining > 0)
 
@@ -197,4 +283,7 @@ def _renormalization(context: RequestContext, draw: GlobalDraw, exclusions: Excl
 def _check_reply_size(rows: int, draw: GlobalDraw) -> None:
     if not 0 <= draw.count <= draw.max_rows or rows * draw.count > draw.max_rows:
         max_rows = draw.max_rows // max(draw.count, 1)
-        raise InvalidRequest(f"{draw.count} nodes for each of {rows} rows do not fit into one reply; ask for {max_rows} rows at a time")
+        raise InvalidRequest(
+            f"{draw.count} nodes for each of {rows} rows do not fit into one reply; ask for "
+            f"{max_rows} rows at a time"
+        )

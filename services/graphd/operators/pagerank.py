@@ -1,4 +1,6 @@
-"""Personalised PageRank by forward push: neighborhoods are read from the storageds as mass comes to them, each once a request."""
+"""Personalised PageRank by forward push: neighborhoods are read from the storageds as mass comes to
+them, each once a request.
+"""
 
 from __future__ import annotations
 
@@ -46,17 +48,23 @@ class _TooManyPairs(Exception):
     """Starts come to more nodes than are held at a time."""
 
 
-def pagerank(context: RequestContext, params: PagerankParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """The nodes of the highest scores for each node: sections as PersonalizedPagerankReply has them.
+def pagerank(
+    context: RequestContext, params: PagerankParams, nodes: Ids, node_type: int, types: Types | None
+) -> Sections:
+    """The nodes of the highest scores for each node: sections as PersonalizedPagerankReply has
+    them.
 
     Notes
     -----
-    Mass is pushed in rounds: all nodes that hold back more than they may at its beginning settle, and what they carry on arrives
-    in the order of (start, node id, node type, edge as stored). So what a start comes to depends on nothing but the graph.
-    """
+    Mass is pushed in rounds: all nodes that hold back more than they may at its beginning settle,
+    and what they carry on arrives in the order of (start, node id, node type, edge as stored). So
+    what a start comes to depends on nothing but the graph."""
     if len(nodes) * params.top_k * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.top_k)
-        raise InvalidRequest(f"{params.top_k} nodes for each of {len(nodes)} do not fit into one reply; ask for {max_nodes} nodes at a time")
+        raise InvalidRequest(
+            f"{params.top_k} nodes for each of {len(nodes)} do not fit into one reply; ask "
+            f"for {max_nodes} nodes at a time"
+        )
     resolved_types = reads.node_types(context.without_filter(), nodes, node_type, types)["types"]
     if len(context.space.hosts) == 1:
         return _rank_on_one_host(context, params, nodes, resolved_types)
@@ -78,7 +86,8 @@ def pagerank(context: RequestContext, params: PagerankParams, nodes: Ids, node_t
             except _TooManyPairs:
                 if size == 1:
                     raise InvalidRequest(
-                        f"nodes[{existing[begin]}] = {nodes[existing[begin]]} comes to more than {MAX_PAIRS} nodes with epsilon {params.epsilon:g}, "
+                        f"nodes[{existing[begin]}] = {nodes[existing[begin]]} comes to more "
+                        f"than {MAX_PAIRS} nodes with epsilon {params.epsilon:g}, "
                         "the most that is held for one; ask with a larger epsilon"
                     ) from None
                 size = max(min(size, len(existing) - begin) // 2, 1)
@@ -87,7 +96,9 @@ def pagerank(context: RequestContext, params: PagerankParams, nodes: Ids, node_t
     return out
 
 
-def _rank_on_one_host(context: RequestContext, params: PagerankParams, nodes: Ids, node_types: Types) -> Sections:
+def _rank_on_one_host(
+    context: RequestContext, params: PagerankParams, nodes: Ids, node_types: Types
+) -> Sections:
     """The whole of it, by the one storaged that has every part."""
     head = store.RankRequest(
         at=context.version_ref(),
@@ -103,10 +114,23 @@ def _rank_on_one_host(context: RequestContext, params: PagerankParams, nodes: Id
     return dict(reply.arrays)
 
 
-def _push(context: RequestContext, params: PagerankParams, cache: _GraphCache, starts: Ids, rows: Ids, out: Sections) -> None:
-    """Push the mass of some starts until no node holds back more than it may, and put the highest scores into their rows."""
+def _push(
+    context: RequestContext,
+    params: PagerankParams,
+    cache: _GraphCache,
+    starts: Ids,
+    rows: Ids,
+    out: Sections,
+) -> None:
+    """Push the mass of some starts until no node holds back more than it may, and put the highest
+    scores into their rows.
+    """
     with Relabeling.pooled(1) as (pairs,):
-        scores, residuals, rounds = _GrowableArray(np.float64), _GrowableArray(np.float64), _GrowableArray(np.int32)
+        scores, residuals, rounds = (
+            _GrowableArray(np.float64),
+            _GrowableArray(np.float64),
+            _GrowableArray(np.int32),
+        )
         frontier = pairs.assign(starts, np.arange(len(starts), dtype=np.int32)).astype(np.int64)
         for column in (scores, residuals, rounds):
             column.resize(len(pairs))
@@ -117,40 +141,80 @@ def _push(context: RequestContext, params: PagerankParams, cache: _GraphCache, s
             round_number += 1
             context.call.remaining()
             node_indices = pairs.ids[frontier]
-            frontier = frontier[np.lexsort((cache.types[node_indices], cache.ids[node_indices], pairs.trees[frontier]))]
+            frontier = frontier[
+                np.lexsort(
+                    (cache.types[node_indices], cache.ids[node_indices], pairs.trees[frontier])
+                )
+            ]
             cache.read_neighbors(pairs.ids[frontier])
-            per_weight = absorb_residuals(frontier, pairs.ids, cache.weight_sums, params.alpha, scores.values, residuals.values)
+            per_weight = absorb_residuals(
+                frontier,
+                pairs.ids,
+                cache.weight_sums,
+                params.alpha,
+                scores.values,
+                residuals.values,
+            )
             edges = np.cumsum(cache.ends[pairs.ids[frontier]] - cache.begins[pairs.ids[frontier]])
             arrived_chunks, begin = [], 0
             while begin < len(frontier):
                 edges_before = int(edges[begin - 1]) if begin else 0
-                end = max(int(np.searchsorted(edges, edges_before + _PIECE_EDGES, side="right")), begin + 1)
+                end = max(
+                    int(np.searchsorted(edges, edges_before + _PIECE_EDGES, side="right")),
+                    begin + 1,
+                )
                 chunk, count = slice(begin, end), int(edges[end - 1]) - edges_before
-                flows = spread_mass(frontier[chunk], per_weight[chunk], pairs.trees, pairs.ids, cache.begins, cache.ends, cache.neighbors, cache.weights, count)
+                flows = spread_mass(
+                    frontier[chunk],
+                    per_weight[chunk],
+                    pairs.trees,
+                    pairs.ids,
+                    cache.begins,
+                    cache.ends,
+                    cache.neighbors,
+                    cache.weights,
+                    count,
+                )
                 target_pairs = pairs.assign(flows[1], flows[0])
                 if len(pairs) > MAX_PAIRS:
                     raise _TooManyPairs
                 for column in (scores, residuals, rounds):
                     column.resize(len(pairs))
-                arrived_chunks.append(add_arrivals(target_pairs, flows[2], residuals.values, rounds.values, round_number))
+                arrived_chunks.append(
+                    add_arrivals(
+                        target_pairs, flows[2], residuals.values, rounds.values, round_number
+                    )
+                )
                 begin = end
             arrived = np.concatenate(arrived_chunks)
             cache.read_weight_sums()
-            frontier = arrived[residuals.values[arrived] > params.epsilon * cache.weight_sums[pairs.ids[arrived]]]
-        out["residuals"][rows] = np.bincount(pairs.trees, weights=residuals.values, minlength=len(starts))
+            frontier = arrived[
+                residuals.values[arrived] > params.epsilon * cache.weight_sums[pairs.ids[arrived]]
+            ]
+        out["residuals"][rows] = np.bincount(
+            pairs.trees, weights=residuals.values, minlength=len(starts)
+        )
         _write_top(cache, pairs, scores.values, rows, out)
 
 
-def _write_top(cache: _GraphCache, pairs: Relabeling, scores: NDArray[np.float64], rows: Ids, out: Sections) -> None:
+def _write_top(
+    cache: _GraphCache, pairs: Relabeling, scores: NDArray[np.float64], rows: Ids, out: Sections
+) -> None:
     """The highest scores of each start; ties by id, then by type."""
     scored = np.flatnonzero(scores > 0)
     node_indices, starts = pairs.ids[scored], pairs.trees[scored]
-    order = np.lexsort((cache.types[node_indices], cache.ids[node_indices], -scores[scored], starts))
+    order = np.lexsort(
+        (cache.types[node_indices], cache.ids[node_indices], -scores[scored], starts)
+    )
     scored, node_indices, starts = scored[order], node_indices[order], starts[order]
     rank = np.arange(len(scored)) - np.searchsorted(starts, starts)
     selected = np.flatnonzero(rank < out["ids"].shape[1])
     target = (rows[starts[selected]], rank[selected])
-    out["ids"][target], out["kinds"][target], out["scores"][target] = cache.ids[node_indices[selected]], cache.types[node_indices[selected]], scores[scored[selected]]
+    out["ids"][target], out["kinds"][target], out["scores"][target] = (
+        cache.ids[node_indices[selected]],
+        cache.types[node_indices[selected]],
+        scores[scored[selected]],
+    )
 
 
 class _GrowableArray:
@@ -181,15 +245,35 @@ class _GrowableArray:
 
 
 class _GraphCache:
-    """What a request has read of the graph: nodes by number, what their edges weigh, and the neighbors of some."""
+    """What a request has read of the graph: nodes by number, what their edges weigh, and the
+    neighbors of some.
+    """
 
-    def __init__(self, context: RequestContext, params: PagerankParams, relabeling: Relabeling) -> None:
+    def __init__(
+        self, context: RequestContext, params: PagerankParams, relabeling: Relabeling
+    ) -> None:
         self._context, self._params, self._relabeling = context, params, relabeling
         schema, outgoing = context.space.schema, params.direction == pb.OUT
-        self._neighbor_types = np.array([schema.node_type_id(edge.dst_type if outgoing else edge.src_type) for edge in schema.edge_types], np.int32)
-        self._edge_params = reads.EdgeReadParams(edge_types=params.edge_types, direction=params.direction, want_weights=not params.uniform, want_edge_ids=False, sort="")
+        self._neighbor_types = np.array(
+            [
+                schema.node_type_id(edge.dst_type if outgoing else edge.src_type)
+                for edge in schema.edge_types
+            ],
+            np.int32,
+        )
+        self._edge_params = reads.EdgeReadParams(
+            edge_types=params.edge_types,
+            direction=params.direction,
+            want_weights=not params.uniform,
+            want_edge_ids=False,
+            sort="",
+        )
         self._summed = 0
-        self._weight_sums, self._begins, self._ends = _GrowableArray(np.float64, np.nan), _GrowableArray(np.int64, -1), _GrowableArray(np.int64, -1)
+        self._weight_sums, self._begins, self._ends = (
+            _GrowableArray(np.float64, np.nan),
+            _GrowableArray(np.int64, -1),
+            _GrowableArray(np.int64, -1),
+        )
         self._neighbors, self._weights = _GrowableArray(np.int32), _GrowableArray(np.float32)
 
     @property
@@ -235,13 +319,23 @@ class _GraphCache:
         return indices.astype(np.int64)
 
     def read_weight_sums(self) -> None:
-        """Ask what the edges of nodes weigh, of whom nobody asked: those that got numbers since, for mass comes to all of them."""
+        """Ask what the edges of nodes weigh, of whom nobody asked: those that got numbers since,
+        for mass comes to all of them.
+        """
         begin, end = self._summed, len(self._relabeling)
         step = REPLY_BYTES // (8 * len(self._params.edge_types))
         for start in range(begin, end, step):
             chunk = slice(start, min(start + step, end))
             params = self._params
-            sums = reads.edge_weight_sums(self._context, params.edge_types, params.direction, params.uniform, self.ids[chunk], -1, self.types[chunk])
+            sums = reads.edge_weight_sums(
+                self._context,
+                params.edge_types,
+                params.direction,
+                params.uniform,
+                self.ids[chunk],
+                -1,
+                self.types[chunk],
+            )
             self.weight_sums[chunk] = sums.sum(axis=1)
         self._summed = end
 
@@ -260,7 +354,9 @@ class _GraphCache:
             edges = reads.neighbors(self._context, self._edge_params, ids, -1, types)
         except InvalidRequest as error:  # more than one reply holds
             if len(indices) == 1:
-                raise InvalidRequest(f"node {ids[0]} has more edges than can be read at a time: {error.message}") from error
+                raise InvalidRequest(
+                    f"node {ids[0]} has more edges than can be read at a time: {error.message}"
+                ) from error
             half = len(indices) // 2
             self._read_neighbors(indices[:half])
             self._read_neighbors(indices[half:])
@@ -273,9 +369,12 @@ class _GraphCache:
             self._weights.append(edges["weights"])
         if offset + len(edges["ids"]) > MAX_EDGES:
             raise InvalidRequest(
-                f"the nodes that mass comes to have more than {MAX_EDGES} edges, the most that one request reads; "
+                f"the nodes that mass comes to have more than {MAX_EDGES} edges, the most "
+                "that one request reads; "
                 "ask with a larger epsilon, or for fewer nodes at a time"
             )
-        self._neighbors.append(self.assign_indices(edges["ids"], self._neighbor_types[edges["types"]]).astype(np.int32))
+        self._neighbors.append(
+            self.assign_indices(edges["ids"], self._neighbor_types[edges["types"]]).astype(np.int32)
+        )
         ends = offset + np.cumsum(lengths)
         self.begins[indices], self.ends[indices] = ends - lengths, ends

@@ -1,4 +1,6 @@
-"""Reading: all neighbors of nodes, feature columns, scans of a part. Answers come back in the request's order."""
+"""Reading: all neighbors of nodes, feature columns, scans of a part. Answers come back in the
+request's order.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,13 @@ class WeightHistogram:
     """float64[1108], of their weights."""
 
 
-def neighbors(context: RequestContext, edge_params: EdgeReadParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def neighbors(
+    context: RequestContext,
+    edge_params: EdgeReadParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """All neighbors of each node: sections as of ReadNeighborsReply."""
     by_weight = edge_params.sort == "weight"
     head = store.ReadNeighborsRequest(
@@ -65,7 +73,10 @@ def neighbors(context: RequestContext, edge_params: EdgeReadParams, nodes: Ids, 
     )
     if edge_params.top * len(nodes) * _NEIGHBOR_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_NEIGHBOR_BYTES * edge_params.top)
-        raise InvalidRequest(f"{edge_params.top} neighbors of {len(nodes)} nodes may not fit into one reply; ask for {max_nodes} nodes at a time")
+        raise InvalidRequest(
+            f"{edge_params.top} neighbors of {len(nodes)} nodes may not fit into one reply; "
+            f"ask for {max_nodes} nodes at a time"
+        )
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = []
     for host, rows in plan:
@@ -80,7 +91,9 @@ def neighbors(context: RequestContext, edge_params: EdgeReadParams, nodes: Ids, 
     indptr, out = split_merge.merge_ragged(len(nodes), results, context.call.remaining)
     check_size(out, f"the neighbors of {len(nodes)} nodes")
     if by_weight:
-        out = split_merge.sort_ragged(indptr, out, [-out["weights"], out["ids"]], context.call.remaining)
+        out = split_merge.sort_ragged(
+            indptr, out, [-out["weights"], out["ids"]], context.call.remaining
+        )
     elif edge_params.sort == "id":
         out = split_merge.sort_ragged(indptr, out, [out["ids"]], context.call.remaining)
     if not edge_params.want_weights:
@@ -88,22 +101,42 @@ def neighbors(context: RequestContext, edge_params: EdgeReadParams, nodes: Ids, 
     return {"indptr": indptr, **out}
 
 
-def degrees(context: RequestContext, edge_types: Sequence[int], direction: pb.Direction, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def degrees(
+    context: RequestContext,
+    edge_types: Sequence[int],
+    direction: pb.Direction,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """How many edges of each type each node has: section degrees int64[m, types]."""
-    head = store.ReadDegreesRequest(at=context.version_ref(), edge_types=edge_types, node_type=node_type, direction=direction)
+    head = store.ReadDegreesRequest(
+        at=context.version_ref(), edge_types=edge_types, node_type=node_type, direction=direction
+    )
     _check_degrees(nodes, edge_types)
     return _read_rows(context, "read_degrees", head, nodes, types)
 
 
 def _check_degrees(nodes: Ids, edge_types: Sequence[int]) -> None:
     if len(nodes) * len(edge_types) * 8 > REPLY_BYTES:
-        raise InvalidRequest(f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for {REPLY_BYTES // (8 * len(edge_types))} at a time")
+        raise InvalidRequest(
+            f"the degrees of {len(nodes)} nodes do not fit into one reply; ask for "
+            f"{REPLY_BYTES // (8 * len(edge_types))} at a time"
+        )
 
 
 def edge_weight_sums(
-    context: RequestContext, edge_types: Sequence[int], direction: pb.Direction, uniform: bool, nodes: Ids, node_type: int, types: Types | None
+    context: RequestContext,
+    edge_types: Sequence[int],
+    direction: pb.Direction,
+    uniform: bool,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
 ) -> NDArray[np.float64]:
-    """What each edge type weighs at each node, in draws by the weights of ``context``: float64[m, types]."""
+    """What each edge type weighs at each node, in draws by the weights of ``context``: float64[m,
+    types].
+    """
     head = store.ReadDegreesRequest(
         at=context.version_ref(),
         edge_types=edge_types,
@@ -117,13 +150,25 @@ def edge_weight_sums(
     return _read_rows(context, "read_degrees", head, nodes, types)["measures"]
 
 
-def node_types(context: RequestContext, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def node_types(
+    context: RequestContext, nodes: Ids, node_type: int, types: Types | None
+) -> Sections:
     """The type of each node, -1 where there is no such node: section types int32[m]."""
-    return _read_rows(context, "read_node_types", store.ReadNodeTypesRequest(at=context.version_ref(), node_type=node_type), nodes, types)
+    return _read_rows(
+        context,
+        "read_node_types",
+        store.ReadNodeTypesRequest(at=context.version_ref(), node_type=node_type),
+        nodes,
+        types,
+    )
 
 
-def resolve_node_types(context: RequestContext, nodes: Ids, node_type: int, types: Types | None) -> Types:
-    """The type of each node as the request says it, and, of ids of a whole space, as whoever has the node knows it: int32[m]."""
+def resolve_node_types(
+    context: RequestContext, nodes: Ids, node_type: int, types: Types | None
+) -> Types:
+    """The type of each node as the request says it, and, of ids of a whole space, as whoever has
+    the node knows it: int32[m].
+    """
     if node_type >= 0:
         return np.full(len(nodes), node_type, np.int32)
     if types is not None:
@@ -131,7 +176,9 @@ def resolve_node_types(context: RequestContext, nodes: Ids, node_type: int, type
     return node_types(context.without_filter(), nodes, -1, None)["types"]
 
 
-def _read_rows(context: RequestContext, method: str, head: Message, nodes: Ids, types: Types | None) -> Sections:
+def _read_rows(
+    context: RequestContext, method: str, head: Message, nodes: Ids, types: Types | None
+) -> Sections:
     """What the hosts of nodes say of each."""
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = []
@@ -141,39 +188,64 @@ def _read_rows(context: RequestContext, method: str, head: Message, nodes: Ids, 
             sections["types"] = split_merge.take_rows(types, rows)
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch(method, requests)
-    return split_merge.merge_rows(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+    return split_merge.merge_rows(
+        len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+    )
 
 
-def node_features(context: RequestContext, type_id: int, names: Sequence[str], nodes: Ids) -> Sections:
+def node_features(
+    context: RequestContext, type_id: int, names: Sequence[str], nodes: Ids
+) -> Sections:
     """Columns of nodes of one type, and which of them were found."""
     check_columns(context.space.schema.node_types[type_id], names)
     head = store.ReadNodeFeaturesRequest(at=context.version_ref(), type_id=type_id, names=names)
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
-    requests = [(host, Frame(head, {"ids": split_merge.take_rows(nodes, rows)})) for host, rows in plan]
+    requests = [
+        (host, Frame(head, {"ids": split_merge.take_rows(nodes, rows)})) for host, rows in plan
+    ]
     replies = context.dispatch("read_node_features", requests)
     return merge_columns(len(nodes), [rows for _, rows in plan], replies)
 
 
-def node_weights(context: RequestContext, type_id: int, nodes: Ids, *, uniform: bool) -> NDArray[np.float64]:
-    """What draws from a node type by the weights of ``context`` go by, or uniformly: float64[m], 0 where there is no such node."""
-    head = store.ReadNodeFeaturesRequest(at=context.version_ref(), type_id=type_id, names=() if uniform else ("weight",), weight=context.weight_name)
-    return _read_rows(context, "read_node_features", head, nodes, None)["found" if uniform else "f:weight"].astype(np.float64)
+def node_weights(
+    context: RequestContext, type_id: int, nodes: Ids, *, uniform: bool
+) -> NDArray[np.float64]:
+    """What draws from a node type by the weights of ``context`` go by, or uniformly: float64[m], 0
+    where there is no such node.
+    """
+    head = store.ReadNodeFeaturesRequest(
+        at=context.version_ref(),
+        type_id=type_id,
+        names=() if uniform else ("weight",),
+        weight=context.weight_name,
+    )
+    return _read_rows(context, "read_node_features", head, nodes, None)[
+        "found" if uniform else "f:weight"
+    ].astype(np.float64)
 
 
-def edge_features(context: RequestContext, type_id: int, names: Sequence[str], eids: Ids) -> Sections:
+def edge_features(
+    context: RequestContext, type_id: int, names: Sequence[str], eids: Ids
+) -> Sections:
     """Columns of edges of one type, by edge id."""
     check_columns(context.space.schema.edge_types[type_id], names)
     space = context.space
     head = store.ReadEdgeFeaturesRequest(at=context.version_ref(), type_id=type_id, names=names)
     plan: list[tuple[int, Ids | None]] = [(0, None)]
     if len(space.hosts) > 1:
-        plan = [*split_merge.rows_by_host(space, (eids % space.schema.parts).astype(np.int32))] or plan
-    requests = [(host, Frame(head, {"eids": split_merge.take_rows(eids, rows)})) for host, rows in plan]
+        plan = [
+            *split_merge.rows_by_host(space, (eids % space.schema.parts).astype(np.int32))
+        ] or plan
+    requests = [
+        (host, Frame(head, {"eids": split_merge.take_rows(eids, rows)})) for host, rows in plan
+    ]
     replies = context.dispatch("read_edge_features", requests)
     return merge_columns(len(eids), [rows for _, rows in plan], replies)
 
 
-def scan_nodes(context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+def scan_nodes(
+    context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
+) -> tuple[Sections, int]:
     """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
     schema_type = context.space.schema.node_types[type_id]
     check_columns(schema_type, names)
@@ -194,46 +266,81 @@ def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sec
     """Nodes of a type by their place in a scan of all parts, and how many there are."""
     description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
     head = store.ReadNodesAtRequest(at=context.version_ref(), type_id=type_id)
-    sections, count = _read_places(context, NODE, type_id, positions, "read_nodes_at", head, description, 8)
+    sections, count = _read_places(
+        context, NODE, type_id, positions, "read_nodes_at", head, description, 8
+    )
     return sections or {"ids": np.zeros(0, np.int64)}, count
 
 
 def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
     """Edges of a type by their place in a scan of all parts, and how many there are."""
     description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
-    head = store.ReadEdgesAtRequest(at=context.version_ref(), type_id=type_id, weight=context.weight_name)
-    sections, count = _read_places(context, EDGE, type_id, positions, "read_edges_at", head, description, 28)
-    empty: Sections = {name: np.zeros(0, np.int64) for name in ("src", "dst", "eids")} | {"weights": np.zeros(0, np.float32)}
+    head = store.ReadEdgesAtRequest(
+        at=context.version_ref(), type_id=type_id, weight=context.weight_name
+    )
+    sections, count = _read_places(
+        context, EDGE, type_id, positions, "read_edges_at", head, description, 28
+    )
+    empty: Sections = {name: np.zeros(0, np.int64) for name in ("src", "dst", "eids")} | {
+        "weights": np.zeros(0, np.float32)
+    }
     return sections or empty, count
 
 
 def _read_places(
-    context: RequestContext, element: int, type_id: int, positions: Ids, method: str, head: Message, description: str, row_bytes: int
+    context: RequestContext,
+    element: int,
+    type_id: int,
+    positions: Ids,
+    method: str,
+    head: Message,
+    description: str,
+    row_bytes: int,
 ) -> tuple[Sections, int]:
     """Rows by their place, and how many there are; nothing of no places."""
     ends = np.cumsum(context.version.totals.part_counts(element, type_id))
     count = int(ends[-1])
     if positions.size and not 0 <= int(positions.min()) <= int(positions.max()) < count:
         index = int(np.argmax((positions < 0) | (positions >= count)))
-        raise InvalidRequest(f"places[{index}] = {positions[index]}: there are {count} {description}")
+        raise InvalidRequest(
+            f"places[{index}] = {positions[index]}: there are {count} {description}"
+        )
     if len(positions) * row_bytes > REPLY_BYTES:
-        raise InvalidRequest(f"{len(positions)} {description} do not fit into one reply; ask for {REPLY_BYTES // row_bytes} at a time")
+        raise InvalidRequest(
+            f"{len(positions)} {description} do not fit into one reply; ask for "
+            f"{REPLY_BYTES // row_bytes} at a time"
+        )
     if not positions.size:
         return {}, count
     part = np.searchsorted(ends, positions, side="right").astype(np.int32)
     positions_in_part = positions - np.concatenate([[0], ends])[part]
     plan = split_merge.rows_by_host(context.space, part)
-    requests = [(host, Frame(head, {"parts": part[rows], "places": positions_in_part[rows]})) for host, rows in plan]
+    requests = [
+        (host, Frame(head, {"parts": part[rows], "places": positions_in_part[rows]}))
+        for host, rows in plan
+    ]
     replies = context.dispatch(method, requests)
-    return split_merge.merge_rows(len(positions), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]), count
+    return split_merge.merge_rows(
+        len(positions),
+        [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)],
+    ), count
 
 
-def scan_edges(context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
-    """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where the next one begins."""
+def scan_edges(
+    context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
+) -> tuple[Sections, int]:
+    """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where
+    the next one begins.
+    """
     schema_type = context.space.schema.edge_types[type_id]
     check_columns(schema_type, names)
     head = store.ReadEdgesRequest(
-        at=context.version_ref(), type_id=type_id, part=part, cursor=cursor, limit=_rows(schema_type, names, limit, 28), weight=context.weight_name
+        at=context.version_ref(),
+        type_id=type_id,
+        part=part,
+        cursor=cursor,
+        limit=_rows(schema_type, names, limit, 28),
+        weight=context.weight_name,
     )
     reply = _call_part(context, "read_edges", part, head)
     sections: Sections = dict(reply.arrays)
@@ -246,7 +353,9 @@ def scan_edges(context: RequestContext, type_id: int, part: int, cursor: int, li
 def _call_part(context: RequestContext, name: str, part: int, head: Message) -> Frame:
     parts = context.space.schema.parts
     if not 0 <= part < parts:
-        raise InvalidRequest(f"part {part}: space {context.space.name!r} has parts 0 to {parts - 1}")
+        raise InvalidRequest(
+            f"part {part}: space {context.space.name!r} has parts 0 to {parts - 1}"
+        )
     return context.dispatch(name, [(int(context.space.host_of_part[part]), Frame(head))])[0]
 
 
@@ -256,14 +365,33 @@ def _next_cursor(reply: Frame) -> int:
 
 
 def merge_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Frame]) -> Sections:
-    """Columns of every host's rows in the order of the request; ragged ones by their row lengths."""
-    stems = sorted(name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr"))
+    """Columns of every host's rows in the order of the request; ragged ones by their row
+    lengths.
+    """
+    stems = sorted(
+        name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr")
+    )
     delimited = {f"{stem}.{half}" for stem in stems for half in ("indptr", "values")}
     results = list(zip(rows, (reply.arrays for reply in replies), strict=True))
-    out = split_merge.merge_rows(count, [(host_rows, {name: columns for name, columns in arrays.items() if name not in delimited}) for host_rows, arrays in results])
+    out = split_merge.merge_rows(
+        count,
+        [
+            (
+                host_rows,
+                {name: columns for name, columns in arrays.items() if name not in delimited},
+            )
+            for host_rows, arrays in results
+        ],
+    )
     for stem in stems:
         values = f"{stem}.values"
-        out[f"{stem}.indptr"], merged = split_merge.merge_ragged(count, [(host_rows, columns[f"{stem}.indptr"], {values: columns[values]}) for host_rows, columns in results])
+        out[f"{stem}.indptr"], merged = split_merge.merge_ragged(
+            count,
+            [
+                (host_rows, columns[f"{stem}.indptr"], {values: columns[values]})
+                for host_rows, columns in results
+            ],
+        )
         out |= merged
     check_size(out, f"the features of {count} rows")
     return out
@@ -278,11 +406,15 @@ def check_columns(schema_type: NodeType | EdgeType, names: Sequence[str]) -> Non
         raise InvalidRequest(f"features {list(names)}: a name is there twice")
 
 
-def _rows(schema_type: NodeType | EdgeType, names: Sequence[str], limit: int, fixed_bytes: int) -> int:
+def _rows(
+    schema_type: NodeType | EdgeType, names: Sequence[str], limit: int, fixed_bytes: int
+) -> int:
     """How many rows one batch of a scan has: what was asked for, as far as a reply can hold it."""
     if limit < 0:
         raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) or more")
-    width = fixed_bytes + sum(_row_bytes(schema_type.feature(name)) for name in names if name != "weight")
+    width = fixed_bytes + sum(
+        _row_bytes(schema_type.feature(name)) for name in names if name != "weight"
+    )
     return max(1, min(limit or _DEFAULT_ROWS, REPLY_BYTES // width))
 
 
@@ -296,7 +428,9 @@ def check_size(sections: dict[str, NDArray[Any]], subject: str) -> None:
     """Refuse an answer that does not fit into a reply."""
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
-        raise InvalidRequest(f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time")
+        raise InvalidRequest(
+            f"{subject} have {size} bytes, one reply at most {REPLY_BYTES}; ask for fewer at a time"
+        )
 
 
 def weight_histogram(context: RequestContext, element: int, type_id: int) -> WeightHistogram:
@@ -305,7 +439,13 @@ def weight_histogram(context: RequestContext, element: int, type_id: int) -> Wei
     requests = []
     for host in range(len(context.space.hosts)):
         parts = context.space.parts_of(host)
-        head = store.ReadSpreadRequest(at=context.version_ref(), element=kind, type_id=type_id, parts=parts, weight=context.weight_name)
+        head = store.ReadSpreadRequest(
+            at=context.version_ref(),
+            element=kind,
+            type_id=type_id,
+            parts=parts,
+            weight=context.weight_name,
+        )
         requests.append((host, Frame(head)))
     replies = context.dispatch("read_spread", requests)
     return WeightHistogram(

@@ -1,4 +1,6 @@
-"""Sampling: global draws of nodes and edges, neighbors, fanouts. Each is a pure function of (version, request, seed)."""
+"""Sampling: global draws of nodes and edges, neighbors, fanouts. Each is a pure function of
+(version, request, seed).
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,11 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.operators.temporal import TemporalFilter
-from graphd.operators.without_replacement import DistinctDraws, conditional_probabilities, smallest_key_rows
+from graphd.operators.without_replacement import (
+    DistinctDraws,
+    conditional_probabilities,
+    smallest_key_rows,
+)
 from graphd.routing import split_merge
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.filter_cache import FilterTotalsCache
@@ -55,7 +61,11 @@ class RequestContext:
 
     def with_weights(self, weight_name: str) -> RequestContext:
         """The same by the weights of that name."""
-        return replace(self, version=replace(self.version, totals=self.version.totals.with_weights(weight_name)), weight_name=weight_name)
+        return replace(
+            self,
+            version=replace(self.version, totals=self.version.totals.with_weights(weight_name)),
+            weight_name=weight_name,
+        )
 
     def without_filter(self) -> RequestContext:
         """The same of all rows, where only types are looked up."""
@@ -63,7 +73,12 @@ class RequestContext:
 
     def version_ref(self) -> store.At:
         """The version, and which of its rows are meant, as a storaged is told."""
-        return store.At(space_id=self.space.space_id, version=self.version.version, digest=self.version.digest, where=self.row_filter)
+        return store.At(
+            space_id=self.space.space_id,
+            version=self.version.version,
+            digest=self.version.digest,
+            where=self.row_filter,
+        )
 
     def dispatch(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
         """The hosts' replies, in the order of the requests."""
@@ -86,7 +101,9 @@ class GlobalDraw:
     @property
     def max_rows(self) -> int:
         """How many rows one reply can hold."""
-        return REPLY_BYTES // (_ROW_BYTES[self.element] + _PROBABILITY_BYTES * self.want_probabilities)
+        return REPLY_BYTES // (
+            _ROW_BYTES[self.element] + _PROBABILITY_BYTES * self.want_probabilities
+        )
 
     @property
     def id_section(self) -> str:
@@ -111,7 +128,11 @@ def draw(context: RequestContext, draw: GlobalDraw) -> Sections:
     shares = context.version.totals.shares(draw.element, draw.types, uniform=draw.uniform)
     if not shares.total > 0:
         raise NotFound(nothing_to_draw(context, draw))
-    sections = _draw_distinct(context, draw, shares) if draw.distinct else _draw_block(context, draw, shares, 0, draw.count)
+    sections = (
+        _draw_distinct(context, draw, shares)
+        if draw.distinct
+        else _draw_block(context, draw, shares, 0, draw.count)
+    )
     if draw.is_single_type:
         sections.pop("types", None)  # the trainer knows it
     return sections
@@ -121,39 +142,68 @@ def nothing_to_draw(context: RequestContext, draw: GlobalDraw) -> str:
     """Why nothing can be drawn, for a message."""
     schema, totals = context.space.schema, context.version.totals
     schema_types = schema.node_types if draw.element == NODE else schema.edge_types
-    names = ", ".join(repr(schema_types[type_id].name) for type_id in draw.types) or f"no {_WORD[draw.element]} type"
+    names = (
+        ", ".join(repr(schema_types[type_id].name) for type_id in draw.types)
+        or f"no {_WORD[draw.element]} type"
+    )
     rows = totals.drawable_count(draw.element, draw.types, uniform=True)
     source = f"version {context.version.version} of space {context.space.name!r}"
     if context.row_filter is not None:
         source += f" where {context.row_filter.text}"
     if rows:
         weight_label = f" {context.weight_name!r}" if context.weight_name else ""
-        return f"nothing to draw from {names}: all {rows} weights{weight_label} in {source} are zero; draw uniformly"
+        return (
+            f"nothing to draw from {names}: all {rows} weights{weight_label} in {source} are "
+            "zero; draw uniformly"
+        )
     return f"nothing to draw from {names}: {source} has no such {_WORD[draw.element]}"
 
 
-def _draw_block(context: RequestContext, draw: GlobalDraw, shares: PartShares, start: int, count: int) -> Sections:
+def _draw_block(
+    context: RequestContext, draw: GlobalDraw, shares: PartShares, start: int, count: int
+) -> Sections:
     """The draws start .. start + count - 1 of the stream."""
     space = context.space
     key = rng.key_of(draw.seed, rng.PART, draw.element)
     hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
     if len(hosts) > 1 and count:
-        order, offsets = group_by_key(space.host_of_part[shares.parts].take(choose_entries(key, start, count, shares)), len(space.hosts))
+        order, offsets = group_by_key(
+            space.host_of_part[shares.parts].take(choose_entries(key, start, count, shares)),
+            len(space.hosts),
+        )
         rows: list[Ids | None] = [order[offsets[host] : offsets[host + 1]] for host in hosts]
     else:
         rows = [None] * len(hosts)  # all of them, or none
-    requests = [(int(host), Frame(_draw_request(context, draw, int(host), start, count))) for host in hosts]
+    requests = [
+        (int(host), Frame(_draw_request(context, draw, int(host), start, count))) for host in hosts
+    ]
     replies = context.dispatch(draw.method, requests)
     for (host, _), reply, host_rows in zip(requests, replies, rows, strict=True):
-        received, expected = len(reply.arrays[draw.id_section]), count if host_rows is None else len(host_rows)
+        received, expected = (
+            len(reply.arrays[draw.id_section]),
+            count if host_rows is None else len(host_rows),
+        )
         if received != expected:
-            raise Internal(f"storaged {space.hosts[host]} gave {received} draws of {expected} that are its own")
+            raise Internal(
+                f"storaged {space.hosts[host]} gave {received} draws of {expected} that are its own"
+            )
     if len(replies) == 1:
         return dict(replies[0].arrays)
-    return split_merge.merge_rows(count, [(host_rows, reply.arrays) for host_rows, reply in zip(rows, replies, strict=True)])
+    return split_merge.merge_rows(
+        count, [(host_rows, reply.arrays) for host_rows, reply in zip(rows, replies, strict=True)]
+    )
 
 
-def _draw_request(context: RequestContext, draw: GlobalDraw, host: int, start: int, count: int, *, exponential_keys: bool = False, want_rest: bool = False) -> Any:
+def _draw_request(
+    context: RequestContext,
+    draw: GlobalDraw,
+    host: int,
+    start: int,
+    count: int,
+    *,
+    exponential_keys: bool = False,
+    want_rest: bool = False,
+) -> Any:
     request_type = store.DrawNodesRequest if draw.element == NODE else store.DrawEdgesRequest
     return request_type(
         at=context.version_ref(),
@@ -172,10 +222,15 @@ def _draw_request(context: RequestContext, draw: GlobalDraw, host: int, start: i
 
 def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares) -> Sections:
     """The first distinct draws of the stream, then a race over the rest."""
-    available = context.version.totals.drawable_count(draw.element, draw.types, uniform=draw.uniform)
+    available = context.version.totals.drawable_count(
+        draw.element, draw.types, uniform=draw.uniform
+    )
     if draw.count > available:
         mode = "uniformly" if draw.uniform else "by weight"
-        raise InvalidRequest(f"{draw.count} different {_WORD[draw.element]}s were asked for; {available} can be drawn {mode}")
+        raise InvalidRequest(
+            f"{draw.count} different {_WORD[draw.element]}s were asked for; {available} can "
+            f"be drawn {mode}"
+        )
     distinct_draws, start = DistinctDraws(draw.id_section), 0
     while not start or (len(distinct_draws) < draw.count and not distinct_draws.exhausted):
         block_size = min(max(2 * (draw.count - len(distinct_draws)), 64), draw.max_rows)
@@ -184,34 +239,87 @@ def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares
     sections = distinct_draws.first(draw.count)
     missing = draw.count - len(sections["types"])
     if missing:
-        winners = smallest_key_rows([reply.arrays for reply in draw_excluding(context, draw, shares, sections, missing, exponential_keys=True)], draw.id_section, missing)
-        sections = {name: np.concatenate([array, winners[name]]) for name, array in sections.items()}
+        winners = smallest_key_rows(
+            [
+                reply.arrays
+                for reply in draw_excluding(
+                    context, draw, shares, sections, missing, exponential_keys=True
+                )
+            ],
+            draw.id_section,
+            missing,
+        )
+        sections = {
+            name: np.concatenate([array, winners[name]]) for name, array in sections.items()
+        }
     if draw.want_probabilities:
         sections["probabilities"] = conditional_probabilities(
             sections["probabilities"],
             uniform=draw.uniform,
             available=available,
-            remaining_share=lambda: weight_excluding(context, draw, shares, sections) / shares.total,
+            remaining_share=lambda: (
+                weight_excluding(context, draw, shares, sections) / shares.total
+            ),
         )
     return sections
 
 
 def _with_types(draw: GlobalDraw, sections: Sections) -> Sections:
     """Draws with their types."""
-    return sections | {"types": np.full(len(sections[draw.id_section]), draw.types[0], np.int32)} if "types" not in sections else sections
+    return (
+        sections | {"types": np.full(len(sections[draw.id_section]), draw.types[0], np.int32)}
+        if "types" not in sections
+        else sections
+    )
 
 
-def draw_excluding(context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections, count: int, *, exponential_keys: bool = False, want_rest: bool = False) -> list[Frame]:
+def draw_excluding(
+    context: RequestContext,
+    draw: GlobalDraw,
+    shares: PartShares,
+    excluded_rows: Sections,
+    count: int,
+    *,
+    exponential_keys: bool = False,
+    want_rest: bool = False,
+) -> list[Frame]:
     """What the hosts say of all rows but those that are taken."""
-    sections: Sections = {"taken": excluded_rows[draw.id_section], "taken_types": excluded_rows["types"]}
+    sections: Sections = {
+        "taken": excluded_rows[draw.id_section],
+        "taken_types": excluded_rows["types"],
+    }
     hosts = np.unique(context.space.host_of_part[shares.parts[shares.measure > 0]])
-    requests = [(int(host), Frame(_draw_request(context, draw, int(host), 0, count, exponential_keys=exponential_keys, want_rest=want_rest), sections)) for host in hosts]
+    requests = [
+        (
+            int(host),
+            Frame(
+                _draw_request(
+                    context,
+                    draw,
+                    int(host),
+                    0,
+                    count,
+                    exponential_keys=exponential_keys,
+                    want_rest=want_rest,
+                ),
+                sections,
+            ),
+        )
+        for host in hosts
+    ]
     return context.dispatch(draw.method, requests)
 
 
-def weight_excluding(context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections) -> float:
-    """The weight of all rows but those that are taken: the same sum of the same terms, whoever holds them."""
-    rest_weights = [reply.array("rest", "float64", 2) for reply in draw_excluding(context, draw, shares, excluded_rows, 0, want_rest=True)]
+def weight_excluding(
+    context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections
+) -> float:
+    """The weight of all rows but those that are taken: the same sum of the same terms, whoever
+    holds them.
+    """
+    rest_weights = [
+        reply.array("rest", "float64", 2)
+        for reply in draw_excluding(context, draw, shares, excluded_rows, 0, want_rest=True)
+    ]
     terms = np.concatenate([part_weights.reshape(-1) for part_weights in rest_weights])
     return neumaier_sum(np.sort(terms[terms > 0]))
 
@@ -235,16 +343,32 @@ class NeighborParams:
     temporal_filter: TemporalFilter | None = None
 
 
-def sample_neighbors(context: RequestContext, params: NeighborParams, nodes: Ids, node_type: int, types: Types | None, positions: Ids | None = None) -> Sections:
+def sample_neighbors(
+    context: RequestContext,
+    params: NeighborParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    positions: Ids | None = None,
+) -> Sections:
     """``params.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them.
 
     A draw is keyed by the node's position: its place in the request, or as ``positions`` says.
     """
-    width = 8 + 4 * (len(params.edge_types) > 1) + 4 * params.want_weights + 8 * params.want_edge_ids + _PROBABILITY_BYTES * params.want_probabilities
+    width = (
+        8
+        + 4 * (len(params.edge_types) > 1)
+        + 4 * params.want_weights
+        + 8 * params.want_edge_ids
+        + _PROBABILITY_BYTES * params.want_probabilities
+    )
     width += 8 * (params.temporal_filter is not None and params.temporal_filter.head.want_times)
     if params.count * len(nodes) * width > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (width * max(params.count, 1))
-        raise InvalidRequest(f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {max_nodes} nodes at a time")
+        raise InvalidRequest(
+            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask "
+            f"for {max_nodes} nodes at a time"
+        )
     head = store.DrawNeighborsRequest(
         at=context.version_ref(),
         edge_types=params.edge_types,
@@ -269,17 +393,28 @@ def sample_neighbors(context: RequestContext, params: NeighborParams, nodes: Ids
         positions = np.arange(len(nodes), dtype=np.int64)
     requests = []
     for host, rows in plan:
-        sections: Sections = {"ids": split_merge.take_rows(nodes, rows), "positions": split_merge.take_rows(positions, rows)}
+        sections: Sections = {
+            "ids": split_merge.take_rows(nodes, rows),
+            "positions": split_merge.take_rows(positions, rows),
+        }
         if types is not None:
             sections["types"] = split_merge.take_rows(types, rows)
         if params.temporal_filter is not None:
             sections["times"] = params.temporal_filter.times_at(rows)
         requests.append((host, Frame(head, sections)))
     replies = context.dispatch("draw_neighbors", requests)
-    return split_merge.merge_rows(len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)])
+    return split_merge.merge_rows(
+        len(nodes), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
+    )
 
 
-def sample_fanout(context: RequestContext, hops: Sequence[NeighborParams], nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def sample_fanout(
+    context: RequestContext,
+    hops: Sequence[NeighborParams],
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
     """Hop after hop, each from the flat answer of the one before; sections ``name.hop``.
 
     Times of every hop are those of the nodes that the first one starts from.
@@ -287,8 +422,12 @@ def sample_fanout(context: RequestContext, hops: Sequence[NeighborParams], nodes
     out: Sections = {}
     path_count = 1
     for h, hop in enumerate(hops):
-        temporal_filter = None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
-        sections = sample_neighbors(context, replace(hop, temporal_filter=temporal_filter), nodes, node_type, types)
+        temporal_filter = (
+            None if hop.temporal_filter is None else hop.temporal_filter.repeat(path_count)
+        )
+        sections = sample_neighbors(
+            context, replace(hop, temporal_filter=temporal_filter), nodes, node_type, types
+        )
         path_count *= hop.count
         for name, array in sections.items():
             out[f"{name}.{h}"] = array.reshape(-1)
@@ -298,10 +437,17 @@ def sample_fanout(context: RequestContext, hops: Sequence[NeighborParams], nodes
     return out
 
 
-def neighbor_types(space: SpaceRoute, hop: NeighborParams, edge_types: Types | None) -> tuple[int, Types | None]:
-    """The node type of a hop's neighbors: one for all (or -1), and the type of each where they differ."""
+def neighbor_types(
+    space: SpaceRoute, hop: NeighborParams, edge_types: Types | None
+) -> tuple[int, Types | None]:
+    """The node type of a hop's neighbors: one for all (or -1), and the type of each where they
+    differ.
+    """
     schema = space.schema
-    ends = [schema.node_type_id(edge.dst_type if hop.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    ends = [
+        schema.node_type_id(edge.dst_type if hop.direction == pb.OUT else edge.src_type)
+        for edge in schema.edge_types
+    ]
     type_ids = {ends[edge_type] for edge_type in hop.edge_types}
     if len(type_ids) == 1 or edge_types is None:
         return type_ids.pop(), None
@@ -312,4 +458,7 @@ def neighbor_types(space: SpaceRoute, hop: NeighborParams, edge_types: Types | N
 def _check_size(sections: Mapping[str, NDArray[Any]]) -> None:
     total = sum(array.nbytes for array in sections.values())
     if total > REPLY_BYTES:
-        raise InvalidRequest(f"the fanout has {total} bytes, one reply at most {REPLY_BYTES}; start from fewer nodes at a time")
+        raise InvalidRequest(
+            f"the fanout has {total} bytes, one reply at most {REPLY_BYTES}; start from "
+            "fewer nodes at a time"
+        )

@@ -1,11 +1,20 @@
-"""Subgraphs, grown by asking the storageds of a space: once a hop, or once in all where one of them has every part."""
+"""Subgraphs, grown by asking the storageds of a space: once a hop, or once in all where one of them
+has every part.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from asterism_graphkit.operators.khop import Expander, Frontier, HopFanout, KHopParams, Neighbors, sample_khop
+from asterism_graphkit.operators.khop import (
+    Expander,
+    Frontier,
+    HopFanout,
+    KHopParams,
+    Neighbors,
+    sample_khop,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
@@ -41,7 +50,9 @@ def sample_subgraph(
     types: Types | None,
     expander: Callable[[RequestContext, SubgraphParams], Expander] | None = None,
 ) -> Sections:
-    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks several hosts; None: once a hop."""
+    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks
+    several hosts; None: once a hop.
+    """
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     if len(context.space.hosts) == 1:
         return _sample_on_one_host(context, params, nodes, resolved_types)
@@ -53,14 +64,21 @@ def sample_subgraph(
         expand_all_hops=params.expand_all_hops,
         max_bytes=REPLY_BYTES,
     )
-    return sample_khop(khop_params, nodes, resolved_types, (expander or _StoragedExpander)(context, params))
+    return sample_khop(
+        khop_params, nodes, resolved_types, (expander or _StoragedExpander)(context, params)
+    )
 
 
-def _sample_on_one_host(context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types) -> Sections:
+def _sample_on_one_host(
+    context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types
+) -> Sections:
     """The whole of it, by the one storaged that has every part."""
     head = store.GrowRequest(
         at=context.version_ref(),
-        reach=[store.Growth(edge_type=fanout.edge_type, counts=fanout.counts) for fanout in params.fanouts],
+        reach=[
+            store.Growth(edge_type=fanout.edge_type, counts=fanout.counts)
+            for fanout in params.fanouts
+        ],
         disjoint=params.disjoint,
         every=params.expand_all_hops,
         most_bytes=REPLY_BYTES,
@@ -85,18 +103,31 @@ class _StoragedExpander:
     def __init__(self, context: RequestContext, params: SubgraphParams) -> None:
         self._context, self._params = context, params
 
-    def __call__(self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+    def __call__(
+        self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
+    ) -> Sequence[Neighbors]:
         dispatch = HopDispatch(self._context.space, frontiers, self._params.temporal_filter)
-        replies = dispatch.dispatch(self._context, "expand", fanouts, lambda host_fanouts: build_expand_request(self._context, self._params, hop, host_fanouts))
+        replies = dispatch.dispatch(
+            self._context,
+            "expand",
+            fanouts,
+            lambda host_fanouts: build_expand_request(
+                self._context, self._params, hop, host_fanouts
+            ),
+        )
         return [dispatch.merge_neighbors(fanout, replies) for fanout in fanouts]
 
 
-def build_expand_request(context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]) -> store.ExpandRequest:
+def build_expand_request(
+    context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]
+) -> store.ExpandRequest:
     """What a storaged is asked of a hop."""
     return store.ExpandRequest(
         at=context.version_ref(),
         hop=hop,
-        along=[store.Along(edge_type=fanout.edge_type, count=fanout.counts[hop]) for fanout in fanouts],
+        along=[
+            store.Along(edge_type=fanout.edge_type, count=fanout.counts[hop]) for fanout in fanouts
+        ],
         replace=params.replace,
         uniform=params.uniform,
         direction=params.direction,

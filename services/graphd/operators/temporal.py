@@ -33,13 +33,16 @@ class TemporalFilter:
         return self.times if positions is None else self.times[positions]
 
 
-def neighbor_filter(request: Frame, schema: Schema, edge_types: Sequence[int]) -> TemporalFilter | None:
+def neighbor_filter(
+    request: Frame, schema: Schema, edge_types: Sequence[int]
+) -> TemporalFilter | None:
     """Until when neighbors are seen; None: always.
 
     Raises
     ------
     InvalidRequest
-        Where there is no time for each node, an edge type has none, or what is asked for beside it is not served with times.
+        Where there is no time for each node, an edge type has none, or what is asked for beside it
+        is not served with times.
     """
     temporal_filter = _draw_filter(request)
     if temporal_filter is not None:
@@ -47,17 +50,23 @@ def neighbor_filter(request: Frame, schema: Schema, edge_types: Sequence[int]) -
     return temporal_filter
 
 
-def fanout_filters(request: Frame, schema: Schema, hops: Sequence[Sequence[int]]) -> list[TemporalFilter | None]:
-    """Until when neighbors are seen of each hop; None: always, as where none of its edge types has times.
+def fanout_filters(
+    request: Frame, schema: Schema, hops: Sequence[Sequence[int]]
+) -> list[TemporalFilter | None]:
+    """Until when neighbors are seen of each hop; None: always, as where none of its edge types has
+    times.
 
-    A node's time holds for all that is drawn from it, hop after hop: times of every hop are those of the nodes that the request starts from.
-    Errors as of `of_neighbors`; one hop along edge types with times is enough.
-    """
+    A node's time holds for all that is drawn from it, hop after hop: times of every hop are those
+    of the nodes that the request starts from. Errors as of `of_neighbors`; one hop along edge types
+    with times is enough."""
     head: Any = request.head
     temporal_filter = _draw_filter(request)
     if temporal_filter is None:
         return [None] * len(hops)
-    timed_hops = [any(edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in hop) for hop in hops]
+    timed_hops = [
+        any(edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in hop)
+        for hop in hops
+    ]
     for hop, is_timed in zip(hops, timed_hops, strict=True):
         if is_timed or not any(timed_hops):
             _check_union(request, schema, hop)
@@ -67,26 +76,43 @@ def fanout_filters(request: Frame, schema: Schema, hops: Sequence[Sequence[int]]
 def _check_union(request: Frame, schema: Schema, edge_types: Sequence[int]) -> None:
     """InvalidRequest where one draw can not be from these edge types until times."""
     head: Any = request.head
-    time_kinds = {schema.edge_types[e].name: edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in edge_types}
+    time_kinds = {
+        schema.edge_types[e].name: edge_time_dtype(schema, e, incoming=head.direction == pb.IN)
+        for e in edge_types
+    }
     missing = [name for name, kind in time_kinds.items() if not kind]
     if missing:
-        raise InvalidRequest(f"times with edge types {', '.join(missing)}, which have none; declare which feature is their time, or leave them out")
+        raise InvalidRequest(
+            f"times with edge types {', '.join(missing)}, which have none; declare which "
+            "feature is their time, or leave them out"
+        )
     if len(set(time_kinds.values())) > 1:
-        raise InvalidRequest(f"times of {', '.join(time_kinds)} are whole numbers and floats; ask for those of one kind at a time")
+        raise InvalidRequest(
+            f"times of {', '.join(time_kinds)} are whole numbers and floats; ask for those "
+            "of one kind at a time"
+        )
 
 
 def subgraph_filter(request: Frame, schema: Schema) -> TemporalFilter | None:
-    """Until when the trees of seeds see edges; None: always. Errors as of `of_neighbors`; one edge type with times is enough."""
+    """Until when the trees of seeds see edges; None: always. Errors as of `of_neighbors`; one edge
+    type with times is enough.
+    """
     head: Any = request.head
     temporal_filter = _decode_filter(request)
     if temporal_filter is None:
         return None
     if not head.disjoint:
-        raise InvalidRequest("times of seeds with trees that are merged: a node that two seeds reach would have two times; sample with disjoint=True")
+        raise InvalidRequest(
+            "times of seeds with trees that are merged: a node that two seeds reach would "
+            "have two times; sample with disjoint=True"
+        )
     types = [fanout.edge_type for fanout in head.reach]
     if not any(edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in types):
         names = ", ".join(schema.edge_types[e].name for e in types)
-        raise InvalidRequest(f"times with edge types {names}: none of them has times; declare which feature is one's time, or their nodes'")
+        raise InvalidRequest(
+            f"times with edge types {names}: none of them has times; declare which feature "
+            "is one's time, or their nodes'"
+        )
     return temporal_filter
 
 
@@ -94,7 +120,9 @@ def _draw_filter(request: Frame) -> TemporalFilter | None:
     head: Any = request.head
     temporal_filter = _decode_filter(request)
     if temporal_filter is not None and head.want_probabilities:
-        raise InvalidRequest("probabilities of neighbors until times are not served; leave one of them out")
+        raise InvalidRequest(
+            "probabilities of neighbors until times are not served; leave one of them out"
+        )
     return temporal_filter
 
 
@@ -103,11 +131,23 @@ def _decode_filter(request: Frame) -> TemporalFilter | None:
     if not head.HasField("until"):
         return None
     if head.until.last and head.replace:
-        raise InvalidRequest("the last neighbors with replacement: they are taken, not drawn; sample with replace=False")
+        raise InvalidRequest(
+            "the last neighbors with replacement: they are taken, not drawn; sample with "
+            "replace=False"
+        )
     times = request.arrays.get("times")
-    values = request.array("times", "float64" if times is not None and times.dtype.kind == "f" else "int64")
+    values = request.array(
+        "times", "float64" if times is not None and times.dtype.kind == "f" else "int64"
+    )
     if len(values) != len(request.arrays["nodes"]):
-        raise InvalidRequest(f"times has {len(values)} entries for {len(request.arrays['nodes'])} nodes")
+        raise InvalidRequest(
+            f"times has {len(values)} entries for {len(request.arrays['nodes'])} nodes"
+        )
     if values.dtype.kind == "f" and np.isnan(values).any():
         raise InvalidRequest(f"times[{int(np.argmax(np.isnan(values)))}] = nan: a time is a number")
-    return TemporalFilter(times=values, head=pb.Until(strict=head.until.strict, last=head.until.last, want_times=head.until.want_times))
+    return TemporalFilter(
+        times=values,
+        head=pb.Until(
+            strict=head.until.strict, last=head.until.last, want_times=head.until.want_times
+        ),
+    )

@@ -1,4 +1,6 @@
-"""Visits: walks over a metapath again and again, and the nodes at which most of its traversals end."""
+"""Visits: walks over a metapath again and again, and the nodes at which most of its traversals
+end.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +31,27 @@ class VisitParams:
     count: int
 
 
-def top_visited(context: RequestContext, params: VisitParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
+def top_visited(
+    context: RequestContext, params: VisitParams, nodes: Ids, node_type: int, types: Types | None
+) -> Sections:
     """The nodes most visited from each node: sections as SamplePinsageReply has them.
 
     Notes
     -----
-    Walk j of node i is walk number i * walks + j of RandomWalk, step for step. Whether it ends before a traversal is decided
-    apart from its steps, so that all of them can be taken in one go; what comes behind its end does not count.
-    """
+    Walk j of node i is walk number i * walks + j of RandomWalk, step for step. Whether it ends
+    before a traversal is decided apart from its steps, so that all of them can be taken in one go;
+    what comes behind its end does not count."""
     if len(nodes) * params.count * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.count)
-        raise InvalidRequest(f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask for {max_nodes} nodes at a time")
+        raise InvalidRequest(
+            f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask "
+            f"for {max_nodes} nodes at a time"
+        )
     bytes_per_node = params.walks * (params.walk.length + 1) * (8 + 4 * params.walk.want_types)
     if bytes_per_node > REPLY_BYTES:
         raise InvalidRequest(
-            f"{params.walks} walks of {params.walk.length} steps from each node: expected {REPLY_BYTES} bytes of them at most, not {bytes_per_node}; "
+            f"{params.walks} walks of {params.walk.length} steps from each node: expected "
+            f"{REPLY_BYTES} bytes of them at most, not {bytes_per_node}; "
             "ask for fewer walks or traversals"
         )
     hops, neighbor_types = len(params.walk.steps), _neighbor_types(context, params.walk)
@@ -53,18 +61,47 @@ def top_visited(context: RequestContext, params: VisitParams, nodes: Ids, node_t
     for start in range(0, max(len(nodes), 1), step):
         start_nodes = np.repeat(nodes[start : start + step], params.walks)
         type_rows = None if types is None else np.repeat(types[start : start + step], params.walks)
-        walk_sections = walk.random_walks(context, params.walk, start_nodes, node_type, type_rows, first_number=start * params.walks)
+        walk_sections = walk.random_walks(
+            context,
+            params.walk,
+            start_nodes,
+            node_type,
+            type_rows,
+            first_number=start * params.walks,
+        )
         ends = np.ascontiguousarray(walk_sections["nodes"][:, hops::hops])
-        end_types = neighbor_types[walk_sections["types"][:, hops - 1 :: hops]] if is_mixed else None
-        pieces.append(most_visited(params.walk.seed, params.termination, start * params.walks, params.walks, ends, end_types, params.count))
-    out: Sections = {"ids": np.concatenate([ids for ids, _, _ in pieces]), "counts": np.concatenate([counts for _, _, counts in pieces])}
+        end_types = (
+            neighbor_types[walk_sections["types"][:, hops - 1 :: hops]] if is_mixed else None
+        )
+        pieces.append(
+            most_visited(
+                params.walk.seed,
+                params.termination,
+                start * params.walks,
+                params.walks,
+                ends,
+                end_types,
+                params.count,
+            )
+        )
+    out: Sections = {
+        "ids": np.concatenate([ids for ids, _, _ in pieces]),
+        "counts": np.concatenate([counts for _, _, counts in pieces]),
+    }
     if is_mixed:
-        out["kinds"] = np.concatenate([type_rows for _, type_rows, _ in pieces if type_rows is not None])
+        out["kinds"] = np.concatenate(
+            [type_rows for _, type_rows, _ in pieces if type_rows is not None]
+        )
     return out
 
 
 def _neighbor_types(context: RequestContext, params: walk.RandomWalkParams) -> Types:
-    """The node type that each edge type of the schema leads to; -1 behind the last one, for none."""
+    """The node type that each edge type of the schema leads to; -1 behind the last one, for
+    none.
+    """
     schema = context.space.schema
-    ends = [schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type) for edge in schema.edge_types]
+    ends = [
+        schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type)
+        for edge in schema.edge_types
+    ]
     return np.array([*ends, -1], np.int32)

@@ -1,4 +1,6 @@
-"""Random walks: each host takes the walks that are with it as far as they stay there; who leaves is handed on."""
+"""Random walks: each host takes the walks that are with it as far as they stay there; who leaves is
+handed on.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.operators import sampling
-from graphd.operators.sampling import REPLY_BYTES, Ids, NeighborParams, RequestContext, Sections, Types
+from graphd.operators.sampling import (
+    REPLY_BYTES,
+    Ids,
+    NeighborParams,
+    RequestContext,
+    Sections,
+    Types,
+)
 from graphd.routing import split_merge
 
 
@@ -48,25 +57,42 @@ class RandomWalkParams:
         return (self.p, self.q) != (1.0, 1.0)
 
 
-def random_walks(context: RequestContext, params: RandomWalkParams, nodes: Ids, node_type: int, types: Types | None, *, first_number: int = 0) -> Sections:
+def random_walks(
+    context: RequestContext,
+    params: RandomWalkParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    *,
+    first_number: int = 0,
+) -> Sections:
     """One walk from each node: sections as RandomWalkReply has them.
 
     Notes
     -----
-    Step s of walk i is the draw of one neighbor at hop s and position i, as a fanout of one neighbor a hop would draw it:
-    which host takes it, and after how many handovers, is not in the answer. Walk j of node i is number i * walks + j;
-    ``first_number`` is the first one's, where these are some of more.
-    """
+    Step s of walk i is the draw of one neighbor at hop s and position i, as a fanout of one
+    neighbor a hop would draw it: which host takes it, and after how many handovers, is not in the
+    answer. Walk j of node i is number i * walks + j; ``first_number`` is the first one's, where
+    these are some of more."""
     width = 8 + 4 * params.want_types + 8 * params.want_edge_ids
     count = len(nodes) * max(params.walks, 1)
     if count * (params.length + 1) * width > REPLY_BYTES:
         max_walks = REPLY_BYTES // (width * (params.length + 1))
-        raise InvalidRequest(f"{count} walks of {params.length} steps do not fit into one reply; ask for {max_walks} at a time")
-    first_steps = _first_steps(context, params, nodes, node_type, types) if params.distinct_first_step else None
+        raise InvalidRequest(
+            f"{count} walks of {params.length} steps do not fit into one reply; ask for "
+            f"{max_walks} at a time"
+        )
+    first_steps = (
+        _first_steps(context, params, nodes, node_type, types)
+        if params.distinct_first_step
+        else None
+    )
     starts = None
     numbers = np.arange(first_number, first_number + count, dtype=np.int64)
     if params.walks:
-        numbers = numbers if first_steps is None else np.flatnonzero(first_steps["ids"].reshape(-1) >= 0)
+        numbers = (
+            numbers if first_steps is None else np.flatnonzero(first_steps["ids"].reshape(-1) >= 0)
+        )
         starts = numbers // params.walks
         nodes, types = nodes[starts], None if types is None else types[starts]
     if first_steps is None and len(context.space.hosts) == 1:
@@ -74,22 +100,38 @@ def random_walks(context: RequestContext, params: RandomWalkParams, nodes: Ids, 
         return sections if starts is None else {"starts": starts, **sections}
     state = _WalkState(context, params, nodes, node_type, types, numbers)
     if first_steps is not None:
-        state.apply_first_steps({name: array.reshape(-1)[numbers] for name, array in first_steps.items()})
+        state.apply_first_steps(
+            {name: array.reshape(-1)[numbers] for name, array in first_steps.items()}
+        )
     active = state.active_walks()
     if not active.size and (first_steps is None or params.length > 1):
         # Nobody goes anywhere; whether the request makes sense is still to be said.
         context.dispatch("walk", [(0, state.request(active))])
     while active.size:
-        plan = [(host, active if rows is None else active[rows]) for host, rows in split_merge.rows_by_owner(context.space, state.current[active])]
+        plan = [
+            (host, active if rows is None else active[rows])
+            for host, rows in split_merge.rows_by_owner(context.space, state.current[active])
+        ]
         replies = context.dispatch("walk", [(host, state.request(rows)) for host, rows in plan])
-        pending = [state.apply_steps(rows, reply) for (_, rows), reply in zip(plan, replies, strict=True)]
+        pending = [
+            state.apply_steps(rows, reply) for (_, rows), reply in zip(plan, replies, strict=True)
+        ]
         if params.is_biased:
-            state.resolve_pending([steps for steps in pending if steps is not None and steps.rows.size])
+            state.resolve_pending(
+                [steps for steps in pending if steps is not None and steps.rows.size]
+            )
         active = active[(state.current[active] >= 0) & (state.steps_done[active] < params.length)]
     return state.sections() if starts is None else {"starts": starts, **state.sections()}
 
 
-def _walk_on_one_host(context: RequestContext, params: RandomWalkParams, nodes: Ids, node_type: int, types: Types | None, numbers: Ids) -> Sections:
+def _walk_on_one_host(
+    context: RequestContext,
+    params: RandomWalkParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+    numbers: Ids,
+) -> Sections:
     """Walks where one host has every part: it says them as they are answered."""
     sections: Sections = {"ids": nodes, "positions": numbers}
     if types is not None:
@@ -122,8 +164,16 @@ def _walk_request(context: RequestContext, params: RandomWalkParams) -> Any:
     )
 
 
-def _first_steps(context: RequestContext, params: RandomWalkParams, nodes: Ids, node_type: int, types: Types | None) -> Sections:
-    """Different neighbors of each node, [m, walks]: drawn at its own place in the request, not at those of its walks."""
+def _first_steps(
+    context: RequestContext,
+    params: RandomWalkParams,
+    nodes: Ids,
+    node_type: int,
+    types: Types | None,
+) -> Sections:
+    """Different neighbors of each node, [m, walks]: drawn at its own place in the request, not at
+    those of its walks.
+    """
     neighbor_params = NeighborParams(
         edge_types=params.steps[0],
         count=params.walks,
@@ -153,19 +203,39 @@ class _PendingSteps:
     def select(self, selected: NDArray[Any]) -> _PendingSteps:
         """Some of them."""
         eids = None if self.eids is None else self.eids[selected]
-        return _PendingSteps(rows=self.rows[selected], ids=self.ids[selected], types=self.types[selected], eids=eids, attempts=self.attempts[selected])
+        return _PendingSteps(
+            rows=self.rows[selected],
+            ids=self.ids[selected],
+            types=self.types[selected],
+            eids=eids,
+            attempts=self.attempts[selected],
+        )
 
 
 class _WalkState:
     """The walks of a request under way."""
 
-    def __init__(self, context: RequestContext, params: RandomWalkParams, nodes: Ids, node_type: int, types: Types | None, numbers: Ids) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        params: RandomWalkParams,
+        nodes: Ids,
+        node_type: int,
+        types: Types | None,
+        numbers: Ids,
+    ) -> None:
         self._context, self._params, self._starts, self._start_types = context, params, nodes, types
         self._numbers = numbers
         schema = context.space.schema
-        ends = [(schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)) for edge in schema.edge_types]
+        ends = [
+            (schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type))
+            for edge in schema.edge_types
+        ]
         source_end, target_end = (0, 1) if params.direction == pb.OUT else (1, 0)
-        self._source_types, self._target_types = np.array([*(end[source_end] for end in ends), -1], np.int32), np.array([*(end[target_end] for end in ends), -1], np.int32)
+        self._source_types, self._target_types = (
+            np.array([*(end[source_end] for end in ends), -1], np.int32),
+            np.array([*(end[target_end] for end in ends), -1], np.int32),
+        )
         self._head = _walk_request(context, params)
         self._head.node_type = node_type
         self.current = nodes.copy()
@@ -176,12 +246,15 @@ class _WalkState:
             self._head.node_type = -1
         self._kinds = None if self._start_types is None else self._start_types.copy()
         self._attempts = np.zeros(len(nodes), np.int64)
-        # Steps are written as they come: first of all those of every walk that takes any, and -1 behind them.
+        # Steps are written as they come: first of all those of every walk that takes any, and -1
+        # behind them.
         self._nodes = np.empty((len(nodes), params.length + 1), np.int64)
         self._nodes[:, 0] = nodes
         self._types = np.empty((len(nodes), params.length), np.int32) if params.want_types else None
         self._only = np.array([step[0] for step in params.steps], np.int32)
-        self._eids = np.empty((len(nodes), params.length), np.int64) if params.want_edge_ids else None
+        self._eids = (
+            np.empty((len(nodes), params.length), np.int64) if params.want_edge_ids else None
+        )
 
     def active_walks(self) -> Ids:
         """The walks that have steps to take, before any host was asked; the others have no more."""
@@ -190,7 +263,11 @@ class _WalkState:
             finished = np.ones(len(self.steps_done), np.bool_)
             finished[active] = False
             next_step = int(self.steps_done.max(initial=0))
-            for array, start in ((self._nodes, next_step + 1), (self._types, next_step), (self._eids, next_step)):
+            for array, start in (
+                (self._nodes, next_step + 1),
+                (self._types, next_step),
+                (self._eids, next_step),
+            ):
                 if array is not None:
                     array[finished, start:] = -1
         return active
@@ -198,7 +275,11 @@ class _WalkState:
     def apply_first_steps(self, steps: Sections) -> None:
         """Take the first step of every walk as it was drawn elsewhere."""
         rows = np.arange(len(self.steps_done))
-        edge_types = steps["types"] if "types" in steps else np.full(len(rows), self._params.steps[0][0], np.int32)
+        edge_types = (
+            steps["types"]
+            if "types" in steps
+            else np.full(len(rows), self._params.steps[0][0], np.int32)
+        )
         self._nodes[:, 1] = steps["ids"]
         if self._types is not None:
             self._types[:, 0] = edge_types
@@ -210,7 +291,11 @@ class _WalkState:
     def request(self, rows: Ids) -> Frame:
         """What the host is asked that these walks are with."""
         selection = self._places(rows)
-        sections: Sections = {"ids": self.current[selection], "positions": self._numbers[selection], "taken": self.steps_done[selection].astype(np.int32)}
+        sections: Sections = {
+            "ids": self.current[selection],
+            "positions": self._numbers[selection],
+            "taken": self.steps_done[selection].astype(np.int32),
+        }
         if self._kinds is not None:
             sections["types"] = self._kinds[selection]
         if self._params.restart:
@@ -225,7 +310,9 @@ class _WalkState:
         return Frame(self._head, sections)
 
     def _places(self, rows: Ids) -> Ids | slice:
-        """These walks as an index that copies no more than it must: they ascend, so that as many as there are walks are all of them."""
+        """These walks as an index that copies no more than it must: they ascend, so that as many as
+        there are walks are all of them.
+        """
         return slice(None) if len(rows) == len(self.steps_done) else rows
 
     def _previous_nodes(self, rows: Ids) -> tuple[Ids, Types]:
@@ -234,11 +321,17 @@ class _WalkState:
             return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int32)
         last_step = np.maximum(self.steps_done[rows] - 1, 0)
         edge_types = np.where(self.steps_done[rows] > 0, self._via(rows, last_step), np.int32(-1))
-        return np.where(edge_types >= 0, self._nodes[rows, last_step], -1), self._source_types[edge_types]
+        return np.where(edge_types >= 0, self._nodes[rows, last_step], -1), self._source_types[
+            edge_types
+        ]
 
     def _via(self, rows: Ids, steps: Ids) -> Types:
-        """The edge types of these steps of walks; what is said of steps that found no edge does not matter where types follow from steps."""
-        edge_types: Types = self._only[steps % len(self._only)] if self._types is None else self._types[rows, steps]
+        """The edge types of these steps of walks; what is said of steps that found no edge does not
+        matter where types follow from steps.
+        """
+        edge_types: Types = (
+            self._only[steps % len(self._only)] if self._types is None else self._types[rows, steps]
+        )
         return edge_types
 
     def apply_steps(self, rows: Ids, reply: Frame) -> _PendingSteps | None:
@@ -255,7 +348,11 @@ class _WalkState:
         # Where a walk ended that has all of its steps is of no use to anybody.
         moved = np.flatnonzero((lengths > 0) & (self.steps_done[selection] < self._params.length))
         moved_rows = rows[moved]
-        self._arrive(moved_rows, ids[indptr[1:][moved] - 1], self._via(moved_rows, self.steps_done[moved_rows] - 1))
+        self._arrive(
+            moved_rows,
+            ids[indptr[1:][moved] - 1],
+            self._via(moved_rows, self.steps_done[moved_rows] - 1),
+        )
         if not self._params.is_biased:
             return None
         pending = _PendingSteps(
@@ -278,7 +375,9 @@ class _WalkState:
             self._kinds[rows] = node_types
 
     def resolve_pending(self, pending: list[_PendingSteps]) -> None:
-        """Let the hosts of the nodes before say whether these are joined to the candidates, and take the steps that count."""
+        """Let the hosts of the nodes before say whether these are joined to the candidates, and
+        take the steps that count.
+        """
         requests: list[tuple[int, Frame]] = []
         batches: list[_PendingSteps] = []
         for steps in pending:
@@ -286,15 +385,24 @@ class _WalkState:
             for cycle_step in np.unique(cycle_steps):
                 batch = steps.select(np.flatnonzero(cycle_steps == cycle_step))
                 previous, previous_types = self._previous_nodes(batch.rows)
-                head = store.JoinRequest(at=self._context.version_ref(), edge_types=self._params.steps[cycle_step], direction=self._params.direction)
+                head = store.JoinRequest(
+                    at=self._context.version_ref(),
+                    edge_types=self._params.steps[cycle_step],
+                    direction=self._params.direction,
+                )
                 for host, rows in split_merge.rows_by_owner(self._context.space, previous):
                     selected = np.arange(len(batch.rows)) if rows is None else rows
                     sections: Sections = {"ids": previous[selected], "targets": batch.ids[selected]}
                     if self._kinds is not None:
-                        sections |= {"types": previous_types[selected], "target_types": self._target_types[batch.types[selected]]}
+                        sections |= {
+                            "types": previous_types[selected],
+                            "target_types": self._target_types[batch.types[selected]],
+                        }
                     requests.append((host, Frame(head, sections)))
                     batches.append(batch.select(selected))
-        for steps, reply in zip(batches, self._context.dispatch("join", requests) if requests else (), strict=True):
+        for steps, reply in zip(
+            batches, self._context.dispatch("join", requests) if requests else (), strict=True
+        ):
             is_accepted = (reply.array("joined", "uint8") > 0) == (self._params.q > 1.0)
             self._attempts[steps.rows] = steps.attempts + 1
             accepted = steps.select(np.flatnonzero(is_accepted))

@@ -1,9 +1,9 @@
-"""Draws without replacement: the first distinct ones of a stream of draws, and where to stop looking for more.
+"""Draws without replacement: the first distinct ones of a stream of draws, and where to stop
+looking for more.
 
-The stream is given up at the first run of more than ``MAX_REPEATS`` repeats; what is missing then comes from a race of
-exponential keys over the rest. The rule looks at the stream alone, never at how many were asked for, so that the first
-m of n distinct draws are those of a request for m.
-"""
+The stream is given up at the first run of more than ``MAX_REPEATS`` repeats; what is missing then
+comes from a race of exponential keys over the rest. The rule looks at the stream alone, never at
+how many were asked for, so that the first m of n distinct draws are those of a request for m."""
 
 from __future__ import annotations
 
@@ -47,8 +47,15 @@ class DistinctDraws:
         if self.exhausted:
             return
         size, known_count = len(block["types"]), len(self)
-        merged = {name: np.concatenate([self.draws[name], array]) if known_count else array for name, array in block.items()}
-        positions = _first_appearances(merged[self._id_section], merged["types"])[known_count:] - known_count + self._drawn
+        merged = {
+            name: np.concatenate([self.draws[name], array]) if known_count else array
+            for name, array in block.items()
+        }
+        positions = (
+            _first_appearances(merged[self._id_section], merged["types"])[known_count:]
+            - known_count
+            + self._drawn
+        )
         gaps = np.diff(np.concatenate([[self._last], positions])) - 1
         long_gaps = np.flatnonzero(gaps > MAX_REPEATS)
         self._drawn += size
@@ -57,7 +64,9 @@ class DistinctDraws:
         if positions.size:
             self._last = int(positions[-1])
         self.exhausted = bool(long_gaps.size) or self._drawn - 1 - self._last > MAX_REPEATS
-        kept_rows = np.concatenate([np.arange(known_count, dtype=np.int64), positions - (self._drawn - size) + known_count])
+        kept_rows = np.concatenate(
+            [np.arange(known_count, dtype=np.int64), positions - (self._drawn - size) + known_count]
+        )
         self.draws = {name: array[kept_rows] for name, array in merged.items()}
 
     def first(self, count: int) -> dict[str, NDArray[Any]]:
@@ -73,14 +82,22 @@ def _first_appearances(ids: NDArray[np.int64], types: NDArray[np.int32]) -> NDAr
     return np.sort(order[is_first]).astype(np.int64)
 
 
-def smallest_key_rows(results: list[Arrays], id_section: str, count: int) -> dict[str, NDArray[Any]]:
+def smallest_key_rows(
+    results: list[Arrays], id_section: str, count: int
+) -> dict[str, NDArray[Any]]:
     """The ``count`` rows with the smallest keys over all hosts; ties by id."""
     merged = {name: np.concatenate([result[name] for result in results]) for name in results[0]}
     order = np.lexsort((merged["types"], merged[id_section], merged["keys"]))[:count]
     return {name: array[order] for name, array in merged.items() if name != "keys"}
 
 
-def conditional_probabilities(shares: NDArray[np.float64], *, uniform: bool, available: int, remaining_share: Callable[[], float]) -> NDArray[np.float64]:
+def conditional_probabilities(
+    shares: NDArray[np.float64],
+    *,
+    uniform: bool,
+    available: int,
+    remaining_share: Callable[[], float],
+) -> NDArray[np.float64]:
     """The probability of each of some successive draws without replacement, given those before it.
 
     Parameters
@@ -92,7 +109,8 @@ def conditional_probabilities(shares: NDArray[np.float64], *, uniform: bool, ava
     available : int
         How many rows can be drawn.
     remaining_share : callable
-        The share of what was not drawn, summed up; asked for where too little is left to tell by a subtraction.
+        The share of what was not drawn, summed up; asked for where too little is left to tell by a
+        subtraction.
 
     Returns
     -------

@@ -1,4 +1,6 @@
-"""Whom the pages ask: metad's catalog, and, for how weights are spread, the hosts of a space; what can not change is kept."""
+"""Whom the pages ask: metad's catalog, and, for how weights are spread, the hosts of a space; what
+can not change is kept.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,12 @@ HISTOGRAM_TIMEOUT_S = 60.0
 _MAX_MANIFESTS, _MAX_HISTOGRAMS = 64, 64
 """That are kept."""
 
-ReadHistogram = Callable[[str, int, int, int, str, CallContext], tuple[WeightHistogram, ServedVersion]]
-"""(space, version, element, type id, weight name, call) -> how weights are spread: `graphd.api.operators`."""
+ReadHistogram = Callable[
+    [str, int, int, int, str, CallContext], tuple[WeightHistogram, ServedVersion]
+]
+"""(space, version, element, type id, weight name, call) -> how weights are spread:
+`graphd.api.operators`.
+"""
 
 
 class LruCache(Generic[T]):
@@ -85,14 +91,21 @@ class PageData:
 
     def versions(self, name: str) -> list[pb.Manifest]:
         """The versions of a space that are served, newest first, without totals."""
-        return list(self._call_metad("list_versions", meta.SpaceRequest(space=name), meta.VersionList).versions)
+        return list(
+            self._call_metad(
+                "list_versions", meta.SpaceRequest(space=name), meta.VersionList
+            ).versions
+        )
 
     def pins(self, name: str) -> list[meta.Pin]:
         """The leases on versions of a space."""
-        return list(self._call_metad("list_pins", meta.ListPinsRequest(space=name), meta.PinList).pins)
+        return list(
+            self._call_metad("list_pins", meta.ListPinsRequest(space=name), meta.PinList).pins
+        )
 
     def manifest(self, space: pb.Space, version: int) -> pb.Manifest:
-        """A version with its totals; 0 is the current one. A published version does not change: it is asked for once.
+        """A version with its totals; 0 is the current one. A published version does not change: it
+        is asked for once.
 
         Raises
         ------
@@ -103,7 +116,9 @@ class PageData:
         if not number:
             raise NotFound(f"space {space.name!r} has no published version; submit a build")
         request = meta.ManifestRequest(space=space.name, version=number)
-        return self._manifests.get((space.space_id, number), lambda: self._call_metad("get_manifest", request, pb.Manifest))
+        return self._manifests.get(
+            (space.space_id, number), lambda: self._call_metad("get_manifest", request, pb.Manifest)
+        )
 
     def jobs(self, request: meta.ListJobsRequest) -> meta.JobList:
         """A page of jobs, newest first."""
@@ -125,14 +140,28 @@ class PageData:
         """A job under way again."""
         return self._call_metad("recover_job", meta.JobRequest(job_id=job_id), pb.Job)
 
-    def histogram(self, space: pb.Space, manifest: pb.Manifest, element: int, type_id: int, weight: str) -> WeightHistogram:
-        """How the weights of a type are spread; read from images once per version, one type at a time."""
+    def histogram(
+        self, space: pb.Space, manifest: pb.Manifest, element: int, type_id: int, weight: str
+    ) -> WeightHistogram:
+        """How the weights of a type are spread; read from images once per version, one type at a
+        time.
+        """
 
         def read() -> WeightHistogram:
             if not self._reading.acquire(blocking=False):
-                raise Busy("the weights of another type are being read; this door reads one at a time, try again in a moment")
+                raise Busy(
+                    "the weights of another type are being read; this door reads one at a "
+                    "time, try again in a moment"
+                )
             try:
-                return self._read_histogram(space.name, manifest.version, element, type_id, weight, CallContext.with_timeout(HISTOGRAM_TIMEOUT_S))[0]
+                return self._read_histogram(
+                    space.name,
+                    manifest.version,
+                    element,
+                    type_id,
+                    weight,
+                    CallContext.with_timeout(HISTOGRAM_TIMEOUT_S),
+                )[0]
             finally:
                 self._reading.release()
 

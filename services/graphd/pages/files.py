@@ -1,4 +1,6 @@
-"""The page itself: one document, a style, modules; read once at the start and served from memory, each with its digest."""
+"""The page itself: one document, a style, modules; read once at the start and served from memory,
+each with its digest.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,19 @@ from fastapi.responses import RedirectResponse
 from asterism_proto.errors import NotFound
 
 CONTENT_SECURITY_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src "
+    "'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""What a browser may do for a page: nothing but to fetch from where it came from; no script within it, no text that becomes markup."""
-_MEDIA_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+"""What a browser may do for a page: nothing but to fetch from where it came from; no script within
+it, no text that becomes markup.
+"""
+_MEDIA_TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +38,9 @@ class _StaticFile:
 
 
 def router() -> APIRouter:
-    """``/`` and ``/ui``: the page, whatever its address below ``/ui``, and its files under ``/ui/static``."""
+    """``/`` and ``/ui``: the page, whatever its address below ``/ui``, and its files under
+    ``/ui/static``.
+    """
     files = _read(resources.files("graphd.pages") / "static", "")
     api = APIRouter(include_in_schema=False)
 
@@ -47,7 +59,10 @@ def router() -> APIRouter:
     @api.get("/ui/{address:path}")
     def get_page(request: Request, address: str = "") -> Response:
         if address == "api" or address.startswith("api/"):
-            raise NotFound(f"/ui/{address}: the pages have no such route; /openapi.json has those that there are")
+            raise NotFound(
+                f"/ui/{address}: the pages have no such route; /openapi.json has those that "
+                "there are"
+            )
         return _file_response(files["index.html"], request)
 
     return api
@@ -62,7 +77,11 @@ def _read(folder: Traversable, prefix: str) -> dict[str, _StaticFile]:
             media_type = _MEDIA_TYPES.get(entry.name[entry.name.rfind(".") :])
             if media_type is not None:
                 body = entry.read_bytes()
-                files[prefix + entry.name] = _StaticFile(body=body, media_type=f"{media_type}; charset=utf-8", etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+                files[prefix + entry.name] = _StaticFile(
+                    body=body,
+                    media_type=f"{media_type}; charset=utf-8",
+                    etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"',
+                )
     return files
 
 

@@ -1,4 +1,6 @@
-"""What grows with a graph, brought to a size that a plot shows: bars of a histogram, runs of parts."""
+"""What grows with a graph, brought to a size that a plot shows: bars of a histogram, runs of
+parts.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class PartRange:
 
 
 def histogram_bars(histogram: WeightHistogram) -> list[HistogramBar]:
-    """A histogram on a logarithmic axis: all bars as wide, a quarter of an octave or as many as it takes."""
+    """A histogram on a logarithmic axis: all bars as wide, a quarter of an octave or as many as it
+    takes.
+    """
     nonempty = np.flatnonzero(histogram.counts)
     if not nonempty.size:
         return []
@@ -61,7 +65,14 @@ def histogram_bars(histogram: WeightHistogram) -> list[HistogramBar]:
     bars = []
     for group in range(first // width, last // width + 1):
         bins = slice(group * width, (group + 1) * width)
-        bars.append(HistogramBar(low=_bound(bins.start), high=_bound(bins.stop), rows=int(histogram.counts[bins].sum()), weight=float(histogram.sums[bins].sum())))
+        bars.append(
+            HistogramBar(
+                low=_bound(bins.start),
+                high=_bound(bins.stop),
+                rows=int(histogram.counts[bins].sum()),
+                weight=float(histogram.sums[bins].sum()),
+            )
+        )
     return bars
 
 
@@ -92,7 +103,9 @@ def part_ranges(totals: Sequence[pb.Total], parts: int) -> list[PartRange]:
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Whole numbers as people write them, shortened where they are many: ``0-3, 7``, or ``0, 8, 16 to 992`` for every eighth."""
+    """Whole numbers as people write them, shortened where they are many: ``0-3, 7``, or ``0, 8, 16
+    to 992`` for every eighth.
+    """
     ordered = sorted(set(numbers))
     steps = {following - previous for previous, following in pairwise(ordered)}
     if len(ordered) > _FEW and len(steps) == 1 and steps != {1}:
@@ -104,4 +117,6 @@ def format_ranges(numbers: Sequence[int]) -> str:
         else:
             ranges.append([number, number])
     texts = [str(low) if low == high else f"{low}-{high}" for low, high in ranges]
-    return ", ".join(texts[:_MANY]) + (f", and {len(texts) - _MANY} more" if len(texts) > _MANY else "")
+    return ", ".join(texts[:_MANY]) + (
+        f", and {len(texts) - _MANY} more" if len(texts) > _MANY else ""
+    )

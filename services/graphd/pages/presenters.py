@@ -1,4 +1,6 @@
-"""The catalog's messages as views: what a page shows of hosts, spaces, versions, weights and jobs."""
+"""The catalog's messages as views: what a page shows of hosts, spaces, versions, weights and
+jobs.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _MAX_CAUSE_CHARS = 2000
 
 def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
     """A daemon, with what it holds of each space."""
-    part_counts = ((space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces)
+    part_counts = (
+        (space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces
+    )
     return views.HostRow(
         uuid=host.uuid,
         role="storaged" if host.role == meta.STORAGED else "graphd",
@@ -73,14 +77,18 @@ def count_rows(totals: Sequence[pb.Total]) -> dict[int, int]:
     return counts
 
 
-def space_details(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> views.SpaceDetails:
+def space_details(
+    space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]
+) -> views.SpaceDetails:
     """A space: its types with their totals, and who holds its parts."""
     schema = Schema.from_proto(space.schema)
     parts_of: dict[str, list[int]] = {}
     for part, part_info in enumerate(space.parts):
         for uuid in part_info.hosts:
             parts_of.setdefault(uuid, []).append(part)
-    schema_types = [(NODE, i, node) for i, node in enumerate(schema.node_types)] + [(EDGE, i, edge) for i, edge in enumerate(schema.edge_types)]
+    schema_types = [(NODE, i, node) for i, node in enumerate(schema.node_types)] + [
+        (EDGE, i, edge) for i, edge in enumerate(schema.edge_types)
+    ]
     totals = list(manifest.totals) if manifest else None
     return views.SpaceDetails(
         name=space.name,
@@ -91,17 +99,34 @@ def space_details(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[
         ids=schema.ids,
         placement=schema.placement,
         direction=schema.direction,
-        types=[_type_row(element, type_id, schema_type, totals) for element, type_id, schema_type in schema_types],
+        types=[
+            _type_row(element, type_id, schema_type, totals)
+            for element, type_id, schema_type in schema_types
+        ],
         holders=[
-            views.PartHolder(uuid=uuid, address=_address(uuid, hosts), online=uuid in hosts and hosts[uuid].online, parts=len(parts), which=format_ranges(parts))
-            for uuid, parts in sorted(parts_of.items(), key=lambda item: (_address(item[0], hosts), item[0]))
+            views.PartHolder(
+                uuid=uuid,
+                address=_address(uuid, hosts),
+                online=uuid in hosts and hosts[uuid].online,
+                parts=len(parts),
+                which=format_ranges(parts),
+            )
+            for uuid, parts in sorted(
+                parts_of.items(), key=lambda item: (_address(item[0], hosts), item[0])
+            )
         ],
         schema=schema.to_dict(),
     )
 
 
-def _type_row(element: int, type_id: int, schema_type: NodeType | EdgeType, totals: Sequence[pb.Total] | None) -> views.TypeRow:
-    own_totals = [t for t in totals or () if t.element == element and t.type_id == type_id and t.weight_name in OWN_WEIGHTS]
+def _type_row(
+    element: int, type_id: int, schema_type: NodeType | EdgeType, totals: Sequence[pb.Total] | None
+) -> views.TypeRow:
+    own_totals = [
+        t
+        for t in totals or ()
+        if t.element == element and t.type_id == type_id and t.weight_name in OWN_WEIGHTS
+    ]
     has_totals = totals is not None
     return views.TypeRow(
         element="node" if element == NODE else "edge",
@@ -119,14 +144,19 @@ def _type_row(element: int, type_id: int, schema_type: NodeType | EdgeType, tota
 
 def _feature(feature: Feature) -> str:
     shape = f" [{', '.join(map(str, feature.shape))}]" if feature.shape else ""
-    return f"{feature.name}: {'' if feature.kind in ('dense', 'bytes') else feature.kind + ' '}{feature.dtype or feature.kind}{shape}"
+    return (
+        f"{feature.name}: "
+        f"{'' if feature.kind in ('dense', 'bytes') else feature.kind + ' '}{feature.dtype or feature.kind}{shape}"
+    )
 
 
 def _address(uuid: str, hosts: Mapping[str, meta.Host]) -> str:
     return hosts[uuid].address if uuid in hosts else uuid
 
 
-def part_rows(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]) -> list[views.PartRow]:
+def part_rows(
+    space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]
+) -> list[views.PartRow]:
     """The parts of a space, ascending, with what each holds in a version."""
     sums: dict[int, list[float]] = {}
     for total in manifest.totals if manifest else ():
@@ -152,7 +182,9 @@ def part_rows(space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str,
     return rows
 
 
-def version_row(space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]) -> views.VersionRow:
+def version_row(
+    space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]
+) -> views.VersionRow:
     """A version, with who pins it."""
     return views.VersionRow(
         version=manifest.version,
@@ -163,7 +195,13 @@ def version_row(space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]
         digest=manifest.digest,
         restored=bool(manifest.origin_space_id),
         pins=[
-            views.PinRow(pin_id=pin.pin_id, owner=pin.owner, term_s=pin.term_s, created_ms=pin.created_ms, expires_ms=pin.expires_ms)
+            views.PinRow(
+                pin_id=pin.pin_id,
+                owner=pin.owner,
+                term_s=pin.term_s,
+                created_ms=pin.created_ms,
+                expires_ms=pin.expires_ms,
+            )
             for pin in pins
             if pin.version == manifest.version
         ],
@@ -171,7 +209,9 @@ def version_row(space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]
 
 
 def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.WeightsRow]:
-    """What a version's weights are like: nodes, then edges, of each type its own weights and then its tables by name."""
+    """What a version's weights are like: nodes, then edges, of each type its own weights and then
+    its tables by name.
+    """
     groups: dict[tuple[int, int, str], list[pb.Total]] = {}
     for total in totals:
         name = "" if total.weight_name in OWN_WEIGHTS else total.weight_name
@@ -202,7 +242,9 @@ def job_row(job: pb.Job) -> views.JobRow:
         state=_STATE_NAMES[job.state],
         ending=_STATE_NAMES.get(job.ending),
         version=job.version or job.target_version,
-        fraction=min(job.rows_done / job.rows_total, 1.0) if job.tasks and all_counted and job.rows_total else None,
+        fraction=min(job.rows_done / job.rows_total, 1.0)
+        if job.tasks and all_counted and job.rows_total
+        else None,
         rows_done=job.rows_done,
         rows_total=job.rows_total,
         rows_per_s=job.rows_per_s or None,
@@ -210,13 +252,20 @@ def job_row(job: pb.Job) -> views.JobRow:
         submitted_ms=job.submitted_ms,
         started_ms=job.started_ms,
         finished_ms=job.finished_ms,
-        cause=job.cause if len(job.cause) <= _MAX_CAUSE_CHARS else job.cause[:_MAX_CAUSE_CHARS] + " ...",
+        cause=job.cause
+        if len(job.cause) <= _MAX_CAUSE_CHARS
+        else job.cause[:_MAX_CAUSE_CHARS] + " ...",
     )
 
 
 def job_details(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobDetails:
     """A job with its tasks."""
-    return views.JobDetails(job=job_row(job), options=dict(job.options), cut=job.cut, tasks=[_task_row(task, hosts) for task in job.tasks])
+    return views.JobDetails(
+        job=job_row(job),
+        options=dict(job.options),
+        cut=job.cut,
+        tasks=[_task_row(task, hosts) for task in job.tasks],
+    )
 
 
 def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
@@ -245,13 +294,23 @@ def _result_lines(result: pb.TaskResult) -> list[str]:
     """What a task tells of its work, a line each."""
     lines = []
     if result.units:
-        linked, built = sum(unit.linked for unit in result.units), sum(unit.built for unit in result.units)
-        bytes_linked, bytes_built = sum(unit.bytes_linked for unit in result.units), sum(unit.bytes_built for unit in result.units)
-        lines.append(f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions before ({bytes_linked:,} bytes)")
+        linked, built = (
+            sum(unit.linked for unit in result.units),
+            sum(unit.built for unit in result.units),
+        )
+        bytes_linked, bytes_built = (
+            sum(unit.bytes_linked for unit in result.units),
+            sum(unit.bytes_built for unit in result.units),
+        )
+        lines.append(
+            f"{built:,} units built ({bytes_built:,} bytes), {linked:,} linked from versions "
+            f"before ({bytes_linked:,} bytes)"
+        )
     if result.files_read:
         worst = max((audit.table_tv for audit in result.audit), default=0.0)
         lines.append(
-            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), whose checksums agree; tables are within {worst:.3g} of the weights"
+            f"{result.files_read:,} files read ({result.bytes_read:,} bytes), whose "
+            f"checksums agree; tables are within {worst:.3g} of the weights"
         )
     if result.folder:
         lines.append(f"{len(result.files):,} files in {result.folder}")

@@ -1,4 +1,6 @@
-"""How much this graphd answers, and how fast: a ring of differences of its own metrics, bounded and gone with the process."""
+"""How much this graphd answers, and how fast: a ring of differences of its own metrics, bounded and
+gone with the process.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,14 @@ class RateMonitor:
     def measure(self) -> None:
         """Take one measurement."""
         now, totals = time.monotonic(), self._metrics.method_stats()
-        deltas = {method: total.since(self._previous.get(method)) for method, total in totals.items()}
-        interval = RateInterval(ended_ms=time.time_ns() // 1_000_000, seconds=now - self._measured_at, by_method={method: delta for method, delta in deltas.items() if delta.calls})
+        deltas = {
+            method: total.since(self._previous.get(method)) for method, total in totals.items()
+        }
+        interval = RateInterval(
+            ended_ms=time.time_ns() // 1_000_000,
+            seconds=now - self._measured_at,
+            by_method={method: delta for method, delta in deltas.items() if delta.calls},
+        )
         self._previous, self._measured_at = totals, now
         self._intervals.append(interval)
 
@@ -77,7 +85,11 @@ def combine(method_stats: Sequence[MethodStats]) -> MethodStats:
     return MethodStats(
         calls=sum(stats.calls for stats in method_stats),
         errors=sum(stats.errors for stats in method_stats),
-        buckets=tuple(sum(column) for column in zip(*(stats.buckets for stats in method_stats), strict=True)) if method_stats else (0,) * (len(LATENCY_BUCKETS_S) + 1),
+        buckets=tuple(
+            sum(column) for column in zip(*(stats.buckets for stats in method_stats), strict=True)
+        )
+        if method_stats
+        else (0,) * (len(LATENCY_BUCKETS_S) + 1),
     )
 
 
@@ -86,8 +98,8 @@ def quantile(stats: MethodStats, fraction: float) -> float | None:
 
     Notes
     -----
-    Between the bounds of a bucket it is interpolated by the logarithm; beyond the last bound it is that bound.
-    """
+    Between the bounds of a bucket it is interpolated by the logarithm; beyond the last bound it is
+    that bound."""
     call_count = sum(stats.buckets)
     if not call_count:
         return None

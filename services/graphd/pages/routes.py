@@ -1,4 +1,6 @@
-"""The routes under ``/ui/api``: what the pages ask, each a page of a bounded size. Only the last ones, of jobs, change anything."""
+"""The routes under ``/ui/api``: what the pages ask, each a page of a bounded size. Only the last
+ones, of jobs, change anything.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,24 @@ _NEWEST = 5
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="How many at most.")]
 Offset = Annotated[int, Query(ge=0, description="How many to pass over.")]
-SearchText = Annotated[str, Query(max_length=200, description="Only those with these letters in their name or address.")]
+SearchText = Annotated[
+    str,
+    Query(max_length=200, description="Only those with these letters in their name or address."),
+]
 SortOrder = Annotated[Literal["asc", "desc"], Query(description="Ascending or descending.")]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
 VersionNumber = Annotated[int, Path(ge=0, description="The version's number; 0: the current one.")]
 JobNumber = Annotated[int, Path(ge=1, lt=1 << 63, description="The job's id.")]
 Element = Annotated[Literal["node", "edge"], Query(description="Of nodes or of edges.")]
 TypeId = Annotated[int, Query(ge=0, lt=1 << 31, description="Position of the type in the schema.")]
-WeightName = Annotated[str, Query(max_length=256, description="A table's name; empty: the rows' own weights.")]
+WeightName = Annotated[
+    str, Query(max_length=256, description="A table's name; empty: the rows' own weights.")
+]
 
 
-def router(page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
+def router(
+    page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Callable[[], list[str]]
+) -> APIRouter:
     """What the pages ask.
 
     Parameters
@@ -55,7 +64,9 @@ def router(page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Cal
     return api
 
 
-def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Callable[[], list[str]]) -> APIRouter:
+def _cluster(
+    page_data: PageData, rates: RateMonitor, daemon: str, missing: Callable[[], list[str]]
+) -> APIRouter:
     api = APIRouter()
 
     @api.get("/overview")
@@ -65,10 +76,25 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
         storageds = [host for host in hosts if host.role == meta.STORAGED]
         graphds = [host for host in hosts if host.role == meta.GRAPHD]
         intervals = rates.intervals()
-        recent = [interval for interval in intervals if interval.ended_ms > intervals[-1].ended_ms - 1000 * _MINUTE_S] if intervals else []
-        last_minute = combine([stats for interval in recent for stats in interval.by_method.values()])
-        pages = {state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST)) for state, number in presenters.JOB_STATES.items()}
-        running = [presenters.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs]
+        recent = (
+            [
+                interval
+                for interval in intervals
+                if interval.ended_ms > intervals[-1].ended_ms - 1000 * _MINUTE_S
+            ]
+            if intervals
+            else []
+        )
+        last_minute = combine(
+            [stats for interval in recent for stats in interval.by_method.values()]
+        )
+        pages = {
+            state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST))
+            for state, number in presenters.JOB_STATES.items()
+        }
+        running = [
+            presenters.job_row(job) for state in ("RUNNING", "QUEUE") for job in pages[state].jobs
+        ]
         return views.Overview(
             daemon=daemon,
             missing=missing(),
@@ -82,14 +108,19 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
             jobs={state: page.total for state, page in pages.items()},
             running=running[:_NEWEST],
             failed=[presenters.job_row(job) for job in pages["FAILED"].jobs],
-            calls_per_s=last_minute.calls / sum(interval.seconds for interval in recent) if recent else None,
+            calls_per_s=last_minute.calls / sum(interval.seconds for interval in recent)
+            if recent
+            else None,
             p99_s=quantile(last_minute, 0.99),
         )
 
     @api.get("/hosts")
     def list_hosts(
         q: SearchText = "",
-        sort: Annotated[Literal["address", "role", "parts", "held", "free", "beat"], Query(description="By what.")] = "role",
+        sort: Annotated[
+            Literal["address", "role", "parts", "held", "free", "beat"],
+            Query(description="By what."),
+        ] = "role",
         order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
@@ -104,21 +135,50 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
             "free": lambda host: host.free_bytes,
             "beat": lambda host: -host.last_beat_ms,
         }
-        hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]  # keys of one list are of one type
+        # Keys of one list are of one type.
+        hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]
         spaces = page_data.spaces()
-        return views.HostPage(hosts=[presenters.host_row(host, spaces) for host in hosts[offset : offset + limit]], total=len(hosts))
+        return views.HostPage(
+            hosts=[presenters.host_row(host, spaces) for host in hosts[offset : offset + limit]],
+            total=len(hosts),
+        )
 
     @api.get("/rates")
-    def get_rates(method: Annotated[str, Query(max_length=100, description="Of the series; empty: all methods.")] = "") -> views.RatesView:
-        """How much this graphd answers, and how fast: measured every few seconds, kept for half an hour, gone with the process."""
+    def get_rates(
+        method: Annotated[
+            str, Query(max_length=100, description="Of the series; empty: all methods.")
+        ] = "",
+    ) -> views.RatesView:
+        """How much this graphd answers, and how fast: measured every few seconds, kept for half an
+        hour, gone with the process.
+        """
         intervals = rates.intervals()
         seconds = sum(interval.seconds for interval in intervals)
         rows = []
         for name in sorted({name for interval in intervals for name in interval.by_method}):
-            stats = combine([interval.by_method[name] for interval in intervals if name in interval.by_method])
+            stats = combine(
+                [interval.by_method[name] for interval in intervals if name in interval.by_method]
+            )
             quantiles = {f"p{share}_s": quantile(stats, share / 100) for share in (50, 95, 99)}
-            rows.append(views.MethodRow(method=name, calls=stats.calls, errors=stats.errors, per_s=stats.calls / seconds, **quantiles))
-        series = [combine([method_stats for name, method_stats in interval.by_method.items() if not method or name == method]) for interval in intervals]
+            rows.append(
+                views.MethodRow(
+                    method=name,
+                    calls=stats.calls,
+                    errors=stats.errors,
+                    per_s=stats.calls / seconds,
+                    **quantiles,
+                )
+            )
+        series = [
+            combine(
+                [
+                    method_stats
+                    for name, method_stats in interval.by_method.items()
+                    if not method or name == method
+                ]
+            )
+            for interval in intervals
+        ]
         return views.RatesView(
             step_s=rates.interval_s,
             kept_s=seconds,
@@ -126,8 +186,14 @@ def _cluster(page_data: PageData, rates: RateMonitor, daemon: str, missing: Call
             methods=sorted(rows, key=lambda row: -row.calls),
             series=views.RateSeries(
                 ended_ms=[interval.ended_ms for interval in intervals],
-                per_s=[stats.calls / interval.seconds for stats, interval in zip(series, intervals, strict=True)],
-                errors_per_s=[stats.errors / interval.seconds for stats, interval in zip(series, intervals, strict=True)],
+                per_s=[
+                    stats.calls / interval.seconds
+                    for stats, interval in zip(series, intervals, strict=True)
+                ],
+                errors_per_s=[
+                    stats.errors / interval.seconds
+                    for stats, interval in zip(series, intervals, strict=True)
+                ],
                 p50_s=[quantile(stats, 0.5) for stats in series],
                 p95_s=[quantile(stats, 0.95) for stats in series],
                 p99_s=[quantile(stats, 0.99) for stats in series],
@@ -146,7 +212,9 @@ def _spaces(page_data: PageData) -> APIRouter:
     @api.get("/spaces")
     def list_spaces(
         q: SearchText = "",
-        sort: Annotated[Literal["name", "created", "parts"], Query(description="By what.")] = "name",
+        sort: Annotated[
+            Literal["name", "created", "parts"], Query(description="By what.")
+        ] = "name",
         order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
@@ -159,29 +227,45 @@ def _spaces(page_data: PageData) -> APIRouter:
             "parts": lambda space: (len(space.parts), space.name),
         }
         spaces.sort(key=keys[sort], reverse=order == "desc")
-        return views.SpacePage(spaces=[presenters.space_row(space, current_manifest(space)) for space in spaces[offset : offset + limit]], total=len(spaces))
+        return views.SpacePage(
+            spaces=[
+                presenters.space_row(space, current_manifest(space))
+                for space in spaces[offset : offset + limit]
+            ],
+            total=len(spaces),
+        )
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> views.SpaceDetails:
         """A space: schema, counts, totals, and who holds its parts."""
         space = page_data.space(name)
-        return presenters.space_details(space, current_manifest(space), {host.uuid: host for host in page_data.hosts()})
+        return presenters.space_details(
+            space, current_manifest(space), {host.uuid: host for host in page_data.hosts()}
+        )
 
     @api.get("/spaces/{name}/parts")
     def list_parts(
         name: SpaceName,
-        host: Annotated[str, Query(max_length=300, description="Only those that this address holds.")] = "",
-        sort: Annotated[Literal["part", "nodes", "edges", "weight"], Query(description="By what.")] = "part",
+        host: Annotated[
+            str, Query(max_length=300, description="Only those that this address holds.")
+        ] = "",
+        sort: Annotated[
+            Literal["part", "nodes", "edges", "weight"], Query(description="By what.")
+        ] = "part",
         order: SortOrder = "asc",
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.PartPage:
         """The parts of a space: who holds which, and what each holds in the current version."""
         space = page_data.space(name)
-        rows = presenters.part_rows(space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()})
+        rows = presenters.part_rows(
+            space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()}
+        )
         rows = [row for row in rows if not host or host in row.hosts]
         rows.sort(key=lambda row: (getattr(row, sort) or 0, row.part), reverse=order == "desc")
-        return views.PartPage(parts=rows[offset : offset + limit], total=len(rows), version=space.version)
+        return views.PartPage(
+            parts=rows[offset : offset + limit], total=len(rows), version=space.version
+        )
 
     return api
 
@@ -193,7 +277,9 @@ def _versions(page_data: PageData) -> APIRouter:
     def list_versions(name: SpaceName) -> list[views.VersionRow]:
         """The versions that are served, newest first, with who pins them."""
         space, pins = page_data.space(name), page_data.pins(name)
-        return [presenters.version_row(space, manifest, pins) for manifest in page_data.versions(name)]
+        return [
+            presenters.version_row(space, manifest, pins) for manifest in page_data.versions(name)
+        ]
 
     @api.get("/spaces/{name}/versions/{version}/weights")
     def list_weights(name: SpaceName, version: VersionNumber) -> list[views.WeightsRow]:
@@ -202,28 +288,70 @@ def _versions(page_data: PageData) -> APIRouter:
         return presenters.weights_rows(schema_of(space), page_data.manifest(space, version).totals)
 
     @api.get("/spaces/{name}/versions/{version}/audit")
-    def get_audit(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.AuditView:
-        """How exactly the tables of one type are those of its weights, by part, as found when they were built."""
+    def get_audit(
+        name: SpaceName,
+        version: VersionNumber,
+        element: Element,
+        type_id: TypeId,
+        weight: WeightName = "",
+    ) -> views.AuditView:
+        """How exactly the tables of one type are those of its weights, by part, as found when they
+        were built.
+        """
         space = page_data.space(name)
-        manifest, element_id, is_own_weights = page_data.manifest(space, version), NODE if element == "node" else EDGE, weight in OWN_WEIGHTS
+        manifest, element_id, is_own_weights = (
+            page_data.manifest(space, version),
+            NODE if element == "node" else EDGE,
+            weight in OWN_WEIGHTS,
+        )
         totals = [
             total
             for total in manifest.totals
-            if total.element == element_id and total.type_id == type_id and (total.weight_name in OWN_WEIGHTS if is_own_weights else total.weight_name == weight)
+            if total.element == element_id
+            and total.type_id == type_id
+            and (
+                total.weight_name in OWN_WEIGHTS if is_own_weights else total.weight_name == weight
+            )
         ]
         if not totals:
-            raise NotFound(f"version {manifest.version} of space {name!r} has no {element} type {type_id} with weights {weight or 'of its own'!r}")
+            raise NotFound(
+                f"version {manifest.version} of space {name!r} has no {element} type "
+                f"{type_id} with weights {weight or 'of its own'!r}"
+            )
         (row,) = presenters.weights_rows(schema_of(space), totals)
-        return views.AuditView(weights=row, runs=[views.PartRangeView(**asdict(part_range)) for part_range in part_ranges(totals, len(space.parts))], limit_tv=MAX_TOTAL_VARIATION)
+        return views.AuditView(
+            weights=row,
+            runs=[
+                views.PartRangeView(**asdict(part_range))
+                for part_range in part_ranges(totals, len(space.parts))
+            ],
+            limit_tv=MAX_TOTAL_VARIATION,
+        )
 
     @api.get("/spaces/{name}/versions/{version}/spread")
-    def get_spread(name: SpaceName, version: VersionNumber, element: Element, type_id: TypeId, weight: WeightName = "") -> views.HistogramView:
-        """How the positive weights of one type are spread: read from the images of all parts once, then kept for a while."""
+    def get_spread(
+        name: SpaceName,
+        version: VersionNumber,
+        element: Element,
+        type_id: TypeId,
+        weight: WeightName = "",
+    ) -> views.HistogramView:
+        """How the positive weights of one type are spread: read from the images of all parts once,
+        then kept for a while.
+        """
         space = page_data.space(name)
         element_id = NODE if element == "node" else EDGE
-        histogram = page_data.histogram(space, page_data.manifest(space, version), element_id, type_id, "" if weight in OWN_WEIGHTS else weight)
+        histogram = page_data.histogram(
+            space,
+            page_data.manifest(space, version),
+            element_id,
+            type_id,
+            "" if weight in OWN_WEIGHTS else weight,
+        )
         return views.HistogramView(
-            bars=[views.BarView(**asdict(bar)) for bar in histogram_bars(histogram)], rows=int(histogram.counts.sum()), weight=float(histogram.sums.sum())
+            bars=[views.BarView(**asdict(bar)) for bar in histogram_bars(histogram)],
+            rows=int(histogram.counts.sum()),
+            weight=float(histogram.sums.sum()),
         )
 
     return api
@@ -238,15 +366,30 @@ def _jobs(page_data: PageData) -> APIRouter:
     @api.get("/jobs")
     def list_jobs(
         space: Annotated[str, Query(max_length=128, description="Only jobs of this space.")] = "",
-        state: Annotated[list[views.StateName] | None, Query(description="Only jobs in one of these states.")] = None,
-        kind: Annotated[list[str] | None, Query(description="Only jobs of one of these kinds.")] = None,
-        before: Annotated[int, Query(ge=0, lt=1 << 63, description="Only jobs with a smaller id; 0: from the newest.")] = 0,
+        state: Annotated[
+            list[views.StateName] | None, Query(description="Only jobs in one of these states.")
+        ] = None,
+        kind: Annotated[
+            list[str] | None, Query(description="Only jobs of one of these kinds.")
+        ] = None,
+        before: Annotated[
+            int,
+            Query(ge=0, lt=1 << 63, description="Only jobs with a smaller id; 0: from the newest."),
+        ] = 0,
         limit: Limit = 50,
     ) -> views.JobPage:
         """Jobs, newest first."""
         states = [presenters.JOB_STATES[name] for name in state or ()]
-        page = page_data.jobs(meta.ListJobsRequest(space=space, states=states, kinds=kind or (), before=before, limit=limit))
-        return views.JobPage(jobs=[presenters.job_row(job) for job in page.jobs], total=page.total, next_before=page.next_before)
+        page = page_data.jobs(
+            meta.ListJobsRequest(
+                space=space, states=states, kinds=kind or (), before=before, limit=limit
+            )
+        )
+        return views.JobPage(
+            jobs=[presenters.job_row(job) for job in page.jobs],
+            total=page.total,
+            next_before=page.next_before,
+        )
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> views.JobDetails:
@@ -256,7 +399,11 @@ def _jobs(page_data: PageData) -> APIRouter:
     @api.post("/jobs", status_code=202)
     def submit_job(new: views.JobSubmission) -> views.JobDetails:
         """Ask for a job; the identical one in flight where there is one."""
-        return present_job(page_data.submit_job(meta.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)))
+        return present_job(
+            page_data.submit_job(
+                meta.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)
+            )
+        )
 
     @api.post("/jobs/{job_id}/stop", status_code=202)
     def stop_job(job_id: JobNumber) -> views.JobDetails:

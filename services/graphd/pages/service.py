@@ -1,4 +1,6 @@
-"""The pages as one thing that is started and stopped: routers for an HTTP door, and the measuring behind them."""
+"""The pages as one thing that is started and stopped: routers for an HTTP door, and the measuring
+behind them.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +34,22 @@ class Pages:
     """
 
     def __init__(
-        self, *, daemon: str, metad: Transport, read_histogram: ReadHistogram, metrics: Metrics, missing: Callable[[], list[str]], interval_s: float = INTERVAL_S
+        self,
+        *,
+        daemon: str,
+        metad: Transport,
+        read_histogram: ReadHistogram,
+        metrics: Metrics,
+        missing: Callable[[], list[str]],
+        interval_s: float = INTERVAL_S,
     ) -> None:
         self._rates = RateMonitor(metrics, interval_s)
-        self.routers: list[APIRouter] = [routes.router(PageData(metad, read_histogram), self._rates, daemon=daemon, missing=missing), files.router()]
+        self.routers: list[APIRouter] = [
+            routes.router(
+                PageData(metad, read_histogram), self._rates, daemon=daemon, missing=missing
+            ),
+            files.router(),
+        ]
         """The routes of data, then the page, which takes what they leave below ``/ui``."""
 
     def start(self) -> None:

@@ -1,4 +1,6 @@
-"""What the pages are told, as pydantic models: their docstrings are OpenAPI's descriptions. Times are milliseconds since 1970, 0 = not yet."""
+"""What the pages are told, as pydantic models: their docstrings are OpenAPI's descriptions. Times
+are milliseconds since 1970, 0 = not yet.
+"""
 
 from __future__ import annotations
 

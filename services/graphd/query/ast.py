@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 from graphd.query.writing import format_scalar, format_values, quote
 
-_PLAIN = re.compile(r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII)
+_PLAIN = re.compile(
+    r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII
+)
 _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 
 
@@ -44,7 +46,11 @@ class TypeName(Identifier):
     """The name of a type: an edge type's may be a triple."""
 
     def __str__(self) -> str:
-        return self.text if _PLAIN.fullmatch(self.text) and not _SIMPLE.fullmatch(self.text) else f"`{self.text}`"
+        return (
+            self.text
+            if _PLAIN.fullmatch(self.text) and not _SIMPLE.fullmatch(self.text)
+            else f"`{self.text}`"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,9 @@ class ColumnRef:
 
     name: Identifier
     end: str = ""
-    """Whose: "" is the row's own, ``src`` and ``dst`` an edge's ends, ``near`` and ``far`` the end that one comes from and the other one."""
+    """Whose: "" is the row's own, ``src`` and ``dst`` an edge's ends, ``near`` and ``far`` the end
+    that one comes from and the other one.
+    """
     element: int | None = None
     quoted: bool = False
     at: int = field(default=0, compare=False)
@@ -66,12 +74,16 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhereClause:
-    """A condition: its words in the language of conditions, each with the place where it stands in the statement."""
+    """A condition: its words in the language of conditions, each with the place where it stands in
+    the statement.
+    """
 
     words: tuple[tuple[str | ColumnRef | Parameter, int], ...]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, WhereClause) and [word for word, _ in self.words] == [word for word, _ in other.words]
+        return isinstance(other, WhereClause) and [word for word, _ in self.words] == [
+            word for word, _ in other.words
+        ]
 
     def __hash__(self) -> int:
         return hash(tuple(word for word, _ in self.words))
@@ -93,7 +105,11 @@ class YieldItem:
         if self.alias is not None:
             return self.alias.text
         stem = {"": "", "near": "$^.", "far": "$$."}.get(self.column.end, f"{self.column.end}.")
-        return stem + self.column.name.text + ("" if self.column.element is None else f"[{self.column.element}]")
+        return (
+            stem
+            + self.column.name.text
+            + ("" if self.column.element is None else f"[{self.column.element}]")
+        )
 
     def __str__(self) -> str:
         return str(self.column) + (f" AS {self.alias}" if self.alias is not None else "")
@@ -107,7 +123,9 @@ class OrderBy:
     """Each with whether it falls."""
 
     def __str__(self) -> str:
-        return "ORDER BY " + ", ".join(f"{name}{' DESC' if descending else ''}" for name, descending in self.keys)
+        return "ORDER BY " + ", ".join(
+            f"{name}{' DESC' if descending else ''}" for name, descending in self.keys
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,11 +186,17 @@ class DrawOptions:
             (f"WALKS {self.walks}", self.walks is not None),
             (f"SEED {self.seed}", self.seed is not None),
             (f"VERSION {self.version}", self.version is not None),
-            (f"YIELD {'DISTINCT ' if self.unlike else ''}{', '.join(map(str, self.items))}", self.items),
+            (
+                f"YIELD {'DISTINCT ' if self.unlike else ''}{', '.join(map(str, self.items))}",
+                self.items,
+            ),
             (f"SAMPLE {format_values(self.counts)}", self.counts is not None),
             (f"LIMIT {format_values(self.limits)}", self.limits is not None),
         )
-        return " ".join([text for text, is_present in pairs if is_present and text] + [f"| {step}" for step in self.shape])
+        return " ".join(
+            [text for text, is_present in pairs if is_present and text]
+            + [f"| {step}" for step in self.shape]
+        )
 
 
 Hop = tuple[TypeName, ...]
@@ -186,7 +210,9 @@ class DrawStatement:
     """A sample or a read: what becomes one call of a graph."""
 
     kind: str
-    """``vertices``, ``edges``, ``neighbors``, ``top``, ``layer``, ``layers``, ``negatives``, ``walk``, ``go`` or ``fetch``."""
+    """``vertices``, ``edges``, ``neighbors``, ``top``, ``layer``, ``layers``, ``negatives``,
+    ``walk``, ``go`` or ``fetch``.
+    """
     count: Value | None = None
     counts: Parameter | tuple[Value, ...] | None = None
     """Of ``layers``."""
@@ -208,23 +234,38 @@ class DrawStatement:
         types_text = f" ON {', '.join(map(str, self.types))}" if self.types else ""
         node_type_text = f" ON {self.node_type}" if self.node_type is not None else ""
         origin = f" FROM {format_values(self.nodes)}{node_type_text}"
-        traversal = f"{origin} OVER {' THEN '.join(', '.join(map(str, hop)) or '*' for hop in self.hops)}"
-        steps = f" {self.first} TO {self.count} STEPS" if self.first is not None else f" {self.count} STEPS" if self.count is not None else ""
+        traversal = (
+            f"{origin} OVER {' THEN '.join(', '.join(map(str, hop)) or '*' for hop in self.hops)}"
+        )
+        steps = (
+            f" {self.first} TO {self.count} STEPS"
+            if self.first is not None
+            else f" {self.count} STEPS"
+            if self.count is not None
+            else ""
+        )
         match self.kind:
             case "vertices":
-                text = f"SAMPLE {self.count} VERTICES{types_text}" + (f" LIKE {format_values(self.nodes)}{node_type_text}" if self.like else "")
+                text = f"SAMPLE {self.count} VERTICES{types_text}" + (
+                    f" LIKE {format_values(self.nodes)}{node_type_text}" if self.like else ""
+                )
             case "edges":
                 text = f"SAMPLE {self.count} EDGES{types_text}"
             case "negatives":
                 text = f"SAMPLE {self.count} NEGATIVES{origin}{types_text}"
             case "neighbors" | "top":
-                text = f"{'TOP' if self.kind == 'top' else 'SAMPLE'} {self.count} NEIGHBORS{traversal}"
+                text = (
+                    f"{'TOP' if self.kind == 'top' else 'SAMPLE'} {self.count} NEIGHBORS{traversal}"
+                )
             case "layer":
                 text = f"SAMPLE LAYER {self.count}{traversal}"
             case "layers":
                 text = f"SAMPLE LAYERS {format_values(self.counts)}{traversal}"
             case "fetch":
-                ends = ", ".join(" -> ".join(quote(end) if isinstance(end, str) else str(end) for end in pair) for pair in self.pairs)
+                ends = ", ".join(
+                    " -> ".join(quote(end) if isinstance(end, str) else str(end) for end in pair)
+                    for pair in self.pairs
+                )
                 text = f"FETCH PROP ON {self.types[0]} {ends or format_values(self.nodes)}"
             case _:
                 text = f"{self.kind.upper()}{steps}{traversal}"
@@ -247,7 +288,9 @@ class ShowStatement:
     """``SHOW``: lists of the catalog."""
 
     subject: str
-    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` with what they are about."""
+    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` with what they are
+    about.
+    """
     role: str = ""
     job: Value | None = None
     space: Identifier | None = None
@@ -280,7 +323,11 @@ class FeatureDefinition:
     shape: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        kind = f"LIST<{self.dtype}>" if self.ragged else self.dtype + (f"[{', '.join(map(str, self.shape))}]" if self.shape else "")
+        kind = (
+            f"LIST<{self.dtype}>"
+            if self.ragged
+            else self.dtype + (f"[{', '.join(map(str, self.shape))}]" if self.shape else "")
+        )
         return f"{self.name} {kind}"
 
 
@@ -306,8 +353,13 @@ class TypeDefinition:
     def __str__(self) -> str:
         columns = f" ({', '.join(map(str, self.features))})" if self.features else ""
         ends = f" FROM {self.src} TO {self.dst}" if self.src is not None else ""
-        weights = ", ".join(f"{name} = {quote(text)}{' OR ZERO' if zero else ''}" for name, text, zero in self.weights)
-        index = ", ".join(str(name) if element is None else f"{name}[{element}]" for name, element in self.index)
+        weights = ", ".join(
+            f"{name} = {quote(text)}{' OR ZERO' if zero else ''}"
+            for name, text, zero in self.weights
+        )
+        index = ", ".join(
+            str(name) if element is None else f"{name}[{element}]" for name, element in self.index
+        )
         clauses = [
             (" WEIGHTED", self.weighted),
             (f" WEIGHTS ({weights})", weights),
@@ -335,7 +387,10 @@ class CreateSpaceStatement:
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        head = f"CREATE SPACE {'IF NOT EXISTS ' if self.if_not_exists else ''}{self.name}{_settings(self.settings)}"
+        head = (
+            "CREATE SPACE "
+            f"{'IF NOT EXISTS ' if self.if_not_exists else ''}{self.name}{_settings(self.settings)}"
+        )
         return f"{head} {', '.join(map(str, self.owners))}".rstrip()
 
 
@@ -362,7 +417,9 @@ class SubmitJobStatement:
 
     def __str__(self) -> str:
         version = f" VERSION {self.version}" if self.version is not None else ""
-        return f"SUBMIT JOB {self.kind.text}{version}" + (f" WITH{_settings(self.settings)}" if self.settings else "")
+        return f"SUBMIT JOB {self.kind.text}{version}" + (
+            f" WITH{_settings(self.settings)}" if self.settings else ""
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,7 +435,16 @@ class ControlJobStatement:
         return f"{self.action} JOB" + ("" if self.job is None else f" {self.job}")
 
 
-Body = UseStatement | ShowStatement | DescribeStatement | CreateSpaceStatement | DropSpaceStatement | SubmitJobStatement | ControlJobStatement | DrawStatement
+Body = (
+    UseStatement
+    | ShowStatement
+    | DescribeStatement
+    | CreateSpaceStatement
+    | DropSpaceStatement
+    | SubmitJobStatement
+    | ControlJobStatement
+    | DrawStatement
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,5 +461,8 @@ class Statement:
 
 
 def _settings(settings: Settings) -> str:
-    pairs = ", ".join(f"{key.text} = {quote(value) if isinstance(value, str) else format_scalar(value)}" for key, value in settings)
+    pairs = ", ".join(
+        f"{key.text} = {quote(value) if isinstance(value, str) else format_scalar(value)}"
+        for key, value in settings
+    )
     return f" ({pairs})" if settings else ""

@@ -30,7 +30,12 @@ class ParameterBindings:
         value = self.values.get(parameter.name)
         if value is None:
             available = [f"${name}" for name in self.values] or ["none"]
-            raise syntax_error(self.text, parameter.at, f"{parameter}, which was not given", [f"one of the parameters ({', '.join(available)})"])
+            raise syntax_error(
+                self.text,
+                parameter.at,
+                f"{parameter}, which was not given",
+                [f"one of the parameters ({', '.join(available)})"],
+            )
         return value
 
     def scalar(self, value: Value) -> bool | int | float | str:
@@ -70,19 +75,33 @@ class ParameterBindings:
         return float(bound_value)
 
     def ids(self, values: Parameter | tuple[int | str, ...] | None) -> NDArray[Any]:
-        """Ids of nodes or edges, in the shape in which they came; or what nodes are called: an array of objects."""
+        """Ids of nodes or edges, in the shape in which they came; or what nodes are called: an
+        array of objects.
+        """
         if not isinstance(values, Parameter):
             items = values or ()
-            if any(isinstance(value, str) for value in items) and not all(isinstance(value, str) for value in items):
-                raise InvalidRequest(f"{', '.join(map(repr, items)):.80}: expected whole numbers, or texts: not both")
-            return np.array(items, object if any(isinstance(value, str) for value in items) else np.int64)
+            if any(isinstance(value, str) for value in items) and not all(
+                isinstance(value, str) for value in items
+            ):
+                raise InvalidRequest(
+                    f"{', '.join(map(repr, items)):.80}: expected whole numbers, or texts: not both"
+                )
+            return np.array(
+                items, object if any(isinstance(value, str) for value in items) else np.int64
+            )
         bound_value = self.lookup(values)
         if isinstance(bound_value, str | tuple):
             return np.array([bound_value] if isinstance(bound_value, str) else bound_value, object)
         if isinstance(bound_value, int) and not isinstance(bound_value, bool):
             return np.array([bound_value], np.int64)
-        if not isinstance(bound_value, np.ndarray) or (bound_value.dtype.kind not in "iu" and bound_value.size):
-            description = f"{bound_value.dtype}{list(bound_value.shape)}" if isinstance(bound_value, np.ndarray) else repr(bound_value)
+        if not isinstance(bound_value, np.ndarray) or (
+            bound_value.dtype.kind not in "iu" and bound_value.size
+        ):
+            description = (
+                f"{bound_value.dtype}{list(bound_value.shape)}"
+                if isinstance(bound_value, np.ndarray)
+                else repr(bound_value)
+            )
             raise self._wrong(values, description, "whole numbers: ids")
         return bound_value
 
@@ -91,7 +110,9 @@ class ParameterBindings:
         if isinstance(values, Parameter):
             ids = self.ids(values)
             if ids.dtype == object:
-                raise self._wrong(values, f"{ids.reshape(-1)[:1].tolist()}", f"whole numbers ({description})")
+                raise self._wrong(
+                    values, f"{ids.reshape(-1)[:1].tolist()}", f"whole numbers ({description})"
+                )
             return [int(item) for item in ids.reshape(-1)]
         return [self.integer(value, description) for value in values or ()]
 
@@ -129,11 +150,15 @@ class FilterText:
         for filter_start, statement_start in self.word_positions:
             if filter_start > filter_position:
                 break
-            position = statement_start + (filter_position - filter_start if filter_start == filter_position else 0)
+            position = statement_start + (
+                filter_position - filter_start if filter_start == filter_position else 0
+            )
         return position
 
 
-def build_filter_text(where: WhereClause | None, bindings: ParameterBindings, *, reverse: bool) -> FilterText:
+def build_filter_text(
+    where: WhereClause | None, bindings: ParameterBindings, *, reverse: bool
+) -> FilterText:
     """A condition as requests carry it.
 
     Parameters
@@ -141,13 +166,20 @@ def build_filter_text(where: WhereClause | None, bindings: ParameterBindings, *,
     where : Where, optional
     bindings : Bindings
     reverse : bool
-        Whether edges are followed against their direction: then the end that one comes from is ``dst``.
+        Whether edges are followed against their direction: then the end that one comes from is
+        ``dst``.
     """
     if where is None:
         return FilterText()
     pieces, starts, length = [], [], 0
     for word, position in where.words:
-        text = _format_parameter(word, bindings) if isinstance(word, Parameter) else _filter_column(word, reverse) if isinstance(word, ColumnRef) else word
+        text = (
+            _format_parameter(word, bindings)
+            if isinstance(word, Parameter)
+            else _filter_column(word, reverse)
+            if isinstance(word, ColumnRef)
+            else word
+        )
         starts.append((length, position))
         pieces.append(text)
         length += len(text) + 1
@@ -156,7 +188,9 @@ def build_filter_text(where: WhereClause | None, bindings: ParameterBindings, *,
 
 def column_end(column: ColumnRef, reverse: bool) -> str:
     """Whose a column is, as conditions say it: "", ``src`` or ``dst``."""
-    return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(column.end, column.end)
+    return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(
+        column.end, column.end
+    )
 
 
 def _filter_column(column: ColumnRef, reverse: bool) -> str:
@@ -173,8 +207,17 @@ def _format_parameter(parameter: Parameter, bindings: ParameterBindings) -> str:
     if isinstance(bound_value, np.ndarray) and bound_value.ndim == 0:
         bound_value = bound_value.item()
     if isinstance(bound_value, np.ndarray | tuple):
-        values = bound_value.reshape(-1).tolist() if isinstance(bound_value, np.ndarray) else list(bound_value)
+        values = (
+            bound_value.reshape(-1).tolist()
+            if isinstance(bound_value, np.ndarray)
+            else list(bound_value)
+        )
         if not values or 2 * len(values) > MAX_TOKENS:
-            raise syntax_error(bindings.text, parameter.at, f"{parameter} of {len(values)} values", [f"1 to {MAX_TOKENS // 2} values in a condition"])
+            raise syntax_error(
+                bindings.text,
+                parameter.at,
+                f"{parameter} of {len(values)} values",
+                [f"1 to {MAX_TOKENS // 2} values in a condition"],
+            )
         return f"({', '.join(str(Literal(value=value)) for value in values)})"
     return str(Literal(value=bound_value))

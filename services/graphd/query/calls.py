@@ -13,7 +13,15 @@ from asterism.graph import Graph
 from asterism_proto.errors import NotFound
 from graphd.query import go_steps
 from graphd.query.ast import ColumnRef, Parameter, Value
-from graphd.query.projection import EdgeResultRows, NodeResultRows, PathResultRows, ResultRows, concat_rows, needs_edges, take_rows
+from graphd.query.projection import (
+    EdgeResultRows,
+    NodeResultRows,
+    PathResultRows,
+    ResultRows,
+    concat_rows,
+    needs_edges,
+    take_rows,
+)
 from graphd.query.resolve import ResolvedDraw
 
 RowsT = TypeVar("RowsT", NodeResultRows, EdgeResultRows)
@@ -24,27 +32,61 @@ DrawCall = Callable[[ResolvedDraw, Graph], tuple[ResultRows, Any]]
 def _vertices(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     probabilities = "probability" in request.required_columns
     if not request.draw.like:
-        sample: Any = graph.sample_nodes(request.count, request.types, replace=request.replace, probabilities=probabilities, **request.draw_arguments())
+        sample: Any = graph.sample_nodes(
+            request.count,
+            request.types,
+            replace=request.replace,
+            probabilities=probabilities,
+            **request.draw_arguments(),
+        )
         return _nodes(sample), sample
     if not request.replace:
-        raise request.option_error("replace", "WITHOUT REPLACEMENT of VERTICES LIKE others", ["WITH REPLACEMENT: each is drawn by itself"])
+        raise request.option_error(
+            "replace",
+            "WITHOUT REPLACEMENT of VERTICES LIKE others",
+            ["WITH REPLACEMENT: each is drawn by itself"],
+        )
     nodes = request.nodes.reshape(-1)
-    sample = graph.sample_nodes_like(nodes, request.count, ntype=request.node_type, probabilities=probabilities, **request.draw_arguments())
+    sample = graph.sample_nodes_like(
+        nodes,
+        request.count,
+        ntype=request.node_type,
+        probabilities=probabilities,
+        **request.draw_arguments(),
+    )
     rows = np.repeat(np.arange(len(nodes)), request.count)
     return _nodes(sample, row=rows, like=nodes.astype(np.int64)[rows]), sample
 
 
 def _edges(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     probabilities = "probability" in request.required_columns
-    sample = graph.sample_edges(request.count, request.types, replace=request.replace, probabilities=probabilities, **request.draw_arguments())
+    sample = graph.sample_edges(
+        request.count,
+        request.types,
+        replace=request.replace,
+        probabilities=probabilities,
+        **request.draw_arguments(),
+    )
     extra_columns: dict[str, NDArray[Any]] = {"weight": sample.weights, "edge_id": sample.edge_ids}
     if sample.probabilities is not None:
         extra_columns["probability"] = sample.probabilities
-    return EdgeResultRows(local_ids=sample.src, remote_ids=sample.dst, types=sample.types, version=sample.version, extra_columns=extra_columns), sample
+    return EdgeResultRows(
+        local_ids=sample.src,
+        remote_ids=sample.dst,
+        types=sample.types,
+        version=sample.version,
+        extra_columns=extra_columns,
+    ), sample
 
 
 def _negatives(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    sample = graph.sample_negatives(request.nodes, request.count, request.types, probabilities="probability" in request.required_columns, **request.draw_arguments())
+    sample = graph.sample_negatives(
+        request.nodes,
+        request.count,
+        request.types,
+        probabilities="probability" in request.required_columns,
+        **request.draw_arguments(),
+    )
     rows = _nodes(sample, row=np.repeat(np.arange(len(sample.nodes)), sample.nodes.shape[1]))
     return rows if request.draw.options.padded else _drop_missing(rows), sample
 
@@ -73,7 +115,13 @@ def _neighbors(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 def _top(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     nodes, direction = request.nodes.reshape(-1), request.single_direction()
     sample = graph.top_k_neighbors(
-        nodes, request.single_hop(), request.count, ntype=request.node_type, direction=direction, edge_ids="edge_id" in request.required_columns, **request.read_arguments(direction)
+        nodes,
+        request.single_hop(),
+        request.count,
+        ntype=request.node_type,
+        direction=direction,
+        edge_ids="edge_id" in request.required_columns,
+        **request.read_arguments(direction),
     )
     return _neighbor_rows(request, nodes, sample, is_reversed=direction == "in"), None
 
@@ -83,26 +131,50 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     draw, options = request.draw, request.draw.options
     if options.counts is not None:
         if options.limits is not None:
-            raise request.option_error("limits", "LIMIT [n1, ...] beside SAMPLE [n1, ...]", ["one of them"])
+            raise request.option_error(
+                "limits", "LIMIT [n1, ...] beside SAMPLE [n1, ...]", ["one of them"]
+            )
         return _drawn_steps(request, graph)
-    for name, value in (("uniform", options.uniform), ("replace", options.replace is not None), ("padded", options.padded), ("seed", options.seed)):
+    for name, value in (
+        ("uniform", options.uniform),
+        ("replace", options.replace is not None),
+        ("padded", options.padded),
+        ("seed", options.seed),
+    ):
         if value not in (False, None):
-            raise request.option_error(name, f"{name.upper()} in GO that draws nothing", ["SAMPLE [n] too, or it left out"])
+            raise request.option_error(
+                name, f"{name.upper()} in GO that draws nothing", ["SAMPLE [n] too, or it left out"]
+            )
     limits = None if options.limits is None else _numbers(request, "limits", options.limits)
     steps = request.count if limits is None or draw.count is not None else len(limits)
     first = _first(request, steps)
     if limits is not None and len(limits) != steps:
-        raise request.option_error("limits", f"LIMIT of {len(limits)} numbers for {steps} steps", ["a number for each step"])
+        raise request.option_error(
+            "limits",
+            f"LIMIT of {len(limits)} numbers for {steps} steps",
+            ["a number for each step"],
+        )
     if steps == 1 or limits is not None or len(request.directions) > 1:
-        return go_steps.follow_steps(request, graph, request.hop_path(steps), limits or [None] * steps, first), None
+        return go_steps.follow_steps(
+            request, graph, request.hop_path(steps), limits or [None] * steps, first
+        ), None
     nodes, direction = request.nodes.reshape(-1), request.single_direction()
     sample = graph.multi_hop_neighbors(
-        nodes, request.hop_path(steps), ntype=request.node_type, direction=direction, edge_ids="edge_id" in request.required_columns, **request.read_arguments(direction)
+        nodes,
+        request.hop_path(steps),
+        ntype=request.node_type,
+        direction=direction,
+        edge_ids="edge_id" in request.required_columns,
+        **request.read_arguments(direction),
     )
     pieces = []
     for hop in range(first - 1, steps):
         edges = sample.adjacencies[hop]
-        extra_columns = {"step": np.full(len(edges.rows), hop + 1), "weight": edges.weights, "edge_id": edges.edge_ids}
+        extra_columns = {
+            "step": np.full(len(edges.rows), hop + 1),
+            "weight": edges.weights,
+            "edge_id": edges.edge_ids,
+        }
         pieces.append(
             EdgeResultRows(
                 local_ids=sample.nodes[hop][edges.rows],
@@ -110,7 +182,9 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
                 types=edges.types,
                 is_reversed=direction == "in",
                 version=sample.version,
-                extra_columns={name: array for name, array in extra_columns.items() if array is not None},
+                extra_columns={
+                    name: array for name, array in extra_columns.items() if array is not None
+                },
             )
         )
     return concat_rows(pieces), None
@@ -118,13 +192,19 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 def _first(request: ResolvedDraw, last: int) -> int:
     """The first step whose edges are given."""
-    first = last if request.draw.first is None else request.bindings.integer(request.draw.first, "a number of steps")
+    first = (
+        last
+        if request.draw.first is None
+        else request.bindings.integer(request.draw.first, "a number of steps")
+    )
     if not 1 <= first <= last:
         raise request.option_error("", f"steps {first} to {last}", ["1 <= m <= n steps"])
     return first
 
 
-def _numbers(request: ResolvedDraw, option: str, values: Parameter | tuple[Value, ...]) -> list[int]:
+def _numbers(
+    request: ResolvedDraw, option: str, values: Parameter | tuple[Value, ...]
+) -> list[int]:
     """A number for each step; InvalidRequest where one is less than nothing."""
     counts = request.bindings.integers(values, "a number of neighbors")
     if any(count < 0 for count in counts):
@@ -139,10 +219,16 @@ def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     counts = _numbers(request, "counts", draw.options.counts)
     steps = len(counts) if draw.count is None else request.count
     if len(counts) != steps:
-        raise request.option_error("counts", f"SAMPLE of {len(counts)} numbers for {steps} steps", ["a number for each step"])
+        raise request.option_error(
+            "counts",
+            f"SAMPLE of {len(counts)} numbers for {steps} steps",
+            ["a number for each step"],
+        )
     first = _first(request, steps)
     if len(request.directions) > 1:
-        rows, sample_seed = go_steps.sample_steps(request, graph, request.hop_path(steps), counts, first)
+        rows, sample_seed = go_steps.sample_steps(
+            request, graph, request.hop_path(steps), counts, first
+        )
         return rows if draw.options.padded else _drop_missing(rows), sample_seed
     direction = request.single_direction()
     nodes = request.nodes.reshape(-1)
@@ -162,7 +248,12 @@ def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     for step, hop in enumerate(sample.hops, 1):
         if step >= first:
             step_column = np.full(len(hop.nodes), step) if "step" in required else None
-            extra_columns = {"step": step_column, "weight": hop.weights, "edge_id": hop.edge_ids, "probability": hop.probabilities}
+            extra_columns = {
+                "step": step_column,
+                "weight": hop.weights,
+                "edge_id": hop.edge_ids,
+                "probability": hop.probabilities,
+            }
             pieces.append(
                 EdgeResultRows(
                     local_ids=np.repeat(sources, hop.fanout),
@@ -170,7 +261,9 @@ def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
                     types=hop.types,
                     is_reversed=direction == "in",
                     version=sample.version,
-                    extra_columns={name: array for name, array in extra_columns.items() if array is not None},
+                    extra_columns={
+                        name: array for name, array in extra_columns.items() if array is not None
+                    },
                 )
             )
         sources = hop.nodes
@@ -179,13 +272,17 @@ def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _layer(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    sample = graph.sample_layer(request.nodes, request.single_hop(), request.count, **_layering(request))
+    sample = graph.sample_layer(
+        request.nodes, request.single_hop(), request.count, **_layering(request)
+    )
     return _layers_of(request, request.nodes, [sample], sample), sample
 
 
 def _stack(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     counts = request.bindings.integers(request.draw.counts, "a number of nodes")
-    sample = graph.sample_fanout_layerwise(request.nodes, request.hop_path(len(counts)), counts, **_layering(request))
+    sample = graph.sample_fanout_layerwise(
+        request.nodes, request.hop_path(len(counts)), counts, **_layering(request)
+    )
     return _layers_of(request, request.nodes, sample.layers, sample), sample
 
 
@@ -208,15 +305,33 @@ def _layers_of(request: ResolvedDraw, nodes: NDArray[Any], layers: Any, sample: 
         width = [layer.nodes.shape[-1] for layer in layers]
         extra_columns = {
             "step": np.repeat(np.arange(1, len(ids) + 1), [len(layer_ids) for layer_ids in ids]),
-            "layer": np.concatenate([np.arange(len(layer_ids)) // max(layer_width, 1) for layer_ids, layer_width in zip(ids, width, strict=True)]),
+            "layer": np.concatenate(
+                [
+                    np.arange(len(layer_ids)) // max(layer_width, 1)
+                    for layer_ids, layer_width in zip(ids, width, strict=True)
+                ]
+            ),
             "probability": np.concatenate([layer.probabilities.reshape(-1) for layer in layers]),
         }
         types = np.concatenate([layer.types.reshape(-1) for layer in layers])
-        return _drop_missing(NodeResultRows(ids=np.concatenate(ids), types=types, version=sample.version, extra_columns=extra_columns))
+        return _drop_missing(
+            NodeResultRows(
+                ids=np.concatenate(ids),
+                types=types,
+                version=sample.version,
+                extra_columns=extra_columns,
+            )
+        )
     pieces, sources = [], nodes.reshape(-1).astype(np.int64)
     for step, layer in enumerate(layers, 1):
         edges, targets = layer.adjacency, layer.nodes.reshape(-1)
-        extra_columns = {"step": np.full(len(edges.rows), step), "row": edges.rows, "col": edges.cols, "weight": edges.weights, "edge_id": edges.edge_ids}
+        extra_columns = {
+            "step": np.full(len(edges.rows), step),
+            "row": edges.rows,
+            "col": edges.cols,
+            "weight": edges.weights,
+            "edge_id": edges.edge_ids,
+        }
         pieces.append(
             EdgeResultRows(
                 local_ids=sources[edges.rows],
@@ -224,7 +339,9 @@ def _layers_of(request: ResolvedDraw, nodes: NDArray[Any], layers: Any, sample: 
                 types=edges.types,
                 is_reversed=request.single_direction() == "in",
                 version=sample.version,
-                extra_columns={name: array for name, array in extra_columns.items() if array is not None},
+                extra_columns={
+                    name: array for name, array in extra_columns.items() if array is not None
+                },
             )
         )
         sources = targets
@@ -232,16 +349,26 @@ def _layers_of(request: ResolvedDraw, nodes: NDArray[Any], layers: Any, sample: 
 
 
 def _walk(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    options, bindings, direction = request.draw.options, request.bindings, request.single_direction()
+    options, bindings, direction = (
+        request.draw.options,
+        request.bindings,
+        request.single_direction(),
+    )
     nodes = request.nodes.reshape(-1)
     hops: Any = None if request.hops == [None] else request.hops
-    biases: dict[str, Any] = {name: bindings.real(value, name) for name in ("p", "q", "restart") if (value := getattr(options, name)) is not None}
+    biases: dict[str, Any] = {
+        name: bindings.real(value, name)
+        for name in ("p", "q", "restart")
+        if (value := getattr(options, name)) is not None
+    }
     sample = graph.random_walk(
         nodes,
         hops,
         None if request.draw.count is None and hops is not None else request.count,
         ntype=request.node_type,
-        walks=None if options.walks is None else bindings.integer(options.walks, "a number of walks"),
+        walks=None
+        if options.walks is None
+        else bindings.integer(options.walks, "a number of walks"),
         first_step="distinct" if options.distinct else "independent",
         direction=direction,
         edge_ids="edge_id" in request.required_columns,
@@ -252,23 +379,41 @@ def _walk(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     extra_columns = {"path": sample.nodes, "start": nodes.astype(np.int64)[rows], "row": rows}
     if sample.edge_ids is not None:
         extra_columns["edge_ids"] = sample.edge_ids
-    return PathResultRows(version=sample.version, extra_columns=extra_columns, types=sample.types), sample
+    return PathResultRows(
+        version=sample.version, extra_columns=extra_columns, types=sample.types
+    ), sample
 
 
 def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
     """Features by ids: of nodes, or of edges by their own ids."""
     if request.draw.pairs:
         return _between(request, graph), None
-    ids, name, schema = request.nodes.reshape(-1).astype(np.int64), request.draw.types[0].text, graph.schema
-    type_id = next((i for i, node_type in enumerate(schema.node_types) if node_type.name == name), None)
+    ids, name, schema = (
+        request.nodes.reshape(-1).astype(np.int64),
+        request.draw.types[0].text,
+        graph.schema,
+    )
+    type_id = next(
+        (i for i, node_type in enumerate(schema.node_types) if node_type.name == name), None
+    )
     if type_id is not None:
-        return NodeResultRows(ids=ids, types=np.full(len(ids), type_id, np.int32), version=request.version or 0), None
+        return NodeResultRows(
+            ids=ids, types=np.full(len(ids), type_id, np.int32), version=request.version or 0
+        ), None
     types = np.full(len(ids), schema.edge_type_id(name), np.int32)
     for item in request.items:
         if _needs_edge_ends(item.column):
-            raise NotFound(f"an edge that is fetched by its id has features, id and type; no {item.column}")
+            raise NotFound(
+                f"an edge that is fetched by its id has features, id and type; no {item.column}"
+            )
     missing = np.full(len(ids), -1, np.int64)
-    return EdgeResultRows(local_ids=missing, remote_ids=missing, types=types, version=request.version or 0, extra_columns={"edge_id": ids}), None
+    return EdgeResultRows(
+        local_ids=missing,
+        remote_ids=missing,
+        types=types,
+        version=request.version or 0,
+        extra_columns={"edge_id": ids},
+    ), None
 
 
 def _between(request: ResolvedDraw, graph: Graph) -> EdgeResultRows:
@@ -277,19 +422,42 @@ def _between(request: ResolvedDraw, graph: Graph) -> EdgeResultRows:
     edge_type = schema.edge_type_id(request.draw.types[0].text)
     edge, (src, dst) = schema.edge_types[edge_type], request.edge_ends
     (rows, row_of), (cols, col_of) = (np.unique(ids, return_inverse=True) for ids in (src, dst))
-    adjacency = graph.adjacency(rows, cols, edge.name, row_type=edge.src_type, col_type=edge.dst_type, edge_ids=True, version=request.version)
+    adjacency = graph.adjacency(
+        rows,
+        cols,
+        edge.name,
+        row_type=edge.src_type,
+        col_type=edge.dst_type,
+        edge_ids=True,
+        version=request.version,
+    )
     assert adjacency.weights is not None
     assert adjacency.edge_ids is not None
-    # Of each pair the run of its entries, by its number among all pairs of these rows and cols; -1 is no node.
+    # Of each pair the run of its entries, by its number among all pairs of these rows and cols; -1
+    # is no node.
     numbers = np.asarray(adjacency.rows) * len(cols) + adjacency.cols
     order = np.argsort(numbers, kind="stable")
-    pair_numbers = np.where((src >= 0) & (dst >= 0), row_of.reshape(-1) * len(cols) + col_of.reshape(-1), -1)
-    begins, ends = (np.searchsorted(numbers[order], pair_numbers, side=side) for side in ("left", "right"))
+    pair_numbers = np.where(
+        (src >= 0) & (dst >= 0), row_of.reshape(-1) * len(cols) + col_of.reshape(-1), -1
+    )
+    begins, ends = (
+        np.searchsorted(numbers[order], pair_numbers, side=side) for side in ("left", "right")
+    )
     sizes = ends - begins
     pair = np.repeat(np.arange(len(src)), sizes)
     positions = order[np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())]
-    extra_columns = {"row": pair, "weight": adjacency.weights[positions], "edge_id": adjacency.edge_ids[positions]}
-    return EdgeResultRows(local_ids=src[pair], remote_ids=dst[pair], types=np.full(len(pair), edge_type, np.int32), version=adjacency.version, extra_columns=extra_columns)
+    extra_columns = {
+        "row": pair,
+        "weight": adjacency.weights[positions],
+        "edge_id": adjacency.edge_ids[positions],
+    }
+    return EdgeResultRows(
+        local_ids=src[pair],
+        remote_ids=dst[pair],
+        types=np.full(len(pair), edge_type, np.int32),
+        version=adjacency.version,
+        extra_columns=extra_columns,
+    )
 
 
 def _needs_edge_ends(column: ColumnRef) -> bool:
@@ -300,14 +468,25 @@ def _nodes(sample: Any, **extra_columns: NDArray[Any]) -> NodeResultRows:
     """Drawn nodes of any shape, row after row."""
     if sample.probabilities is not None:
         extra_columns["probability"] = sample.probabilities.reshape(-1)
-    return NodeResultRows(ids=sample.nodes.reshape(-1), types=sample.types.reshape(-1), version=sample.version, extra_columns=extra_columns)
+    return NodeResultRows(
+        ids=sample.nodes.reshape(-1),
+        types=sample.types.reshape(-1),
+        version=sample.version,
+        extra_columns=extra_columns,
+    )
 
 
-def _neighbor_rows(request: ResolvedDraw, nodes: NDArray[Any], sample: Any, *, is_reversed: bool) -> EdgeResultRows:
+def _neighbor_rows(
+    request: ResolvedDraw, nodes: NDArray[Any], sample: Any, *, is_reversed: bool
+) -> EdgeResultRows:
     """Neighbors [m, n] of nodes, row after row."""
     rows = np.repeat(np.arange(len(nodes)), sample.nodes.shape[1])
     extra_columns = {"row": rows}
-    for name, array in (("weight", sample.weights), ("edge_id", sample.edge_ids), ("probability", getattr(sample, "probabilities", None))):
+    for name, array in (
+        ("weight", sample.weights),
+        ("edge_id", sample.edge_ids),
+        ("probability", getattr(sample, "probabilities", None)),
+    ):
         if array is not None:
             extra_columns[name] = array.reshape(-1)
     edge_rows = EdgeResultRows(
@@ -329,7 +508,12 @@ def _drop_missing(rows: RowsT) -> RowsT:
         return rows
     if isinstance(rows, EdgeResultRows):
         return take_rows(rows, present)
-    return replace(rows, ids=rows.ids[present], types=rows.types[present], extra_columns={name: array[present] for name, array in rows.extra_columns.items()})
+    return replace(
+        rows,
+        ids=rows.ids[present],
+        types=rows.types[present],
+        extra_columns={name: array[present] for name, array in rows.extra_columns.items()},
+    )
 
 
 CALL_BY_KIND: Mapping[str, DrawCall] = {

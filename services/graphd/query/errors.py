@@ -1,4 +1,6 @@
-"""What is wrong with a statement, with its line, a caret under the place, and what was expected. A quiet room."""
+"""What is wrong with a statement, with its line, a caret under the place, and what was expected. A
+quiet room.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,29 @@ _MAX_WORDS = 12
 Error = TypeVar("Error", bound=AsterismError)
 
 
-def syntax_error(text: str, position: int, found: str, expected: Iterable[str], *, incomplete: bool = False) -> InvalidRequest:
+def syntax_error(
+    text: str, position: int, found: str, expected: Iterable[str], *, incomplete: bool = False
+) -> InvalidRequest:
     """The error of what stands at a place of a statement."""
     alternatives = tuple(expected)
-    listing = ", ".join(alternatives[:_MAX_WORDS]) + (", ..." if len(alternatives) > _MAX_WORDS else "")
+    listing = ", ".join(alternatives[:_MAX_WORDS]) + (
+        ", ..." if len(alternatives) > _MAX_WORDS else ""
+    )
     message = f"found {found}, expected {listing}" if alternatives else found
-    return located_error(InvalidRequest, text, position, message, alternatives, incomplete=incomplete)
+    return located_error(
+        InvalidRequest, text, position, message, alternatives, incomplete=incomplete
+    )
 
 
-def located_error(error_type: type[Error], text: str, position: int, description: str, expected: Iterable[str] = (), *, incomplete: bool = False) -> Error:
+def located_error(
+    error_type: type[Error],
+    text: str,
+    position: int,
+    description: str,
+    expected: Iterable[str] = (),
+    *,
+    incomplete: bool = False,
+) -> Error:
     """An error of a kind, about a place of a statement."""
     position = min(max(position, 0), len(text))
     line = text.count("\n", 0, position) + 1
@@ -34,4 +50,9 @@ def located_error(error_type: type[Error], text: str, position: int, description
     excerpt = line_text[window_start : window_start + _LONGEST_LINE]
     caret = "".join("\t" if char == "\t" else " " for char in line_text[window_start:column]) + "^"
     message = f"line {line}, column {column + 1}: {description}\n  {excerpt}\n  {caret}"
-    return error_type(message, SourceLocation(line=line, column=column + 1, expected=tuple(expected), incomplete=incomplete))
+    return error_type(
+        message,
+        SourceLocation(
+            line=line, column=column + 1, expected=tuple(expected), incomplete=incomplete
+        ),
+    )

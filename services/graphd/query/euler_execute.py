@@ -1,4 +1,6 @@
-"""Euler's GQL run: each step as the operators of `asterism.euler` that it stands for, one version for all of them."""
+"""Euler's GQL run: each step as the operators of `asterism.euler` that it stands for, one version
+for all of them.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,13 @@ MAX_STEPS = 64
 _DIGITS = 20
 """Of a whole number."""
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "gt": operator.gt, "ge": operator.ge, "lt": operator.lt, "le": operator.le, "eq": operator.eq, "ne": operator.ne,
-}  # fmt: skip
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "lt": operator.lt,
+    "le": operator.le,
+    "eq": operator.eq,
+    "ne": operator.ne,
+}
 _REDUCED: Mapping[str, Callable[[Array], Any]] = {"min": np.min, "max": np.max, "mean": np.mean}
 
 
@@ -63,7 +70,9 @@ class EulerTraversal(Euler):
         self._columns: list[TableColumn] = []
 
     def run(self, steps: Sequence[EulerStep]) -> ResultTable:
-        """The outputs of the steps that have names, ``name:0`` and on, each of a length of its own; errors with their places."""
+        """The outputs of the steps that have names, ``name:0`` and on, each of a length of its own;
+        errors with their places.
+        """
         if len(steps) > MAX_STEPS:
             raise InvalidRequest(f"{len(steps)} steps: expected {MAX_STEPS} at most")
         for index, step in enumerate(steps):
@@ -74,50 +83,91 @@ class EulerTraversal(Euler):
             except (InvalidRequest, NotFound) as error:
                 if error.place is not None and "\n" in error.message:
                     raise
-                raise located_error(type(error), self._bindings.text, step.at, error.message) from error
-            alias = step.alias or (DEFAULT_ALIAS if index + 1 == len(steps) and not self._columns else "")
+                raise located_error(
+                    type(error), self._bindings.text, step.at, error.message
+                ) from error
+            alias = step.alias or (
+                DEFAULT_ALIAS if index + 1 == len(steps) and not self._columns else ""
+            )
             if alias:
                 self._named[alias] = self._nodes
-                self._columns += [_column(f"{alias}:{i}", output) for i, output in enumerate(outputs)]
+                self._columns += [
+                    _column(f"{alias}:{i}", output) for i, output in enumerate(outputs)
+                ]
         return ResultTable(columns=tuple(self._columns), rows=-1)
 
     # -- steps: their outputs --
 
     def _vertices(self, step: EulerStep) -> list[Any]:
-        ids = np.asarray(self._bound(step.arguments[0]), np.int64).reshape(-1) if step.arguments else self._missing(step, "v(ids)")
+        ids = (
+            np.asarray(self._bound(step.arguments[0]), np.int64).reshape(-1)
+            if step.arguments
+            else self._missing(step, "v(ids)")
+        )
         return [self._at(self._cut(step, ids[self._holds(step.tests, ids)]))]
 
     def _given_edges(self, step: EulerStep) -> list[Any]:
-        edges = np.asarray(self._bound(step.arguments[0]), np.int64) if step.arguments else self._missing(step, "e(edges)")
+        edges = (
+            np.asarray(self._bound(step.arguments[0]), np.int64)
+            if step.arguments
+            else self._missing(step, "e(edges)")
+        )
         if edges.ndim != 2 or edges.shape[1] != 3:
-            raise InvalidRequest(f"edges {list(edges.shape)}: expected [m, 3]: sources, destinations, numbers of types")
+            raise InvalidRequest(
+                f"edges {list(edges.shape)}: expected [m, 3]: sources, destinations, numbers "
+                "of types"
+            )
         if step.tests or step.order:
-            raise InvalidRequest("conditions and orders of given edges: expected none; draw edges with sampleE(...).has(...)")
+            raise InvalidRequest(
+                "conditions and orders of given edges: expected none; draw edges with "
+                "sampleE(...).has(...)"
+            )
         self._edges = edges if step.limit is None else edges[: self._whole(step.limit)]
         return [self._edges]
 
     def _sample_n(self, step: EulerStep) -> list[Any]:
         names = self._node_names(self._bound(step.arguments[0]))
         where = node_filter(self._tests(step.tests), self.graph.schema, names)
-        sample = self.graph.sample_nodes(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
+        sample = self.graph.sample_nodes(
+            self._whole(step.arguments[1]), names, where=where, seed=self._next_seed()
+        )
         return [self._at(self._cut(step, sample.nodes))]
 
     def _sample_n_with_types(self, step: EulerStep) -> list[Any]:
-        type_arguments, counts = (np.asarray(self._bound(argument)).reshape(-1) for argument in step.arguments)
+        type_arguments, counts = (
+            np.asarray(self._bound(argument)).reshape(-1) for argument in step.arguments
+        )
         if len(type_arguments) != len(counts):
-            raise InvalidRequest(f"{len(type_arguments)} types and {len(counts)} counts: expected a count for each type")
+            raise InvalidRequest(
+                f"{len(type_arguments)} types and {len(counts)} counts: expected a count for "
+                "each type"
+            )
         rows = []
         for type_argument, count in zip(type_arguments.tolist(), counts.tolist(), strict=True):
             names = self._node_names(type_argument)
             where = node_filter(self._tests(step.tests), self.graph.schema, names)
-            rows.append(self._cut(step, self.graph.sample_nodes(int(count), names, where=where, seed=self._next_seed()).nodes))
-        return [_index([len(row) for row in rows]), self._at(np.concatenate(rows) if rows else np.zeros(0, np.int64))]
+            rows.append(
+                self._cut(
+                    step,
+                    self.graph.sample_nodes(
+                        int(count), names, where=where, seed=self._next_seed()
+                    ).nodes,
+                )
+            )
+        return [
+            _index([len(row) for row in rows]),
+            self._at(np.concatenate(rows) if rows else np.zeros(0, np.int64)),
+        ]
 
     def _sample_e(self, step: EulerStep) -> list[Any]:
         names = self._edge_names(self._bound(step.arguments[0]))
         where = edge_filter(self._tests(step.tests), self.graph.schema, names)
-        sample = self.graph.sample_edges(self._whole(step.arguments[1]), names, where=where, seed=self._next_seed())
-        edges = np.stack([sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1)
+        sample = self.graph.sample_edges(
+            self._whole(step.arguments[1]), names, where=where, seed=self._next_seed()
+        )
+        edges = np.stack(
+            [sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1
+        )
         order = self._order(step, sample.dst, sample.weights)
         self._edges = edges[order]
         return [self._edges]
@@ -134,10 +184,23 @@ class EulerTraversal(Euler):
 
     def _neighbors_of(self, step: EulerStep, direction: str) -> list[Any]:
         names = self._edge_names(self._bound(step.arguments[0])) if step.arguments else None
-        where = edge_filter(self._tests(step.tests), self.graph.schema, names, end="dst" if direction == "out" else "src")
-        neighbors = self.graph.neighbors(self._here(), names, ntype=self._ntype, direction=direction, where=where)
+        where = edge_filter(
+            self._tests(step.tests),
+            self.graph.schema,
+            names,
+            end="dst" if direction == "out" else "src",
+        )
+        neighbors = self.graph.neighbors(
+            self._here(), names, ntype=self._ntype, direction=direction, where=where
+        )
         pieces = [np.arange(start, stop) for start, stop in pairwise(neighbors.indptr.tolist())]
-        return self._rows(step, pieces, neighbors.nodes, np.asarray(neighbors.weights), self._relation_numbers(neighbors.types))
+        return self._rows(
+            step,
+            pieces,
+            neighbors.nodes,
+            np.asarray(neighbors.weights),
+            self._relation_numbers(neighbors.types),
+        )
 
     def _out_e(self, step: EulerStep) -> list[Any]:
         sources = self._here()
@@ -150,22 +213,46 @@ class EulerTraversal(Euler):
         edge_types, count, default = step.arguments
         names, missing = self._edge_names(self._bound(edge_types)), self._whole(default)
         where = edge_filter(self._tests(step.tests), self.graph.schema, names)
-        sample = self.graph.sample_neighbors(self._here(), names, self._whole(count), ntype=self._ntype, where=where, seed=self._next_seed())
+        sample = self.graph.sample_neighbors(
+            self._here(),
+            names,
+            self._whole(count),
+            ntype=self._ntype,
+            where=where,
+            seed=self._next_seed(),
+        )
         ids = np.where(sample.nodes < 0, np.int64(missing), sample.nodes)
         pieces = [np.arange(i * ids.shape[1], (i + 1) * ids.shape[1]) for i in range(len(ids))]
-        return self._rows(step, pieces, ids.reshape(-1), np.asarray(sample.weights).reshape(-1), self._relation_numbers(sample.types).reshape(-1))
+        return self._rows(
+            step,
+            pieces,
+            ids.reshape(-1),
+            np.asarray(sample.weights).reshape(-1),
+            self._relation_numbers(sample.types).reshape(-1),
+        )
 
     def _sample_lnb(self, step: EulerStep) -> list[Any]:
-        """Layers: nodes [batch, m] of n each, and which of the n are joined to which of those drawn."""
+        """Layers: nodes [batch, m] of n each, and which of the n are joined to which of those
+        drawn.
+        """
         edge_types, width, count, *rest = step.arguments
         options = [self._bound(argument) for argument in rest]
         measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
         nodes = self._here().reshape(-1, max(self._whole(width), 1))
         sample = self.sample_neighbor_layerwise(
-            nodes, self._bound(edge_types), self._whole(count), int(options[-1]) if options else -1, measure, seed=self._next_seed()
+            nodes,
+            self._bound(edge_types),
+            self._whole(count),
+            int(options[-1]) if options else -1,
+            measure,
+            seed=self._next_seed(),
         )
         ids, adjacency = sample
-        return [_index([ids.shape[1]] * len(ids)), self._at(ids.reshape(-1)), np.asarray(adjacency.indices, np.int64)]
+        return [
+            _index([ids.shape[1]] * len(ids)),
+            self._at(ids.reshape(-1)),
+            np.asarray(adjacency.indices, np.int64),
+        ]
 
     def _selected(self, step: EulerStep) -> list[Any]:
         self._go_back(str(getattr(step.arguments[0], "text", "")), step.at)
@@ -190,11 +277,21 @@ class EulerTraversal(Euler):
     def _feature(self, name: str) -> tuple[list[int], Array]:
         """A feature of the current nodes or edges: values in each row, and all of them."""
         schema = self.graph.schema
-        schema_types: Sequence[Any] = schema.node_types if self._edges is None else schema.edge_types
-        features = [feature for schema_type in schema_types for feature in schema_type.features if feature.name in (name, as_name(name))]
+        schema_types: Sequence[Any] = (
+            schema.node_types if self._edges is None else schema.edge_types
+        )
+        features = [
+            feature
+            for schema_type in schema_types
+            for feature in schema_type.features
+            if feature.name in (name, as_name(name))
+        ]
         if not features:
             raise NotFound(f"no feature {name!r} of {'nodes' if self._edges is None else 'edges'}")
-        of_edge, rows = "" if self._edges is None else "edge_", self._here() if self._edges is None else self._edges
+        of_edge, rows = (
+            "" if self._edges is None else "edge_",
+            self._here() if self._edges is None else self._edges,
+        )
         if features[0].kind == "dense":
             width = max(int(np.prod(feature.shape)) for feature in features)
             (dense,) = getattr(self, f"get_{of_edge}dense_feature")(rows, [name], [width])
@@ -203,7 +300,9 @@ class EulerTraversal(Euler):
             (texts,) = getattr(self, f"get_{of_edge}binary_feature")(rows, [name])
             return [len(text) for text in texts], np.frombuffer(b"".join(texts), np.uint8)
         (sparse,) = getattr(self, f"get_{of_edge}sparse_feature")(rows, [name])
-        return np.bincount(sparse.indices[:, 0], minlength=len(rows)).tolist(), np.asarray(sparse.values)
+        return np.bincount(sparse.indices[:, 0], minlength=len(rows)).tolist(), np.asarray(
+            sparse.values
+        )
 
     def _holds(self, tests: Sequence[EulerPredicate], ids: Array) -> NDArray[np.bool_]:
         """bool[n]: which given nodes satisfy a condition; those that are not there do not."""
@@ -229,20 +328,35 @@ class EulerTraversal(Euler):
             names = [test.name] if test.operator == "label" else list(test.values)
             matches = any(node_type.name in (name, as_name(name)) for name in names)
             return np.full(len(ids), matches != (test.operator in ("ne", "not_in")))
-        feature = next((candidate for candidate in node_type.features if candidate.name == test.name), None)
+        feature = next(
+            (candidate for candidate in node_type.features if candidate.name == test.name), None
+        )
         if feature is None and test.name not in ("id", "weight"):
             return np.zeros(len(ids), np.bool_)
-        column: Any = ids if test.name == "id" else self.graph.node_features(ids, [test.name], node_type.name)[test.name]
+        column: Any = (
+            ids
+            if test.name == "id"
+            else self.graph.node_features(ids, [test.name], node_type.name)[test.name]
+        )
         if test.operator == "key":
-            return np.diff(column[0]) > 0 if isinstance(column, tuple) else np.ones(len(ids), np.bool_)
+            return (
+                np.diff(column[0]) > 0 if isinstance(column, tuple) else np.ones(len(ids), np.bool_)
+            )
         if isinstance(column, tuple):
             indptr, values = column
-            column = np.array([values[start:stop].tobytes() for start, stop in pairwise(indptr.tolist())], object)
+            column = np.array(
+                [values[start:stop].tobytes() for start, stop in pairwise(indptr.tolist())], object
+            )
             expected: list[Any] = [value.strip("'\"").encode() for value in test.values]
         else:
-            expected = [column.dtype.type(float(value)) if column.dtype.kind == "f" else _number(value) for value in test.values]
+            expected = [
+                column.dtype.type(float(value)) if column.dtype.kind == "f" else _number(value)
+                for value in test.values
+            ]
         if test.operator in ("in", "not_in"):
-            is_member = np.logical_or.reduce([np.asarray(column == value, np.bool_) for value in expected])
+            is_member = np.logical_or.reduce(
+                [np.asarray(column == value, np.bool_) for value in expected]
+            )
             return np.asarray(is_member if test.operator == "in" else ~is_member)
         return np.asarray(_SIGNS[test.operator](column, expected[0]), np.bool_)
 
@@ -251,16 +365,38 @@ class EulerTraversal(Euler):
         for test in tests:
             values: list[str] = []
             for argument in test.values:
-                bound_value = self._bindings.lookup(argument) if isinstance(argument, Parameter) else argument.text
-                values += [str(v) for v in (np.asarray(bound_value).reshape(-1).tolist() if isinstance(bound_value, np.ndarray | tuple) else [bound_value])]
-            bound_tests.append(Comparison(name=test.name, operator=test.sign, values=tuple(values), connective=test.join))
+                bound_value = (
+                    self._bindings.lookup(argument)
+                    if isinstance(argument, Parameter)
+                    else argument.text
+                )
+                values += [
+                    str(v)
+                    for v in (
+                        np.asarray(bound_value).reshape(-1).tolist()
+                        if isinstance(bound_value, np.ndarray | tuple)
+                        else [bound_value]
+                    )
+                ]
+            bound_tests.append(
+                Comparison(
+                    name=test.name, operator=test.sign, values=tuple(values), connective=test.join
+                )
+            )
         return bound_tests
 
-    def _rows(self, step: EulerStep, pieces: Sequence[Array], ids: Array, weights: Array, types: Array) -> list[Any]:
+    def _rows(
+        self, step: EulerStep, pieces: Sequence[Array], ids: Array, weights: Array, types: Array
+    ) -> list[Any]:
         """Index, ids, weights and types of neighbors, each row put in order and cut."""
         ordered_pieces = [piece[self._order(step, ids[piece], weights[piece])] for piece in pieces]
         positions = np.concatenate(ordered_pieces) if ordered_pieces else np.zeros(0, np.int64)
-        return [_index([len(piece) for piece in ordered_pieces]), self._at(ids[positions]), weights[positions], types[positions]]
+        return [
+            _index([len(piece) for piece in ordered_pieces]),
+            self._at(ids[positions]),
+            weights[positions],
+            types[positions],
+        ]
 
     def _order(self, step: EulerStep, ids: Array, weights: Array) -> Array:
         order = np.arange(len(ids))
@@ -279,7 +415,9 @@ class EulerTraversal(Euler):
             weights = np.zeros(len(ids))
             node_types = self.get_node_type(ids)
             for type_id, type_name in enumerate(self._node_types):
-                weights[node_types == type_id] = self.graph.node_features(ids[node_types == type_id], ["weight"], type_name)["weight"]
+                weights[node_types == type_id] = self.graph.node_features(
+                    ids[node_types == type_id], ["weight"], type_name
+                )["weight"]
         return ids[self._order(step, ids, weights)]
 
     def _at(self, ids: Array) -> Array:
@@ -292,13 +430,22 @@ class EulerTraversal(Euler):
 
     def _go_back(self, alias: str, position: int) -> None:
         if alias not in self._named:
-            raise syntax_error(self._bindings.text, position, f"select of {alias!r}", [f"an alias before it ({', '.join(self._named) or 'none'})"])
+            raise syntax_error(
+                self._bindings.text,
+                position,
+                f"select of {alias!r}",
+                [f"an alias before it ({', '.join(self._named) or 'none'})"],
+            )
         self._at(self._named[alias])
 
     def _next_seed(self) -> int:
         self.draw_count += 1
         # Independent of draws by any weights: none can have such a name.
-        return self.seed if self.draw_count == 1 else rng.derive_seed(self.seed, f"step {self.draw_count}")
+        return (
+            self.seed
+            if self.draw_count == 1
+            else rng.derive_seed(self.seed, f"step {self.draw_count}")
+        )
 
     def _bound(self, argument: Argument) -> Any:
         """An argument's value: of an input of that name, a number, or the word itself."""
@@ -307,12 +454,21 @@ class EulerTraversal(Euler):
         value = self._bindings.values.get(argument.text)
         if value is not None:
             return list(value) if isinstance(value, tuple) else value
-        return int(argument.text) if len(argument.text) <= _DIGITS and argument.text.lstrip("+-").isdigit() else argument.text
+        return (
+            int(argument.text)
+            if len(argument.text) <= _DIGITS and argument.text.lstrip("+-").isdigit()
+            else argument.text
+        )
 
     def _whole(self, argument: Argument) -> int:
         value = np.asarray(self._bound(argument))
         if value.size != 1 or value.dtype.kind not in "iu":
-            raise syntax_error(self._bindings.text, argument.at, f"{getattr(argument, 'text', argument)}", ["a whole number, or the input that has it"])
+            raise syntax_error(
+                self._bindings.text,
+                argument.at,
+                f"{getattr(argument, 'text', argument)}",
+                ["a whole number, or the input that has it"],
+            )
         return int(value.reshape(-1)[0])
 
     def _missing(self, step: EulerStep, expected: str) -> Any:
@@ -337,8 +493,14 @@ def _reduced(function: str, lengths: Sequence[int], data: Array) -> tuple[list[i
     if function not in _REDUCED:
         raise NotFound(f"no function {function!r}: there are min, max and mean")
     ends = np.cumsum([0, *lengths])
-    rows = [_REDUCED[function](data[start:stop]) for start, stop in pairwise(ends.tolist()) if stop > start]
-    return [min(length, 1) for length in lengths], np.array(rows, np.float32 if function == "mean" else data.dtype)
+    rows = [
+        _REDUCED[function](data[start:stop])
+        for start, stop in pairwise(ends.tolist())
+        if stop > start
+    ]
+    return [min(length, 1) for length in lengths], np.array(
+        rows, np.float32 if function == "mean" else data.dtype
+    )
 
 
 def _column(name: str, output: Array) -> TableColumn:

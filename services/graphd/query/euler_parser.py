@@ -13,11 +13,42 @@ from graphd.query.ast import Parameter
 from graphd.query.grammar import Grammar, unescape
 from graphd.query.values import parameter_from_token, position_of
 
-_WORDS = {"NAME": "a name", "NUMBER": "a number", "TEXT": "a text", "PARAMETER": "a $parameter", "SIGN": "gt, ge, lt, le, eq or ne"}
-_WORDS |= {"MEMBER": "in or not_in", "UDF": "min, max, mean", "DIRECTION": "asc or desc", "LIST": "values (a::b)"}
-_WORDS |= {"V": "v", "E": "e", "SAMPLE_N": "sampleN", "SAMPLE_N_WITH_TYPES": "sampleNWithTypes", "SAMPLE_E": "sampleE", "SAMPLE_NB": "sampleNB"}
-_WORDS |= {"SAMPLE_LNB": "sampleLNB", "OUT_V": "outV", "IN_V": "inV", "OUT_E": "outE", "SELECT": "select", "V_SELECT": "v_select"}
-_WORDS |= {"VALUES": "values", "LABEL": "label", "HAS": "has", "HAS_LABEL": "hasLabel", "HAS_KEY": "hasKey"}
+_WORDS = {
+    "NAME": "a name",
+    "NUMBER": "a number",
+    "TEXT": "a text",
+    "PARAMETER": "a $parameter",
+    "SIGN": "gt, ge, lt, le, eq or ne",
+}
+_WORDS |= {
+    "MEMBER": "in or not_in",
+    "UDF": "min, max, mean",
+    "DIRECTION": "asc or desc",
+    "LIST": "values (a::b)",
+}
+_WORDS |= {
+    "V": "v",
+    "E": "e",
+    "SAMPLE_N": "sampleN",
+    "SAMPLE_N_WITH_TYPES": "sampleNWithTypes",
+    "SAMPLE_E": "sampleE",
+    "SAMPLE_NB": "sampleNB",
+}
+_WORDS |= {
+    "SAMPLE_LNB": "sampleLNB",
+    "OUT_V": "outV",
+    "IN_V": "inV",
+    "OUT_E": "outE",
+    "SELECT": "select",
+    "V_SELECT": "v_select",
+}
+_WORDS |= {
+    "VALUES": "values",
+    "LABEL": "label",
+    "HAS": "has",
+    "HAS_LABEL": "hasLabel",
+    "HAS_KEY": "hasKey",
+}
 _WORDS |= {"AS": "as", "AND": "and", "OR": "or", "LIMIT": "limit", "ORDER_BY": "order_by"}
 
 
@@ -48,7 +79,9 @@ class EulerStep:
     """A step of a query."""
 
     operation: str
-    """``vertices``, ``edges``, ``sample_n``, ``out_v``, ``values``, ...: as the grammar calls it."""
+    """``vertices``, ``edges``, ``sample_n``, ``out_v``, ``values``, ...: as the grammar calls
+    it.
+    """
     arguments: tuple[Argument, ...] = ()
     tests: tuple[EulerPredicate, ...] = ()
     order: tuple[str, bool] | None = None
@@ -68,9 +101,15 @@ def _step_rule(operation: str) -> Callable[[_EulerTreeBuilder, list[Any]], Euler
         fields: dict[str, Any] = {}
         for child in found:
             if isinstance(child, tuple):
-                fields[child[0]] = fields.get(child[0], ()) + child[1] if child[0] == "reduced" else child[1]
-        arguments = tuple(argument for argument in found if isinstance(argument, TextArgument | Parameter))
-        position = next((position_of(argument) for argument in found if isinstance(argument, Token)), 0)
+                fields[child[0]] = (
+                    fields.get(child[0], ()) + child[1] if child[0] == "reduced" else child[1]
+                )
+        arguments = tuple(
+            argument for argument in found if isinstance(argument, TextArgument | Parameter)
+        )
+        position = next(
+            (position_of(argument) for argument in found if isinstance(argument, Token)), 0
+        )
         return EulerStep(operation=operation, arguments=arguments, at=position, **fields)
 
     return step
@@ -94,10 +133,14 @@ class _EulerTreeBuilder(Transformer[Any, Any]):
         return [replace(test, join="and") for test in tests[:-1]] + tests[-1:]
 
     def compared(self, found: list[Any]) -> EulerPredicate:
-        return EulerPredicate(name=found[0].text, sign=str(found[1]), values=(found[2],), at=found[0].at)
+        return EulerPredicate(
+            name=found[0].text, sign=str(found[1]), values=(found[2],), at=found[0].at
+        )
 
     def member(self, found: list[Any]) -> EulerPredicate:
-        return EulerPredicate(name=found[0].text, sign=str(found[1]), values=found[2], at=found[0].at)
+        return EulerPredicate(
+            name=found[0].text, sign=str(found[1]), values=found[2], at=found[0].at
+        )
 
     def has_label(self, found: list[Any]) -> EulerPredicate:
         return EulerPredicate(name=found[1].text, sign="label", at=position_of(found[0]))
@@ -107,7 +150,10 @@ class _EulerTreeBuilder(Transformer[Any, Any]):
 
     def several(self, found: list[Any]) -> tuple[Argument, ...]:
         if isinstance(found[0], Token):
-            return tuple(TextArgument(text=text, at=position_of(found[0])) for text in str(found[0]).split("::"))
+            return tuple(
+                TextArgument(text=text, at=position_of(found[0]))
+                for text in str(found[0]).split("::")
+            )
         return tuple(found)
 
     def order(self, found: list[Any]) -> tuple[str, Any]:
@@ -126,12 +172,18 @@ class _EulerTreeBuilder(Transformer[Any, Any]):
         token = found[0]
         if token.type == "PARAMETER":
             return parameter_from_token(token)
-        return TextArgument(text=unescape(str(token)) if token.type == "TEXT" else str(token), at=position_of(token))
+        return TextArgument(
+            text=unescape(str(token)) if token.type == "TEXT" else str(token), at=position_of(token)
+        )
 
     value = name = argument
 
     vertices, edges = _step_rule("vertices"), _step_rule("edges")
-    sample_n, sample_n_with_types, sample_e = _step_rule("sample_n"), _step_rule("sample_n_with_types"), _step_rule("sample_e")
+    sample_n, sample_n_with_types, sample_e = (
+        _step_rule("sample_n"),
+        _step_rule("sample_n_with_types"),
+        _step_rule("sample_e"),
+    )
     out_v, in_v, out_e = _step_rule("out_v"), _step_rule("in_v"), _step_rule("out_e")
     sample_nb, sample_lnb = _step_rule("sample_nb"), _step_rule("sample_lnb")
     selected, values, label = _step_rule("selected"), _step_rule("values"), _step_rule("label")

@@ -28,7 +28,14 @@ class StatementResult:
     plan: str = ""
 
 
-def execute_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings, *, seed: int | None, version: int | None) -> StatementResult:
+def execute_draw(
+    draw: DrawStatement,
+    graph: Graph,
+    bindings: ParameterBindings,
+    *,
+    seed: int | None,
+    version: int | None,
+) -> StatementResult:
     """What a draw or read gives.
 
     Parameters
@@ -50,16 +57,30 @@ def execute_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings,
         rows, sample = CALL_BY_KIND[draw.kind](request, graph)
     except AsterismError as error:
         raise _in_statement(error, request) from error
-    features = FeatureReader(graph=graph, version=rows.version, items=request.items, possible_node_types=request.node_types, possible_edge_types=request.edge_types)
+    features = FeatureReader(
+        graph=graph,
+        version=rows.version,
+        items=request.items,
+        possible_node_types=request.node_types,
+        possible_edge_types=request.edge_types,
+    )
     table = projection.project_table(rows, features, bindings)
     if draw.options.unlike:
         table = table.distinct()
     for step in draw.options.shape:
         table = order_or_limit(table, step, bindings)
-    return StatementResult(table=table, kind=draw.kind, version=rows.version, seed=getattr(sample, "seed", None), token=getattr(sample, "token", ""))
+    return StatementResult(
+        table=table,
+        kind=draw.kind,
+        version=rows.version,
+        seed=getattr(sample, "seed", None),
+        token=getattr(sample, "token", ""),
+    )
 
 
-def order_or_limit(table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings) -> ResultTable:
+def order_or_limit(
+    table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings
+) -> ResultTable:
     """A table in another order, or some of its rows."""
     if isinstance(step, Limit):
         count, offset = bindings.limit(step)
@@ -72,5 +93,18 @@ def _in_statement(error: AsterismError, request: ResolvedDraw) -> AsterismError:
     if error.place is None or "\n" in error.message or not request.draw.options.where:
         return error
     description = error.message.rpartition(f"character {error.place.column}: ")[2]
-    filter_text = next((candidate for candidate in request.filters.values() if repr(candidate.text) in error.message), request.filters[request.directions[0]])
-    return located_error(type(error), request.bindings.text, filter_text.statement_position(error.place.column - 1), description, error.place.expected)
+    filter_text = next(
+        (
+            candidate
+            for candidate in request.filters.values()
+            if repr(candidate.text) in error.message
+        ),
+        request.filters[request.directions[0]],
+    )
+    return located_error(
+        type(error),
+        request.bindings.text,
+        filter_text.statement_position(error.place.column - 1),
+        description,
+        error.place.expected,
+    )

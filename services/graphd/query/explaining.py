@@ -1,4 +1,6 @@
-"""EXPLAIN and PROFILE: the call that a statement stands for, who is asked for it, and how long that took."""
+"""EXPLAIN and PROFILE: the call that a statement stands for, who is asked for it, and how long that
+took.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ _MAX_SHARES = 20
 """Lines of a plan about where draws fall."""
 
 
-def explain_plan(body: Body, transport: QueryTransport, schema: Schema | None, version: int = 0) -> tuple[str, ResultTable]:
+def explain_plan(
+    body: Body, transport: QueryTransport, schema: Schema | None, version: int = 0
+) -> tuple[str, ResultTable]:
     """What a statement does: in lines, and a row for each request to a storaged.
 
     Parameters
@@ -29,28 +33,60 @@ def explain_plan(body: Body, transport: QueryTransport, schema: Schema | None, v
     version : int
         That it read; 0: the current one.
     """
-    lines, requests = [f"statement  {body}", *(f"call       {_call_text(call)}" for call in transport.calls)], []
+    lines, requests = (
+        [f"statement  {body}", *(f"call       {_call_text(call)}" for call in transport.calls)],
+        [],
+    )
     first_call = transport.calls[0] if transport.calls else None
     explanation = None if first_call is None else transport.explain_call(first_call, version)
     if explanation is not None and first_call is not None:
-        lines.append(f"version    {explanation.version}, {explanation.reply_bytes:,} bytes of reply")
+        lines.append(
+            f"version    {explanation.version}, {explanation.reply_bytes:,} bytes of reply"
+        )
         lines += _price(explanation.price) if explanation.HasField("price") else []
         for storage_request in explanation.asked:
             lines.append(
-                f"round {storage_request.round}    {storage_request.method} at {storage_request.address or storage_request.host}: {storage_request.rows:,} rows, {storage_request.sent:,} B out, {storage_request.received:,} B in"
+                f"round {storage_request.round}    {storage_request.method} at "
+                f"{storage_request.address or storage_request.host}: "
+                f"{storage_request.rows:,} rows, {storage_request.sent:,} B out, "
+                f"{storage_request.received:,} B in"
             )
-            requests.append((storage_request.round, storage_request.method, storage_request.address, storage_request.rows, storage_request.sent, storage_request.received, storage_request.host))
+            requests.append(
+                (
+                    storage_request.round,
+                    storage_request.method,
+                    storage_request.address,
+                    storage_request.rows,
+                    storage_request.sent,
+                    storage_request.received,
+                    storage_request.host,
+                )
+            )
         lines += _shares(explanation, first_call, schema)
     return "\n".join(lines), table_from_rows(
-        {"round": int, "method": str, "address": str, "rows": int, "sent_bytes": int, "received_bytes": int, "host": str}, requests
+        {
+            "round": int,
+            "method": str,
+            "address": str,
+            "rows": int,
+            "sent_bytes": int,
+            "received_bytes": int,
+            "host": str,
+        },
+        requests,
     )
 
 
-def profile_stages(transport: QueryTransport, elapsed: Mapping[str, float], rows: int) -> list[wire.Stage]:
+def profile_stages(
+    transport: QueryTransport, elapsed: Mapping[str, float], rows: int
+) -> list[wire.Stage]:
     """What each step of a statement took, in seconds; ``elapsed`` has those beside its calls."""
     calls_s = sum(call.elapsed_s for call in transport.calls)
     stages = [wire.Stage(name="read", took_s=elapsed["read"], rows=-1)]
-    stages += [wire.Stage(name=f"call {call.method.python_name}", took_s=call.elapsed_s, rows=call.rows) for call in transport.calls]
+    stages += [
+        wire.Stage(name=f"call {call.method.python_name}", took_s=call.elapsed_s, rows=call.rows)
+        for call in transport.calls
+    ]
     stages.append(wire.Stage(name="table", took_s=max(elapsed["run"] - calls_s, 0.0), rows=rows))
     return stages
 
@@ -58,21 +94,38 @@ def profile_stages(transport: QueryTransport, elapsed: Mapping[str, float], rows
 def _price(price: wire.Price) -> list[str]:
     """Return the price of a call and the share of each limit."""
     prefix = "" if price.exact else "at most "
-    lines = [f"price      {price.formula}: {prefix}{price.rows:,} rows, {price.bytes:,} B, {price.scratch:,} B of scratch, {price.steps:,} steps"]
-    return lines + [f"limit      {limit.setting}: {limit.value:,} of {limit.limit:,} ({limit.value / limit.limit:.2%})" for limit in price.limits]
+    lines = [
+        (
+            f"price      {price.formula}: {prefix}{price.rows:,} rows, {price.bytes:,} B, "
+            f"{price.scratch:,} B of scratch, {price.steps:,} steps"
+        )
+    ]
+    return lines + [
+        (
+            f"limit      {limit.setting}: {limit.value:,} of {limit.limit:,} "
+            f"({limit.value / limit.limit:.2%})"
+        )
+        for limit in price.limits
+    ]
 
 
 def _call_text(call: RecordedCall) -> str:
     head: Any = call.request.head if isinstance(call.request, Frame) else call.request
     arrays = call.request.arrays if isinstance(call.request, Frame) else {}
-    fields = [f"{field.name}={_short(value)}" for field, value in head.ListFields() if field.name != "space"]
+    fields = [
+        f"{field.name}={_short(value)}"
+        for field, value in head.ListFields()
+        if field.name != "space"
+    ]
     fields += [f"{name}={array.dtype}{list(array.shape)}" for name, array in arrays.items()]
     return f"{call.method.service.rpartition('.')[2]}.{call.method.name}({', '.join(fields)})"
 
 
 def _short(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"[{', '.join(_short(item) for item in value[:8])}{', ...' if len(value) > 8 else ''}]"
+        return (
+            f"[{', '.join(_short(item) for item in value[:8])}{', ...' if len(value) > 8 else ''}]"
+        )
     text = " ".join(str(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -81,11 +134,22 @@ def _shares(explanation: wire.ExplainReply, call: RecordedCall, schema: Schema |
     """Where draws fall: the largest shares first."""
     if schema is None:
         return []
-    names = [schema_type.name for schema_type in (schema.node_types if call.method.python_name == "sample_nodes" else schema.edge_types)]
+    names = [
+        schema_type.name
+        for schema_type in (
+            schema.node_types if call.method.python_name == "sample_nodes" else schema.edge_types
+        )
+    ]
     lines = []
     for draw_share in sorted(explanation.shares, key=lambda one: -one.share)[:_MAX_SHARES]:
-        location = names[draw_share.type_id] + (f", part {draw_share.part}" if draw_share.part >= 0 else "")
-        expected = f", {draw_share.expected:,.1f} expected" if draw_share.HasField("expected") else ""
-        lines.append(f"share      {draw_share.share:.4%} of {location}{expected}, {draw_share.drawn:,} drawn")
+        location = names[draw_share.type_id] + (
+            f", part {draw_share.part}" if draw_share.part >= 0 else ""
+        )
+        expected = (
+            f", {draw_share.expected:,.1f} expected" if draw_share.HasField("expected") else ""
+        )
+        lines.append(
+            f"share      {draw_share.share:.4%} of {location}{expected}, {draw_share.drawn:,} drawn"
+        )
     remaining = len(explanation.shares) - _MAX_SHARES
     return [*lines, *([f"           and {remaining} more"] if remaining > 0 else [])]

@@ -34,13 +34,23 @@ class FeatureReader:
     version: int
     items: Sequence[YieldItem]
     possible_node_types: Callable[[], Collection[int]]
-    """Gives the node types that rows can be of, whichever were drawn: what a column is does not depend on that."""
+    """Gives the node types that rows can be of, whichever were drawn: what a column is does not
+    depend on that.
+    """
     possible_edge_types: Callable[[], Collection[int]]
     """The edge types, likewise."""
     _read: dict[tuple[str, int], dict[str, Array | Ragged]] = field(default_factory=dict)
     """By end and type: what was read of that end's rows of the type."""
 
-    def column(self, title: str, column_ref: ColumnRef, schema_types: SchemaTypes, possible_types: Collection[int], ids: NDArray[np.int64], types: NDArray[np.int32]) -> TableColumn:
+    def column(
+        self,
+        title: str,
+        column_ref: ColumnRef,
+        schema_types: SchemaTypes,
+        possible_types: Collection[int],
+        ids: NDArray[np.int64],
+        types: NDArray[np.int32],
+    ) -> TableColumn:
         """A feature of rows; those of types without it have zeros, or empty rows.
 
         Parameters
@@ -65,35 +75,66 @@ class FeatureReader:
         name = column_ref.name.text
         matching_types = [i for i in sorted(possible_types) if _has(schema_types[i], name)]
         if not matching_types:
-            raise NotFound(f"no feature {name!r}: {', '.join(schema_types[i].name for i in sorted(possible_types)) or 'no type'} has none of that name")
+            raise NotFound(
+                f"no feature {name!r}: "
+                f"{', '.join(schema_types[i].name for i in sorted(possible_types)) or 'no type'} "
+                "has none of that name"
+            )
         signatures = {_kind(schema_types[i], name) for i in matching_types}
         if len(signatures) > 1:
-            raise NotFound(f"feature {name!r} is not the same thing of {', '.join(schema_types[i].name for i in matching_types)}; ask for one type at a time")
+            raise NotFound(
+                f"feature {name!r} is not the same thing of "
+                f"{', '.join(schema_types[i].name for i in matching_types)}; ask for one "
+                "type at a time"
+            )
         if len(possible_types) == 1:
             values = self._read_type(column_ref, schema_types, matching_types[0], ids)[name]
         else:
-            values = _merge_types([(np.flatnonzero(types == i), self._read_type(column_ref, schema_types, i, ids[types == i])[name]) for i in matching_types], len(ids))
+            values = _merge_types(
+                [
+                    (
+                        np.flatnonzero(types == i),
+                        self._read_type(column_ref, schema_types, i, ids[types == i])[name],
+                    )
+                    for i in matching_types
+                ],
+                len(ids),
+            )
         if column_ref.element is not None:
-            if isinstance(values, tuple) or values.ndim < 2 or column_ref.element >= values.shape[1]:
+            if (
+                isinstance(values, tuple)
+                or values.ndim < 2
+                or column_ref.element >= values.shape[1]
+            ):
                 raise NotFound(f"feature {name!r} has no value [{column_ref.element}]")
             values = values[:, column_ref.element]
         return feature_column(title, signatures.pop()[0], values)
 
-    def _read_type(self, column_ref: ColumnRef, schema_types: SchemaTypes, type_id: int, ids: NDArray[np.int64]) -> dict[str, Array | Ragged]:
+    def _read_type(
+        self, column_ref: ColumnRef, schema_types: SchemaTypes, type_id: int, ids: NDArray[np.int64]
+    ) -> dict[str, Array | Ragged]:
         """What is wanted of one type at one end."""
         key, schema_type = (column_ref.end, type_id), schema_types[type_id]
         if key not in self._read:
-            requested = [item.column.name.text for item in self.items if item.column.end == column_ref.end]
+            requested = [
+                item.column.name.text for item in self.items if item.column.end == column_ref.end
+            ]
             names = [name for name in dict.fromkeys(requested) if _has(schema_type, name)]
             if isinstance(schema_type, NodeType):
-                self._read[key] = self.graph.node_features(ids, names, schema_type.name, version=self.version)
+                self._read[key] = self.graph.node_features(
+                    ids, names, schema_type.name, version=self.version
+                )
             else:
-                self._read[key] = self.graph.edge_features(ids, names, schema_type.name, version=self.version)
+                self._read[key] = self.graph.edge_features(
+                    ids, names, schema_type.name, version=self.version
+                )
         return self._read[key]
 
 
 def _has(schema_type: NodeType | EdgeType, name: str) -> bool:
-    return (name == "weight" and isinstance(schema_type, NodeType)) or any(feature.name == name for feature in schema_type.features)
+    return (name == "weight" and isinstance(schema_type, NodeType)) or any(
+        feature.name == name for feature in schema_type.features
+    )
 
 
 def _kind(schema_type: NodeType | EdgeType, name: str) -> tuple[str, str, tuple[int, ...]]:
@@ -113,7 +154,10 @@ def _merge_types(pieces: Sequence[tuple[Array, Array | Ragged]], rows: int) -> A
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         values = np.zeros(indptr[-1], first[1].dtype)
         for positions, piece in pieces:
-            values[np.repeat(indptr[positions] - piece[0][:-1], np.diff(piece[0])) + np.arange(len(piece[1]))] = piece[1]
+            values[
+                np.repeat(indptr[positions] - piece[0][:-1], np.diff(piece[0]))
+                + np.arange(len(piece[1]))
+            ] = piece[1]
         return indptr, values
     out = np.zeros((rows, *first.shape[1:]), first.dtype)
     for positions, piece in pieces:

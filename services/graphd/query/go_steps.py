@@ -1,4 +1,6 @@
-"""Steps that no one call makes: along edges and against them as one population, or of so many edges of each node."""
+"""Steps that no one call makes: along edges and against them as one population, or of so many edges
+of each node.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,49 @@ class StepNodes:
     def distinct(self) -> StepNodes:
         """Each node once, in the order in which they were met; what is none is left out."""
         present = np.flatnonzero(self.ids >= 0)
-        types = np.zeros(len(present), np.int64) if self.types is None else self.types[present].astype(np.int64)
-        first = present[np.sort(np.unique(np.stack([types, self.ids[present]], axis=1), axis=0, return_index=True)[1])]
-        return StepNodes(ids=self.ids[first], types=None if self.types is None else self.types[first])
+        types = (
+            np.zeros(len(present), np.int64)
+            if self.types is None
+            else self.types[present].astype(np.int64)
+        )
+        first = present[
+            np.sort(
+                np.unique(np.stack([types, self.ids[present]], axis=1), axis=0, return_index=True)[
+                    1
+                ]
+            )
+        ]
+        return StepNodes(
+            ids=self.ids[first], types=None if self.types is None else self.types[first]
+        )
 
 
 def start_nodes(request: ResolvedDraw) -> StepNodes:
     """The nodes that a statement starts from."""
-    nodes, node_type, schema = request.nodes.reshape(-1).astype(np.int64), request.node_type, request.graph.schema
-    edges = [schema.edge_types[schema.edge_type_id(name)] for name in request.hops[0] or [edge.name for edge in schema.edge_types]]
-    ends = {edge.src_type if direction == "out" else edge.dst_type for edge in edges for direction in request.directions}
+    nodes, node_type, schema = (
+        request.nodes.reshape(-1).astype(np.int64),
+        request.node_type,
+        request.graph.schema,
+    )
+    edges = [
+        schema.edge_types[schema.edge_type_id(name)]
+        for name in request.hops[0] or [edge.name for edge in schema.edge_types]
+    ]
+    ends = {
+        edge.src_type if direction == "out" else edge.dst_type
+        for edge in edges
+        for direction in request.directions
+    }
     if node_type is not None and node_type not in ends:
-        raise InvalidRequest(f"none of {', '.join(edge.name for edge in edges)} starts at {node_type}")
-    return StepNodes(ids=nodes, types=None if node_type is None else np.full(len(nodes), request.graph.schema.node_type_id(node_type), np.int32))
+        raise InvalidRequest(
+            f"none of {', '.join(edge.name for edge in edges)} starts at {node_type}"
+        )
+    return StepNodes(
+        ids=nodes,
+        types=None
+        if node_type is None
+        else np.full(len(nodes), request.graph.schema.node_type_id(node_type), np.int32),
+    )
 
 
 def reached_nodes(rows: EdgeResultRows, schema: Schema) -> StepNodes:
@@ -49,9 +81,15 @@ def reached_nodes(rows: EdgeResultRows, schema: Schema) -> StepNodes:
     if schema.ids == "global":
         return StepNodes(ids=rows.remote_ids)
     starts, ends = (
-        np.array([*(schema.node_type_id(getattr(edge, attribute)) for edge in schema.edge_types), -1], np.int32) for attribute in ("src_type", "dst_type")
+        np.array(
+            [*(schema.node_type_id(getattr(edge, attribute)) for edge in schema.edge_types), -1],
+            np.int32,
+        )
+        for attribute in ("src_type", "dst_type")
     )
-    return StepNodes(ids=rows.remote_ids, types=np.where(rows.is_reversed, starts[rows.types], ends[rows.types]))
+    return StepNodes(
+        ids=rows.remote_ids, types=np.where(rows.is_reversed, starts[rows.types], ends[rows.types])
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +99,15 @@ class SampleSeed:
     seed: int
 
 
-def sample_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] | None], counts: Sequence[int], first: int) -> tuple[EdgeResultRows, SampleSeed]:
-    """So many neighbors of each node at each step, of the edges of both directions; with the places where there is none.
+def sample_steps(
+    request: ResolvedDraw,
+    graph: Graph,
+    hops: Sequence[list[str] | None],
+    counts: Sequence[int],
+    first: int,
+) -> tuple[EdgeResultRows, SampleSeed]:
+    """So many neighbors of each node at each step, of the edges of both directions; with the places
+    where there is none.
 
     Parameters
     ----------
@@ -77,9 +122,9 @@ def sample_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
 
     Notes
     -----
-    Each direction is drawn from by itself and both are brought together by `asterism_graphkit.operators.bidirectional`: all keyed by the seed, the step, and a node's
-    place among those of the step.
-    """
+    Each direction is drawn from by itself and both are brought together by
+    `asterism_graphkit.operators.bidirectional`: all keyed by the seed, the step, and a node's place
+    among those of the step."""
     step_nodes, pieces = start_nodes(request), []
     version, seed = request.version, request.seed
     for step, (hop, count) in enumerate(zip(hops, counts, strict=True), 1):
@@ -95,7 +140,13 @@ def sample_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
                 edge_ids="edge_id" in request.required_columns,
                 probabilities=True,
                 # Independent of draws by any weights: none can have such a name.
-                **request.draw_arguments(direction) | {"version": version, "seed": seed if step == 1 or seed is None else rng.derive_seed(seed, f"step {step}")},
+                **request.draw_arguments(direction)
+                | {
+                    "version": version,
+                    "seed": seed
+                    if step == 1 or seed is None
+                    else rng.derive_seed(seed, f"step {step}"),
+                },
             )
             version, seed = sample.version, sample.seed if seed is None else seed
             samples.append(sample)
@@ -108,20 +159,38 @@ def sample_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
     return concat_rows(pieces), SampleSeed(seed=seed)
 
 
-def _merge_samples(request: ResolvedDraw, step_nodes: StepNodes, samples: Sequence[Any], seed: int, step: int) -> EdgeResultRows:
+def _merge_samples(
+    request: ResolvedDraw, step_nodes: StepNodes, samples: Sequence[Any], seed: int, step: int
+) -> EdgeResultRows:
     """Draws of each direction as draws of both."""
     probabilities = np.stack([sample.probabilities for sample in samples])
-    weights = np.ones(probabilities.shape) if request.draw.options.uniform else np.stack([sample.weights for sample in samples]).astype(np.float64)
-    picks, shares = bidirectional.merge_directions(rng.key_of(seed, rng.BIDIRECTIONAL, step - 1), weights, probabilities, replace=request.replace)
+    weights = (
+        np.ones(probabilities.shape)
+        if request.draw.options.uniform
+        else np.stack([sample.weights for sample in samples]).astype(np.float64)
+    )
+    picks, shares = bidirectional.merge_directions(
+        rng.key_of(seed, rng.BIDIRECTIONAL, step - 1),
+        weights,
+        probabilities,
+        replace=request.replace,
+    )
     is_present, positions = picks >= 0, np.maximum(picks, 0)
 
     def gather(name: str, fill: int) -> NDArray[Any]:
         columns = np.concatenate([getattr(sample, name) for sample in samples], axis=1)
-        return np.where(is_present, np.take_along_axis(columns, positions, axis=1), columns.dtype.type(fill)).reshape(-1)
+        return np.where(
+            is_present, np.take_along_axis(columns, positions, axis=1), columns.dtype.type(fill)
+        ).reshape(-1)
 
     count = picks.shape[1]
     rows = np.repeat(np.arange(len(step_nodes.ids)), count)
-    extra_columns = {"step": np.full(len(rows), step), "row": rows, "weight": gather("weights", 0), "probability": shares.reshape(-1)}
+    extra_columns = {
+        "step": np.full(len(rows), step),
+        "row": rows,
+        "weight": gather("weights", 0),
+        "probability": shares.reshape(-1),
+    }
     if "edge_id" in request.required_columns:
         extra_columns["edge_id"] = gather("edge_ids", -1)
     return EdgeResultRows(
@@ -134,8 +203,15 @@ def _merge_samples(request: ResolvedDraw, step_nodes: StepNodes, samples: Sequen
     )
 
 
-def follow_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] | None], limits: Sequence[int | None], first: int) -> EdgeResultRows:
-    """All edges of each node at each step, or the first so many of them: those along before those against; each node once a step.
+def follow_steps(
+    request: ResolvedDraw,
+    graph: Graph,
+    hops: Sequence[list[str] | None],
+    limits: Sequence[int | None],
+    first: int,
+) -> EdgeResultRows:
+    """All edges of each node at each step, or the first so many of them: those along before those
+    against; each node once a step.
 
     Parameters
     ----------
@@ -144,7 +220,12 @@ def follow_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
     limits : list of (int or None)
         Edges of each node at each step; None: all.
     """
-    step_nodes, pieces, required, version = start_nodes(request), [], request.required_columns, request.version
+    step_nodes, pieces, required, version = (
+        start_nodes(request),
+        [],
+        request.required_columns,
+        request.version,
+    )
     for step, (hop, limit) in enumerate(zip(hops, limits, strict=True), 1):
         by_direction = []
         for direction in request.directions:
@@ -159,7 +240,12 @@ def follow_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
             )
             version = neighbors.version
             rows = np.repeat(np.arange(len(step_nodes.ids)), np.diff(neighbors.indptr))
-            extra_columns = {"step": np.full(len(rows), step), "row": rows, "weight": neighbors.weights, "edge_id": neighbors.edge_ids}
+            extra_columns = {
+                "step": np.full(len(rows), step),
+                "row": rows,
+                "weight": neighbors.weights,
+                "edge_id": neighbors.edge_ids,
+            }
             by_direction.append(
                 EdgeResultRows(
                     local_ids=step_nodes.ids[rows],
@@ -167,7 +253,9 @@ def follow_steps(request: ResolvedDraw, graph: Graph, hops: Sequence[list[str] |
                     types=neighbors.types,
                     is_reversed=direction == "in",
                     version=neighbors.version,
-                    extra_columns={name: array for name, array in extra_columns.items() if array is not None},
+                    extra_columns={
+                        name: array for name, array in extra_columns.items() if array is not None
+                    },
                 )
             )
         edges = concat_rows(by_direction)

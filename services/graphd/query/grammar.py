@@ -1,4 +1,6 @@
-"""Grammars, and what they say of a text that does not follow them. A quiet room; lark's one door."""
+"""Grammars, and what they say of a text that does not follow them. A quiet room; lark's one
+door.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ MAX_LENGTH = 1 << 16
 """Characters of a text."""
 MAX_CACHED_LENGTH = 1 << 12
 """Characters of a text whose records are kept for when it comes again."""
-_OPEN = re.compile(r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL)
+_OPEN = re.compile(
+    r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL
+)
 """What was begun and not closed: a text, a name, a comment."""
 
 
@@ -35,13 +39,28 @@ class Grammar:
         How terminals are called in messages, where not by their own words.
     """
 
-    def __init__(self, file: str, transformer: Transformer[Any, Any], terminal_names: Mapping[str, str]) -> None:
+    def __init__(
+        self, file: str, transformer: Transformer[Any, Any], terminal_names: Mapping[str, str]
+    ) -> None:
         source = files(__package__).joinpath(file).read_text()
-        self._parser = Lark(source, parser="lalr", lexer="contextual", transformer=transformer, maybe_placeholders=False)
+        self._parser = Lark(
+            source,
+            parser="lalr",
+            lexer="contextual",
+            transformer=transformer,
+            maybe_placeholders=False,
+        )
         self._words = dict(terminal_names)
         for terminal in self._parser.terminals:
-            default_name = terminal.pattern.value if terminal.pattern.type == "str" else terminal.name.lstrip("_")
-            self._words.setdefault(terminal.name, default_name.upper() if default_name.isalpha() else repr(default_name))
+            default_name = (
+                terminal.pattern.value
+                if terminal.pattern.type == "str"
+                else terminal.name.lstrip("_")
+            )
+            self._words.setdefault(
+                terminal.name,
+                default_name.upper() if default_name.isalpha() else repr(default_name),
+            )
 
         self._parse_cached = lru_cache(maxsize=512)(self._parse)
 
@@ -54,7 +73,9 @@ class Grammar:
             Where it is none: with its line and column, and what was expected there.
         """
         if len(text) > MAX_LENGTH:
-            raise InvalidRequest(f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most")
+            raise InvalidRequest(
+                f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most"
+            )
         # Of long ones, which hold their values, few come again; and what is kept has a bound.
         return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
 
@@ -66,16 +87,37 @@ class Grammar:
         except UnexpectedToken as error:
             token: Any = error.token
             if token.type == "$END" or error.token is None:
-                raise syntax_error(text, len(text), "the end", self._terminal_names(error.accepts or error.expected), incomplete=True) from None
-            raise syntax_error(text, token.start_pos, f"{str(token)!r:.80}", self._terminal_names(error.accepts or error.expected)) from None
+                raise syntax_error(
+                    text,
+                    len(text),
+                    "the end",
+                    self._terminal_names(error.accepts or error.expected),
+                    incomplete=True,
+                ) from None
+            raise syntax_error(
+                text,
+                token.start_pos,
+                f"{str(token)!r:.80}",
+                self._terminal_names(error.accepts or error.expected),
+            ) from None
         except UnexpectedCharacters as error:
             position = error.pos_in_stream or 0
             unclosed = _OPEN.match(text, position)
             if unclosed is not None:
-                raise syntax_error(text, len(text), f"the end inside of {_begun(unclosed[0])}", [f"the closing {_closing(unclosed[0])}"], incomplete=True) from None
-            raise syntax_error(text, position, repr(text[position]), self._terminal_names(error.allowed or ())) from None
+                raise syntax_error(
+                    text,
+                    len(text),
+                    f"the end inside of {_begun(unclosed[0])}",
+                    [f"the closing {_closing(unclosed[0])}"],
+                    incomplete=True,
+                ) from None
+            raise syntax_error(
+                text, position, repr(text[position]), self._terminal_names(error.allowed or ())
+            ) from None
         except UnexpectedEOF as error:
-            raise syntax_error(text, len(text), "the end", self._terminal_names(error.expected), incomplete=True) from None
+            raise syntax_error(
+                text, len(text), "the end", self._terminal_names(error.expected), incomplete=True
+            ) from None
 
     def _terminal_names(self, terminals: Iterable[str]) -> list[str]:
         """Terminals as messages call them: names and values first, then words, then signs."""
@@ -94,7 +136,11 @@ class UnlocatedError(InvalidRequest):
 
 
 def _located(text: str, error: AsterismError) -> AsterismError:
-    return syntax_error(text, error.position, error.found, error.expected) if isinstance(error, UnlocatedError) else error
+    return (
+        syntax_error(text, error.position, error.found, error.expected)
+        if isinstance(error, UnlocatedError)
+        else error
+    )
 
 
 def _begun(unclosed: str) -> str:
@@ -107,7 +153,12 @@ def _closing(unclosed: str) -> str:
 
 def unescape(raw: str) -> str:
     """A text as it is meant, of how it is written between its marks."""
-    return re.sub(r"\\(.)", lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]), raw[1:-1], flags=re.DOTALL)
+    return re.sub(
+        r"\\(.)",
+        lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]),
+        raw[1:-1],
+        flags=re.DOTALL,
+    )
 
 
 def parse_number(token: Token) -> int | float:
@@ -117,8 +168,12 @@ def parse_number(token: Token) -> int | float:
     except ValueError:
         real = float(token)
         if real in (float("inf"), float("-inf")):
-            raise UnlocatedError(token.start_pos or 0, str(token), ["a number that fits float64"]) from None
+            raise UnlocatedError(
+                token.start_pos or 0, str(token), ["a number that fits float64"]
+            ) from None
         return real
     if not -(1 << 63) <= value < 1 << 64:
-        raise UnlocatedError(token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"])
+        raise UnlocatedError(
+            token.start_pos or 0, f"{str(token)[:40]}", ["a whole number of 64 bits"]
+        )
     return value

@@ -68,7 +68,9 @@ _WORDS = {
 
 
 class _SyntaxTreeBuilder(Transformer[Any, Any]):
-    """Makes records, rule by rule; tokens of words come along and are looked at where they say something."""
+    """Makes records, rule by rule; tokens of words come along and are looked at where they say
+    something.
+    """
 
     def start(self, found: list[Any]) -> tuple[Statement, ...]:
         return tuple(found)
@@ -87,7 +89,11 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return ast.UseStatement(space=found[1], at=position_of(found[0]))
 
     def show(self, found: list[Any]) -> ast.ShowStatement:
-        return ast.ShowStatement(subject=str(found[1]).upper(), role=str(found[2]).upper() if len(found) > 2 else "", at=position_of(found[0]))
+        return ast.ShowStatement(
+            subject=str(found[1]).upper(),
+            role=str(found[2]).upper() if len(found) > 2 else "",
+            at=position_of(found[0]),
+        )
 
     def show_job(self, found: list[Any]) -> ast.ShowStatement:
         return ast.ShowStatement(subject="JOB", job=found[2], at=position_of(found[0]))
@@ -96,7 +102,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return ast.ShowStatement(subject="CREATE SPACE", space=found[3], at=position_of(found[0]))
 
     def describe(self, found: list[Any]) -> ast.DescribeStatement:
-        return ast.DescribeStatement(object_kind=str(found[1]).upper(), name=found[2], at=position_of(found[0]))
+        return ast.DescribeStatement(
+            object_kind=str(found[1]).upper(), name=found[2], at=position_of(found[0])
+        )
 
     def create(self, found: list[Any]) -> ast.CreateSpaceStatement:
         return ast.CreateSpaceStatement(
@@ -111,7 +119,11 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return "if_not_exists"
 
     def drop(self, found: list[Any]) -> ast.DropSpaceStatement:
-        return ast.DropSpaceStatement(name=first_instance(found, Identifier), if_exists="if_exists" in found, at=position_of(found[0]))
+        return ast.DropSpaceStatement(
+            name=first_instance(found, Identifier),
+            if_exists="if_exists" in found,
+            at=position_of(found[0]),
+        )
 
     def if_exists(self, found: list[Any]) -> str:
         return "if_exists"
@@ -137,7 +149,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return tuple(found)
 
     def dense(self, found: list[Any]) -> FeatureDefinition:
-        return FeatureDefinition(name=found[0], dtype=str(found[1]), shape=found[2] if len(found) > 2 else ())
+        return FeatureDefinition(
+            name=found[0], dtype=str(found[1]), shape=found[2] if len(found) > 2 else ()
+        )
 
     def ragged(self, found: list[Any]) -> FeatureDefinition:
         return FeatureDefinition(name=found[0], dtype=str(found[-1]), ragged=True)
@@ -184,7 +198,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return ast.ControlJobStatement(action="STOP", job=found[2], at=position_of(found[0]))
 
     def recover(self, found: list[Any]) -> ast.ControlJobStatement:
-        return ast.ControlJobStatement(action="RECOVER", job=found[2] if len(found) > 2 else None, at=position_of(found[0]))
+        return ast.ControlJobStatement(
+            action="RECOVER", job=found[2] if len(found) > 2 else None, at=position_of(found[0])
+        )
 
     # -- samples and reads --
 
@@ -213,7 +229,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return build_draw("walk", found, count=None if isinstance(found[1], dict) else found[1])
 
     def go(self, found: list[Any]) -> DrawStatement:
-        first, last = found[1] if isinstance(found[1], tuple) and found[1][0] != "option" else (None, None)
+        first, last = (
+            found[1] if isinstance(found[1], tuple) and found[1][0] != "option" else (None, None)
+        )
         return build_draw("go", found, first=first, count=last)
 
     def fetch(self, found: list[Any]) -> DrawStatement:
@@ -242,7 +260,11 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return tuple(child for child in found if isinstance(child, TypeName))
 
     def ids(self, found: list[Any]) -> dict[str, Any]:
-        return {"nodes": parameter_from_token(found[0]) if is_token(found[0], "PARAMETER") else tuple(found)}
+        return {
+            "nodes": parameter_from_token(found[0])
+            if is_token(found[0], "PARAMETER")
+            else tuple(found)
+        }
 
     def id(self, found: list[Any]) -> int | str:
         return str(found[0]) if is_token(found[0], "TEXT") else int(parse_number(found[0]))
@@ -257,7 +279,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return parameter_from_token(found[0]) if is_token(found[0], "PARAMETER") else found[0]
 
     def counts(self, found: list[Any]) -> tuple[str, Any]:
-        return "counts", parameter_from_token(found[0]) if is_token(found[0], "PARAMETER") else tuple(found)
+        return "counts", parameter_from_token(found[0]) if is_token(
+            found[0], "PARAMETER"
+        ) else tuple(found)
 
     # -- options: (word, name, value, place) --
 
@@ -265,7 +289,12 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return "option", "where", WhereClause(words=tuple(found[1])), position_of(found[0])
 
     def weight(self, found: list[Any]) -> Any:
-        return "option", "weight", parameter_from_token(found[1]) if is_token(found[1], "PARAMETER") else found[1], position_of(found[0])
+        return (
+            "option",
+            "weight",
+            parameter_from_token(found[1]) if is_token(found[1], "PARAMETER") else found[1],
+            position_of(found[0]),
+        )
 
     def seed(self, found: list[Any]) -> Any:
         return "option", "seed", found[1], position_of(found[0])
@@ -274,13 +303,23 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return "option", "version", found[1], position_of(found[0])
 
     def yields(self, found: list[Any]) -> Any:
-        return "option", "unlike" if is_token(found[1], "DISTINCT") else "items", tuple(child for child in found if isinstance(child, YieldItem)), position_of(found[0])
+        return (
+            "option",
+            "unlike" if is_token(found[1], "DISTINCT") else "items",
+            tuple(child for child in found if isinstance(child, YieldItem)),
+            position_of(found[0]),
+        )
 
     def item(self, found: list[Any]) -> YieldItem:
         return YieldItem(column=found[0], alias=found[2] if len(found) > 2 else None)
 
     def order(self, found: list[Any]) -> Any:
-        return "option", "shape", OrderBy(keys=tuple(child for child in found if isinstance(child, tuple))), position_of(found[0])
+        return (
+            "option",
+            "shape",
+            OrderBy(keys=tuple(child for child in found if isinstance(child, tuple))),
+            position_of(found[0]),
+        )
 
     def key_of_order(self, found: list[Any]) -> tuple[Identifier, bool]:
         return first_instance(found, Identifier), is_token(found[-1], "DESC")
@@ -333,7 +372,11 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
     def listed(self, found: list[Any]) -> list[Any]:
         if len(found) == 1:
             return flatten_condition(found)
-        return [("(", position_of(found[0])), *flatten_condition(found[1:-1]), (")", position_of(found[-1]))]
+        return [
+            ("(", position_of(found[0])),
+            *flatten_condition(found[1:-1]),
+            (")", position_of(found[-1])),
+        ]
 
     def literal(self, found: list[Any]) -> LiteralValue:
         token = found[0]
@@ -355,7 +398,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
         return column_from_path(found)
 
     def of_end(self, found: list[Any]) -> ColumnRef:
-        return column_from_path(found[1:], end="far" if found[0] == "$$" else "near", position=position_of(found[0]))
+        return column_from_path(
+            found[1:], end="far" if found[0] == "$$" else "near", position=position_of(found[0])
+        )
 
     def called(self, found: list[Any]) -> ColumnRef:
         return column_from_call(found)
@@ -364,7 +409,9 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
 
     def type(self, found: list[Any]) -> TypeName:
         child = found[0]
-        return TypeName(text=str(child) if isinstance(child, Token) else child.text, at=position_of(child))
+        return TypeName(
+            text=str(child) if isinstance(child, Token) else child.text, at=position_of(child)
+        )
 
     def name(self, found: list[Any]) -> Identifier:
         return identifier_from_token(found[0])
@@ -372,7 +419,11 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
     word = name
 
     def value(self, found: list[Any]) -> Value:
-        return parameter_from_token(found[0]) if is_token(found[0], "PARAMETER") else parse_number(found[0])
+        return (
+            parameter_from_token(found[0])
+            if is_token(found[0], "PARAMETER")
+            else parse_number(found[0])
+        )
 
     def text(self, found: list[Any]) -> Token:
         return Token("TEXT", unescape(str(found[0])), found[0].start_pos)
@@ -394,7 +445,8 @@ def parse(text: str) -> tuple[Statement, ...]:
     Raises
     ------
     InvalidRequest
-        Where it is none: with its line, a caret and what was expected; `Place.incomplete` where it is cut short.
+        Where it is none: with its line, a caret and what was expected; `Place.incomplete` where it
+        is cut short.
     """
     statements: tuple[Statement, ...] = _grammar().parse(text)
     return statements

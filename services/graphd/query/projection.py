@@ -1,4 +1,6 @@
-"""The columns of what was drawn or read: ids, types, weights, and features of nodes, edges and ends of edges."""
+"""The columns of what was drawn or read: ids, types, weights, and features of nodes, edges and ends
+of edges.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from graphd.query.ast import ColumnRef, DrawStatement, Identifier, YieldItem
 from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error
 from graphd.query.features import FeatureReader
-from graphd.query.table import Array, ResultTable, TableColumn, array_column, coded_column, table_from_columns
+from graphd.query.table import (
+    Array,
+    ResultTable,
+    TableColumn,
+    array_column,
+    coded_column,
+    table_from_columns,
+)
 
 DEFAULT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "vertices": ("id", "type"),
@@ -59,7 +68,9 @@ class NodeResultRows:
                 return _id_column(features, title, self.extra_columns[name], self.version)
             if name in self.extra_columns:
                 return array_column(title, self.extra_columns[name])
-        return features.column(title, column_ref, node_types, features.possible_node_types(), self.ids, self.types)
+        return features.column(
+            title, column_ref, node_types, features.possible_node_types(), self.ids, self.types
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,33 +93,70 @@ class EdgeResultRows:
             return self._end_column(features, title, column_ref, column_ref.end or name)
         if not column_ref.quoted:
             if name == "type":
-                return coded_column(title, self.types, [edge_type.name for edge_type in schema.edge_types])
+                return coded_column(
+                    title, self.types, [edge_type.name for edge_type in schema.edge_types]
+                )
             stored_name = {"id": "edge_id"}.get(name, name)
             if stored_name in self.extra_columns:
                 return array_column(title, self.extra_columns[stored_name])
         if "edge_id" not in self.extra_columns:
-            raise NotFound(f"an edge of this statement has {', '.join(['src', 'dst', 'type', *self.extra_columns])}; no {name!r}")
-        return features.column(title, column_ref, schema.edge_types, features.possible_edge_types(), self.extra_columns["edge_id"], self.types)
+            raise NotFound(
+                "an edge of this statement has "
+                f"{', '.join(['src', 'dst', 'type', *self.extra_columns])}; no {name!r}"
+            )
+        return features.column(
+            title,
+            column_ref,
+            schema.edge_types,
+            features.possible_edge_types(),
+            self.extra_columns["edge_id"],
+            self.types,
+        )
 
-    def _end_column(self, features: FeatureReader, title: str, column_ref: ColumnRef, end: str) -> TableColumn:
+    def _end_column(
+        self, features: FeatureReader, title: str, column_ref: ColumnRef, end: str
+    ) -> TableColumn:
         """A column of one of the ends, or its id."""
-        schema, is_id = features.graph.schema, not column_ref.end or (not column_ref.quoted and column_ref.name.text == "id")
+        schema, is_id = (
+            features.graph.schema,
+            not column_ref.end or (not column_ref.quoted and column_ref.name.text == "id"),
+        )
         if end in ("near", "far") or isinstance(self.is_reversed, bool):
-            is_local = end == "near" or (end == "src" and self.is_reversed is False) or (end == "dst" and self.is_reversed is True)
+            is_local = (
+                end == "near"
+                or (end == "src" and self.is_reversed is False)
+                or (end == "dst" and self.is_reversed is True)
+            )
             ids = self.local_ids if is_local else self.remote_ids
         else:
-            ids = np.where(np.asarray(self.is_reversed) == (end == "dst"), self.local_ids, self.remote_ids)
+            ids = np.where(
+                np.asarray(self.is_reversed) == (end == "dst"), self.local_ids, self.remote_ids
+            )
         if is_id:
             return _id_column(features, title, ids, self.version)
-        starts, ends = ([*(schema.node_type_id(getattr(edge, side)) for edge in schema.edge_types), -1] for side in ("src_type", "dst_type"))
+        starts, ends = (
+            [*(schema.node_type_id(getattr(edge, side)) for edge in schema.edge_types), -1]
+            for side in ("src_type", "dst_type")
+        )
         is_reversed = np.asarray(self.is_reversed)
-        is_src = np.asarray({"src": np.True_, "dst": np.False_, "near": ~is_reversed, "far": is_reversed}[end])
-        end_types = np.where(is_src, np.array(starts, np.int32)[self.types], np.array(ends, np.int32)[self.types])
+        is_src = np.asarray(
+            {"src": np.True_, "dst": np.False_, "near": ~is_reversed, "far": is_reversed}[end]
+        )
+        end_types = np.where(
+            is_src, np.array(starts, np.int32)[self.types], np.array(ends, np.int32)[self.types]
+        )
         if column_ref.name.text == "type" and not column_ref.quoted:
-            return coded_column(title, end_types, [node_type.name for node_type in schema.node_types])
+            return coded_column(
+                title, end_types, [node_type.name for node_type in schema.node_types]
+            )
         both_ends = not isinstance(self.is_reversed, bool) and end in ("near", "far")
         sides = ((starts, both_ends or bool(is_src.all())), (ends, both_ends or not is_src.all()))
-        possible_types = {side[edge] for edge in features.possible_edge_types() for side, is_possible in sides if is_possible}
+        possible_types = {
+            side[edge]
+            for edge in features.possible_edge_types()
+            for side, is_possible in sides
+            if is_possible
+        }
         return features.column(title, column_ref, schema.node_types, possible_types, ids, end_types)
 
 
@@ -125,7 +173,11 @@ class PathResultRows:
         """One column."""
         name = column_ref.name.text
         if name == "types" and not column_ref.end:
-            return coded_column(title, self.types, [edge_type.name for edge_type in features.graph.schema.edge_types])
+            return coded_column(
+                title,
+                self.types,
+                [edge_type.name for edge_type in features.graph.schema.edge_types],
+            )
         if column_ref.end or name not in self.extra_columns:
             raise NotFound(f"a walk has {', '.join(self.extra_columns)} and types; no {name!r}")
         if name in ("path", "start"):
@@ -137,7 +189,9 @@ def _id_column(features: FeatureReader, title: str, ids: Array, version: int) ->
     """Nodes, by what they are called where that is a string."""
     if not features.graph.schema.has_string_ids:
         return array_column(title, ids)
-    names, codes = np.unique(features.graph.node_names(ids, version=version or None), return_inverse=True)
+    names, codes = np.unique(
+        features.graph.node_names(ids, version=version or None), return_inverse=True
+    )
     return coded_column(title, codes.reshape(ids.shape).astype(np.int32), names.tolist())
 
 
@@ -153,17 +207,31 @@ def concat_rows(pieces: Sequence[EdgeResultRows]) -> EdgeResultRows:
         local_ids=np.concatenate([piece.local_ids for piece in pieces]),
         remote_ids=np.concatenate([piece.remote_ids for piece in pieces]),
         types=np.concatenate([piece.types for piece in pieces]),
-        is_reversed=np.concatenate([np.broadcast_to(piece.is_reversed, len(piece.local_ids)) for piece in pieces]),
+        is_reversed=np.concatenate(
+            [np.broadcast_to(piece.is_reversed, len(piece.local_ids)) for piece in pieces]
+        ),
         version=max(piece.version for piece in pieces),
-        extra_columns={name: np.concatenate([piece.extra_columns[name] for piece in pieces]) for name in first.extra_columns},
+        extra_columns={
+            name: np.concatenate([piece.extra_columns[name] for piece in pieces])
+            for name in first.extra_columns
+        },
     )
 
 
 def take_rows(rows: EdgeResultRows, positions: NDArray[np.int64]) -> EdgeResultRows:
     """Some rows, in that order."""
-    is_reversed = rows.is_reversed if isinstance(rows.is_reversed, bool) else rows.is_reversed[positions]
+    is_reversed = (
+        rows.is_reversed if isinstance(rows.is_reversed, bool) else rows.is_reversed[positions]
+    )
     extra_columns = {name: array[positions] for name, array in rows.extra_columns.items()}
-    return EdgeResultRows(local_ids=rows.local_ids[positions], remote_ids=rows.remote_ids[positions], types=rows.types[positions], is_reversed=is_reversed, version=rows.version, extra_columns=extra_columns)
+    return EdgeResultRows(
+        local_ids=rows.local_ids[positions],
+        remote_ids=rows.remote_ids[positions],
+        types=rows.types[positions],
+        is_reversed=is_reversed,
+        version=rows.version,
+        extra_columns=extra_columns,
+    )
 
 
 def yield_items(draw: DrawStatement, graph: Graph) -> tuple[YieldItem, ...]:
@@ -174,20 +242,33 @@ def yield_items(draw: DrawStatement, graph: Graph) -> tuple[YieldItem, ...]:
         features = tuple(feature.name for feature in fetched_type(draw, graph).features)
         base_columns = ("src", "dst", "edge_id") if draw.pairs else ("id",)
         return tuple(
-            YieldItem(column=ColumnRef(name=Identifier(text=name), quoted=index >= len(base_columns)), alias=Identifier(text=name)) for index, name in enumerate((*base_columns, *features))
+            YieldItem(
+                column=ColumnRef(name=Identifier(text=name), quoted=index >= len(base_columns)),
+                alias=Identifier(text=name),
+            )
+            for index, name in enumerate((*base_columns, *features))
         )
     return _default_items("like" if draw.like else draw.kind, draw.first is not None)
 
 
 @cache
 def _default_items(kind: str, with_step: bool) -> tuple[YieldItem, ...]:
-    return tuple(YieldItem(column=ColumnRef(name=Identifier(text=name))) for name in (*(("step",) if with_step else ()), *DEFAULT_COLUMNS[kind]))
+    return tuple(
+        YieldItem(column=ColumnRef(name=Identifier(text=name)))
+        for name in (*(("step",) if with_step else ()), *DEFAULT_COLUMNS[kind])
+    )
 
 
 def fetched_type(draw: DrawStatement, graph: Graph) -> NodeType | EdgeType:
-    """The type whose features are fetched: of nodes where there is one of the name, otherwise of edges."""
+    """The type whose features are fetched: of nodes where there is one of the name, otherwise of
+    edges.
+    """
     name, schema = draw.types[0].text, graph.schema
-    node_type = None if draw.pairs else next((node_type for node_type in schema.node_types if node_type.name == name), None)
+    node_type = (
+        None
+        if draw.pairs
+        else next((node_type for node_type in schema.node_types if node_type.name == name), None)
+    )
     return node_type if node_type is not None else schema.edge_types[schema.edge_type_id(name)]
 
 
@@ -222,7 +303,9 @@ def needs_edges(required_columns: frozenset[str]) -> bool:
     return bool(required_columns & {"end", "src", "dst", "row", "col", "weight"})
 
 
-def project_table(rows: ResultRows, features: FeatureReader, bindings: ParameterBindings) -> ResultTable:
+def project_table(
+    rows: ResultRows, features: FeatureReader, bindings: ParameterBindings
+) -> ResultTable:
     """The table of what was drawn, with columns for the items of ``features``.
 
     Raises

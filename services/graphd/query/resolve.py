@@ -41,9 +41,13 @@ class ResolvedDraw:
     """Of edges that are followed ``out`` and ``in``; what the ends are called differs."""
 
     def single_direction(self) -> str:
-        """Along the edges or against them; InvalidRequest where both are asked for, of what goes one way only."""
+        """Along the edges or against them; InvalidRequest where both are asked for, of what goes
+        one way only.
+        """
         if len(self.directions) > 1:
-            raise self.option_error("direction", "BIDIRECT", ["REVERSELY, or nothing: it is for NEIGHBORS and GO"])
+            raise self.option_error(
+                "direction", "BIDIRECT", ["REVERSELY, or nothing: it is for NEIGHBORS and GO"]
+            )
         return self.directions[0]
 
     def read_arguments(self, direction: str) -> dict[str, Any]:
@@ -56,7 +60,11 @@ class ResolvedDraw:
 
     def draw_arguments(self, direction: str = "out") -> dict[str, Any]:
         """Arguments of every draw."""
-        return {"weighted": not self.draw.options.uniform, "seed": self.seed, **self.read_arguments(direction)}
+        return {
+            "weighted": not self.draw.options.uniform,
+            "seed": self.seed,
+            **self.read_arguments(direction),
+        }
 
     @property
     def replace(self) -> bool:
@@ -71,10 +79,17 @@ class ResolvedDraw:
         schema = self.graph.schema
         if len(self.directions) == 1 or schema.ids == "global":
             return None
-        edges = [schema.edge_types[schema.edge_type_id(name)] for name in self.hops[0] or [edge.name for edge in schema.edge_types]]
+        edges = [
+            schema.edge_types[schema.edge_type_id(name)]
+            for name in self.hops[0] or [edge.name for edge in schema.edge_types]
+        ]
         starts = {edge.src_type for edge in edges}
         if len(starts) > 1:
-            raise self.option_error("direction", f"BIDIRECT from nodes of {', '.join(sorted(starts))}", ["their type: FROM ... ON type"])
+            raise self.option_error(
+                "direction",
+                f"BIDIRECT from nodes of {', '.join(sorted(starts))}",
+                ["their type: FROM ... ON type"],
+            )
         return starts.pop()
 
     @property
@@ -82,16 +97,27 @@ class ResolvedDraw:
         """Where it starts; int64 in the shape that came, of what nodes are called too."""
         return self.resolve_ids(self.draw.nodes)
 
-    def resolve_ids(self, values: Parameter | tuple[int | str, ...] | None, node_type: str | None = None) -> NDArray[Any]:
-        """Nodes in the shape that came, by their ids or by what nodes (of a type) are called; -1 where none is."""
+    def resolve_ids(
+        self, values: Parameter | tuple[int | str, ...] | None, node_type: str | None = None
+    ) -> NDArray[Any]:
+        """Nodes in the shape that came, by their ids or by what nodes (of a type) are called; -1
+        where none is.
+        """
         ids = self.bindings.ids(values)
         if ids.dtype != object:
             return ids
         if not self.graph.schema.has_string_ids:
             first = repr(ids.reshape(-1)[0]) if ids.size else "no text"
             if isinstance(values, Parameter):
-                raise syntax_error(self.bindings.text, values.at, f"{values} = {first:.80}", ["whole numbers: ids of this space"])
-            raise InvalidRequest(f"node {first:.80}: ids of this space are whole numbers, not texts")
+                raise syntax_error(
+                    self.bindings.text,
+                    values.at,
+                    f"{values} = {first:.80}",
+                    ["whole numbers: ids of this space"],
+                )
+            raise InvalidRequest(
+                f"node {first:.80}: ids of this space are whole numbers, not texts"
+            )
         return self.graph.node_ids(ids, node_type, missing="none", version=self.version)
 
     @property
@@ -101,19 +127,29 @@ class ResolvedDraw:
         pieces = []
         for pair in self.draw.pairs:
             src, dst = (
-                self.resolve_ids(end if isinstance(end, Parameter) else (end,), node_type).reshape(-1).astype(np.int64)
+                self.resolve_ids(end if isinstance(end, Parameter) else (end,), node_type)
+                .reshape(-1)
+                .astype(np.int64)
                 for end, node_type in zip(pair, (edge.src_type, edge.dst_type), strict=True)
             )
             if len(src) != len(dst):
-                count_texts = " -> ".join(f"{end} of {len(ids)}" for end, ids in zip(pair, (src, dst), strict=True))
+                count_texts = " -> ".join(
+                    f"{end} of {len(ids)}" for end, ids in zip(pair, (src, dst), strict=True)
+                )
                 raise self.option_error("", count_texts, ["as many sources as destinations"])
             pieces.append((src, dst))
-        return np.concatenate([src for src, _ in pieces]), np.concatenate([dst for _, dst in pieces])
+        return np.concatenate([src for src, _ in pieces]), np.concatenate(
+            [dst for _, dst in pieces]
+        )
 
     @property
     def count(self) -> int:
         """How many are drawn, or steps gone."""
-        return 1 if self.draw.count is None else self.bindings.integer(self.draw.count, "a number of rows")
+        return (
+            1
+            if self.draw.count is None
+            else self.bindings.integer(self.draw.count, "a number of rows")
+        )
 
     @property
     def types(self) -> list[str] | None:
@@ -128,47 +164,88 @@ class ResolvedDraw:
     def single_hop(self) -> list[str] | None:
         """The edge types of the one hop that there is."""
         if len(self.draw.hops) > 1:
-            raise self._extra_hops_error(self.draw.hops[1:], "the edge types of one step: those of several go with GO, WALK and LAYERS")
+            raise self._extra_hops_error(
+                self.draw.hops[1:],
+                "the edge types of one step: those of several go with GO, WALK and LAYERS",
+            )
         return self.hops[0]
 
     def _extra_hops_error(self, hops: Sequence[Hop], expected: str) -> Exception:
         """The error of steps that are not gone, at the first name among them."""
         first_name = next((name for hop in hops for name in hop), None)
-        return syntax_error(self.bindings.text, self.draw.at if first_name is None else first_name.at, "THEN", [expected])
+        return syntax_error(
+            self.bindings.text,
+            self.draw.at if first_name is None else first_name.at,
+            "THEN",
+            [expected],
+        )
 
     def hop_path(self, steps: int) -> list[list[str] | None]:
         """The edge types of so many steps: the hops, begun again where there are more steps."""
         if not 1 <= steps <= MAX_STEPS:
             raise self.option_error("", f"{steps} steps", [f"1 to {MAX_STEPS} steps"])
         if len(self.hops) > steps:
-            raise self._extra_hops_error(self.draw.hops[steps:], f"the edge types of {'one step' if steps == 1 else f'{steps} steps'}")
+            raise self._extra_hops_error(
+                self.draw.hops[steps:],
+                f"the edge types of {'one step' if steps == 1 else f'{steps} steps'}",
+            )
         return [self.hops[step % len(self.hops)] for step in range(steps)]
 
     def edge_types(self) -> set[int]:
         """The edge types that rows can be of."""
         schema, draw = self.graph.schema, self.draw
-        type_names = draw.types if draw.kind in ("edges", "fetch") else tuple(name for hop in draw.hops for name in hop)
-        if draw.kind == "fetch" and not draw.pairs and any(node_type.name == type_names[0].text for node_type in schema.node_types):
+        type_names = (
+            draw.types
+            if draw.kind in ("edges", "fetch")
+            else tuple(name for hop in draw.hops for name in hop)
+        )
+        if (
+            draw.kind == "fetch"
+            and not draw.pairs
+            and any(node_type.name == type_names[0].text for node_type in schema.node_types)
+        ):
             return set()
         matches_all = not type_names or not all(draw.hops)
-        return set(range(len(schema.edge_types))) if matches_all else {schema.edge_type_id(name.text) for name in type_names}
+        return (
+            set(range(len(schema.edge_types)))
+            if matches_all
+            else {schema.edge_type_id(name.text) for name in type_names}
+        )
 
     def node_types(self) -> set[int]:
         """The node types that rows can be of, where they are nodes."""
         schema, draw = self.graph.schema, self.draw
         if draw.hops:
             edges = [schema.edge_types[type_id] for type_id in self.edge_types()]
-            return {schema.node_type_id(edge.dst_type if direction == "out" else edge.src_type) for edge in edges for direction in self.directions}
+            return {
+                schema.node_type_id(edge.dst_type if direction == "out" else edge.src_type)
+                for edge in edges
+                for direction in self.directions
+            }
         type_names = [draw.node_type] if draw.like and draw.node_type else draw.types
         type_ids = {node_type.name: type_id for type_id, node_type in enumerate(schema.node_types)}
-        return {type_ids[name.text] for name in type_names if name.text in type_ids} or set(type_ids.values())
+        return {type_ids[name.text] for name in type_names if name.text in type_ids} or set(
+            type_ids.values()
+        )
 
     def option_error(self, option: str, found: str, expected: Sequence[str]) -> Exception:
         """The error of an option that can not stand in this statement."""
-        return syntax_error(self.bindings.text, dict(self.draw.options.places).get(option, self.draw.at), found, expected)
+        return syntax_error(
+            self.bindings.text,
+            dict(self.draw.options.places).get(option, self.draw.at),
+            found,
+            expected,
+        )
 
 
-def resolve_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings, *, seed: int | None, version: int | None) -> ResolvedDraw:
+def resolve_draw(
+    draw: DrawStatement,
+    graph: Graph,
+    bindings: ParameterBindings,
+    *,
+    seed: int | None,
+    version: int | None,
+) -> ResolvedDraw:
     """A draw with its values in place; NotFound and InvalidRequest with their places."""
     options = draw.options
     _check_types(draw, graph, bindings)
@@ -177,31 +254,58 @@ def resolve_draw(draw: DrawStatement, graph: Graph, bindings: ParameterBindings,
         draw=draw,
         graph=graph,
         bindings=bindings,
-        seed=seed if options.seed is None else _resolve_option(draw, bindings, "seed", lambda: bindings.integer(options.seed or 0, "a seed")),
-        version=version if options.version is None else _resolve_option(draw, bindings, "version", lambda: bindings.nonnegative_integer(options.version or 0, "a version")),
+        seed=seed
+        if options.seed is None
+        else _resolve_option(
+            draw, bindings, "seed", lambda: bindings.integer(options.seed or 0, "a seed")
+        ),
+        version=version
+        if options.version is None
+        else _resolve_option(
+            draw,
+            bindings,
+            "version",
+            lambda: bindings.nonnegative_integer(options.version or 0, "a version"),
+        ),
         items=items,
         required_columns=projection.required_columns(items),
         directions=directions,
-        filters={direction: build_filter_text(options.where, bindings, reverse=direction == "in") for direction in directions},
+        filters={
+            direction: build_filter_text(options.where, bindings, reverse=direction == "in")
+            for direction in directions
+        },
     )
 
 
-def _resolve_option(draw: DrawStatement, bindings: ParameterBindings, option: str, evaluate: Callable[[], int]) -> int:
+def _resolve_option(
+    draw: DrawStatement, bindings: ParameterBindings, option: str, evaluate: Callable[[], int]
+) -> int:
     """The value of an option, its errors with its place."""
     try:
         return evaluate()
     except InvalidRequest as error:
         if error.place is not None:
             raise
-        raise located_error(InvalidRequest, bindings.text, dict(draw.options.places)[option], error.message) from None
+        raise located_error(
+            InvalidRequest, bindings.text, dict(draw.options.places)[option], error.message
+        ) from None
 
 
 def _check_types(draw: DrawStatement, graph: Graph, bindings: ParameterBindings) -> None:
     """Look for every type that is named; NotFound with its place."""
     schema = graph.schema
-    nodes: list[TypeName] = [*(draw.types if draw.kind in ("vertices", "negatives") else ()), *([draw.node_type] if draw.node_type else [])]
-    edges: list[TypeName] = [*(draw.types if draw.kind == "edges" else ()), *(name for hop in draw.hops for name in hop)]
-    if draw.kind == "fetch" and (draw.pairs or not any(node_type.name == draw.types[0].text for node_type in schema.node_types)):
+    nodes: list[TypeName] = [
+        *(draw.types if draw.kind in ("vertices", "negatives") else ()),
+        *([draw.node_type] if draw.node_type else []),
+    ]
+    edges: list[TypeName] = [
+        *(draw.types if draw.kind == "edges" else ()),
+        *(name for hop in draw.hops for name in hop),
+    ]
+    if draw.kind == "fetch" and (
+        draw.pairs
+        or not any(node_type.name == draw.types[0].text for node_type in schema.node_types)
+    ):
         edges.append(draw.types[0])
     for lookup, names in ((schema.node_type_id, nodes), (schema.edge_type_id, edges)):
         for name in names:

@@ -1,4 +1,6 @@
-"""What graphd is asked in statements: text is read, values are bound, calls are made, a table comes back."""
+"""What graphd is asked in statements: text is read, values are bound, calls are made, a table comes
+back.
+"""
 
 from __future__ import annotations
 
@@ -55,25 +57,40 @@ class _QuerySession:
         except (InvalidRequest, NotFound) as error:
             if error.place is not None:
                 raise
-            message = error.message.replace("say ntype, one or per node", "say which with ON, behind the nodes")
+            message = error.message.replace(
+                "say ntype, one or per node", "say which with ON, behind the nodes"
+            )
             raise located_error(type(error), self.bindings.text, statement.at, message) from error
 
     def run_euler(self) -> StatementResult:
         """What a query in Euler's GQL gives, of one version."""
         steps, graph = euler_parser.parse_euler(self.bindings.text), self.graph(0)
-        traversal = EulerTraversal(graph.at(self.version or self.newest_version() or graph.manifest().version), self.bindings, self.seed)
+        traversal = EulerTraversal(
+            graph.at(self.version or self.newest_version() or graph.manifest().version),
+            self.bindings,
+            self.seed,
+        )
         table = traversal.run(steps)
         seed = traversal.seed if traversal.draw_count else None
-        return StatementResult(table=table, kind="euler", version=traversal.graph.version or 0, seed=seed)
+        return StatementResult(
+            table=table, kind="euler", version=traversal.graph.version or 0, seed=seed
+        )
 
     def newest_version(self) -> int | None:
         """The version that is current; None: none is."""
-        newest = max(self.space_of(self.space, self.transport.parent_call).current_version, self.client.session.newest_versions().get(self.space, 0))
+        newest = max(
+            self.space_of(self.space, self.transport.parent_call).current_version,
+            self.client.session.newest_versions().get(self.space, 0),
+        )
         return newest or None
 
     def plan(self, statement: Statement, version: int = 0) -> tuple[str, ResultTable]:
         """What a statement does, of the calls that it made or began with."""
-        schema = self.client.session.schema(self.space) if self.space and self.client.session.has_schema(self.space) else None
+        schema = (
+            self.client.session.schema(self.space)
+            if self.space and self.client.session.has_schema(self.space)
+            else None
+        )
         return explaining.explain_plan(statement.body, self.transport, schema, version)
 
     def _run(self, statement: Statement) -> StatementResult:
@@ -81,17 +98,29 @@ class _QuerySession:
         match body:
             case DrawStatement():
                 graph = self.graph(statement.at)
-                return execute_draw(body, graph, bindings, seed=self.seed, version=self.version or self.current_version(body))
+                return execute_draw(
+                    body,
+                    graph,
+                    bindings,
+                    seed=self.seed,
+                    version=self.version or self.current_version(body),
+                )
             case ast.UseStatement():
                 return self._use(body)
             case ast.ShowStatement():
-                return catalog.show_catalog(body, client, bindings, lambda: self.require_space(statement.at))
+                return catalog.show_catalog(
+                    body, client, bindings, lambda: self.require_space(statement.at)
+                )
             case ast.DescribeStatement():
-                return catalog.describe_object(body, client, bindings, lambda: self.require_space(statement.at))
+                return catalog.describe_object(
+                    body, client, bindings, lambda: self.require_space(statement.at)
+                )
             case ast.SubmitJobStatement():
                 return catalog.submit_job(body, client, bindings, self.require_space(statement.at))
             case ast.ControlJobStatement():
-                return catalog.control_job(body, client, bindings, lambda: self.require_space(statement.at))
+                return catalog.control_job(
+                    body, client, bindings, lambda: self.require_space(statement.at)
+                )
             case ast.CreateSpaceStatement():
                 result = catalog.create_space(body, client, bindings)
             case ast.DropSpaceStatement():
@@ -105,7 +134,9 @@ class _QuerySession:
         try:
             self.load_schema(body.space.text)
         except NotFound as error:
-            raise located_error(NotFound, self.bindings.text, body.space.at, error.message) from None
+            raise located_error(
+                NotFound, self.bindings.text, body.space.at, error.message
+            ) from None
         if not self.transport.explain_only:
             self.space = body.space.text
         return StatementResult(table=ResultTable(), kind="use")
@@ -118,18 +149,27 @@ class _QuerySession:
     def require_space(self, position: int) -> str:
         """The space that statements are about; InvalidRequest where none was said."""
         if not self.space:
-            raise syntax_error(self.bindings.text, position, "a statement about no space", ["USE before it, or a query that says its space"])
+            raise syntax_error(
+                self.bindings.text,
+                position,
+                "a statement about no space",
+                ["USE before it, or a query that says its space"],
+            )
         if not self.client.session.has_schema(self.space):
             self.load_schema(self.space)
         return self.space
 
     def current_version(self, draw: DrawStatement) -> int | None:
-        """The version that is read where none is named, of what no call says it of; None: the first call finds out."""
+        """The version that is read where none is named, of what no call says it of; None: the first
+        call finds out.
+        """
         return self.newest_version() if draw.kind == "fetch" else None
 
     def load_schema(self, space: str) -> None:
         """Look for a space, and know its schema; NotFound where there is none."""
-        self.client.session.store_schema(space, self.space_of(space, self.transport.parent_call).schema)
+        self.client.session.store_schema(
+            space, self.space_of(space, self.transport.parent_call).schema
+        )
 
 
 class QueryService:
@@ -138,12 +178,15 @@ class QueryService:
     Parameters
     ----------
     handlers : mapping
-        Of the Graph and Catalog services in this process, by method path: what statements are made of.
+        Of the Graph and Catalog services in this process, by method path: what statements are made
+        of.
     space_of : callable
         A space by its name; NotFound where there is none.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler], space_of: Callable[[str, CallContext], SpaceRoute]) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler], space_of: Callable[[str, CallContext], SpaceRoute]
+    ) -> None:
         self._handlers = handlers
         self._space_of = space_of
 
@@ -151,7 +194,9 @@ class QueryService:
         """Run statements, and give the table of the last one."""
         head: Any = request.head
         query_started = time.perf_counter()
-        bindings = ParameterBindings(text=head.statement, values=_parameter_values(head, request.arrays))
+        bindings = ParameterBindings(
+            text=head.statement, values=_parameter_values(head, request.arrays)
+        )
         transport = QueryTransport(handlers=self._handlers, parent_call=call)
         client = Client(transport, timeout_s=call.remaining())
         for name, version in head.seen.items():
@@ -173,12 +218,22 @@ class QueryService:
         read_s = time.perf_counter() - query_started
         for statement in statements:
             transport.parent_call.remaining()
-            transport.digest, transport.calls, transport.explain_only = "", [], statement.mode == "EXPLAIN"
+            transport.digest, transport.calls, transport.explain_only = (
+                "",
+                [],
+                statement.mode == "EXPLAIN",
+            )
             stages, started = [], time.perf_counter()
             result = session.run(statement)
             if statement.mode == "PROFILE":
-                stages = explaining.profile_stages(transport, {"read": read_s, "run": time.perf_counter() - started}, result.table.rows)
-                transport.calls = [recorded for recorded in transport.calls if recorded.method.service == _GRAPH]
+                stages = explaining.profile_stages(
+                    transport,
+                    {"read": read_s, "run": time.perf_counter() - started},
+                    result.table.rows,
+                )
+                transport.calls = [
+                    recorded for recorded in transport.calls if recorded.method.service == _GRAPH
+                ]
                 result = replace(result, plan=session.plan(statement, result.version)[0])
         reply = wire.QueryReply(
             space=session.space,
@@ -201,18 +256,26 @@ class QueryService:
             raise InvalidRequest(f"language {head.language!r}: expected 'ngql' or 'euler'")
         statements = parse(head.statement)
         if len(statements) > MAX_STATEMENTS:
-            raise InvalidRequest(f"{len(statements)} statements in one query: expected {MAX_STATEMENTS} at most")
+            raise InvalidRequest(
+                f"{len(statements)} statements in one query: expected {MAX_STATEMENTS} at most"
+            )
         return statements
 
 
 def _column(column: TableColumn) -> wire.Column:
-    build = _column_message if column.vocabulary is None or len(column.vocabulary) <= _MAX_CACHED_WORDS else _column_message.__wrapped__
+    build = (
+        _column_message
+        if column.vocabulary is None or len(column.vocabulary) <= _MAX_CACHED_WORDS
+        else _column_message.__wrapped__
+    )
     return build(column.name, column.type, column.vocabulary)
 
 
 @lru_cache(maxsize=1024)
 def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) -> wire.Column:
-    """What a column is called and holds; statements are asked again and again, and a message takes longer to make than to send."""
+    """What a column is called and holds; statements are asked again and again, and a message takes
+    longer to make than to send.
+    """
     return wire.Column(name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ())
 
 

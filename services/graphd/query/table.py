@@ -28,7 +28,9 @@ class TableColumn:
     type: str
     """A dtype, ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
     values: Array | Ragged
-    """[rows, ...]; (indptr int64[rows + 1], values) where rows differ in length; of a coded text codes int32 [rows, ...]."""
+    """[rows, ...]; (indptr int64[rows + 1], values) where rows differ in length; of a coded text
+    codes int32 [rows, ...].
+    """
     vocabulary: tuple[str, ...] | None = None
     """Of a coded text; -1 is none."""
 
@@ -59,10 +61,13 @@ class ResultTable:
     def take(self, positions: NDArray[np.int64] | slice) -> ResultTable:
         """Some of its rows, in that order."""
         rows = np.arange(self.rows)[positions]
-        return ResultTable(columns=tuple(column.take(rows) for column in self.columns), rows=len(rows))
+        return ResultTable(
+            columns=tuple(column.take(rows) for column in self.columns), rows=len(rows)
+        )
 
     def sort(self, keys: Sequence[tuple[str, bool]]) -> ResultTable:
-        """Its rows by some of its columns, each rising or falling; rows that are equal stay as they were.
+        """Its rows by some of its columns, each rising or falling; rows that are equal stay as they
+        were.
 
         Raises
         ------
@@ -76,18 +81,28 @@ class ResultTable:
         return self.take(order)
 
     def distinct(self) -> ResultTable:
-        """The first of its rows of each kind: rows are alike whose values all are, NaN and NaN too."""
+        """The first of its rows of each kind: rows are alike whose values all are, NaN and NaN
+        too.
+        """
         groups = np.zeros(self.rows, np.int64)
         for column in self.columns:
-            groups = np.unique(np.stack([groups, _value_groups(column)]), axis=1, return_inverse=True)[1].reshape(-1)
+            groups = np.unique(
+                np.stack([groups, _value_groups(column)]), axis=1, return_inverse=True
+            )[1].reshape(-1)
         return self.take(np.sort(np.unique(groups, return_index=True)[1]))
 
     def _ranks(self, name: str) -> NDArray[np.int64]:
         column = next((candidate for candidate in self.columns if candidate.name == name), None)
         if column is None:
-            raise InvalidRequest(f"ORDER BY {name}: the table has {', '.join(candidate.name for candidate in self.columns)}")
+            raise InvalidRequest(
+                f"ORDER BY {name}: the table has "
+                f"{', '.join(candidate.name for candidate in self.columns)}"
+            )
         if isinstance(column.values, tuple) or column.values.ndim != 1:
-            raise InvalidRequest(f"ORDER BY {name}: rows of {column.type} have no order; put them in order by another column")
+            raise InvalidRequest(
+                f"ORDER BY {name}: rows of {column.type} have no order; put them in order by "
+                "another column"
+            )
         values = column.values
         if column.vocabulary is not None:
             values = np.array(["", *column.vocabulary])[values + 1]
@@ -109,8 +124,16 @@ def _value_groups(column: TableColumn) -> NDArray[np.int64]:
     if isinstance(column.values, tuple):
         indptr, values = column.values
         width = values.dtype.itemsize
-        offsets, raw = (indptr - indptr[0]) * width, np.ascontiguousarray(values[indptr[0] : indptr[-1]]).view(np.uint8)
-        rows, starts, _ = graph_labels.group_strings(graph_labels.hash_strings(offsets, raw, 0, column.rows), np.arange(column.rows), offsets, raw)
+        offsets, raw = (
+            (indptr - indptr[0]) * width,
+            np.ascontiguousarray(values[indptr[0] : indptr[-1]]).view(np.uint8),
+        )
+        rows, starts, _ = graph_labels.group_strings(
+            graph_labels.hash_strings(offsets, raw, 0, column.rows),
+            np.arange(column.rows),
+            offsets,
+            raw,
+        )
         groups = np.empty(column.rows, np.int64)
         groups[rows] = np.repeat(np.arange(starts.size), np.diff(np.append(starts, rows.size)))
         return groups
@@ -132,13 +155,22 @@ def array_column(name: str, values: Array) -> TableColumn:
 
 def coded_column(name: str, codes: Array, vocabulary: Sequence[str]) -> TableColumn:
     """A column of texts of which there are few."""
-    return TableColumn(name=name, type="text", values=codes.astype(np.int32, copy=False), vocabulary=tuple(vocabulary))
+    return TableColumn(
+        name=name,
+        type="text",
+        values=codes.astype(np.int32, copy=False),
+        vocabulary=tuple(vocabulary),
+    )
 
 
 def feature_column(name: str, kind: str, values: Array | Ragged) -> TableColumn:
     """A column of a feature."""
     if isinstance(values, tuple):
-        return TableColumn(name=name, type="bytes" if kind == "bytes" else f"list<{values[1].dtype.name}>", values=values)
+        return TableColumn(
+            name=name,
+            type="bytes" if kind == "bytes" else f"list<{values[1].dtype.name}>",
+            values=values,
+        )
     return array_column(name, values)
 
 
@@ -146,7 +178,9 @@ def text_column(name: str, texts: Sequence[str]) -> TableColumn:
     """A column of texts."""
     raw = [text.encode() for text in texts]
     indptr = np.concatenate([[0], np.cumsum([len(encoded) for encoded in raw])]).astype(np.int64)
-    return TableColumn(name=name, type="text", values=(indptr, np.frombuffer(b"".join(raw), np.uint8)))
+    return TableColumn(
+        name=name, type="text", values=(indptr, np.frombuffer(b"".join(raw), np.uint8))
+    )
 
 
 def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]) -> ResultTable:
@@ -157,7 +191,11 @@ def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]
         if kind is str:
             columns.append(text_column(name, [str(value) for value in values]))
         else:
-            columns.append(array_column(name, np.array(values, {int: np.int64, float: np.float64, bool: np.bool_}[kind])))
+            columns.append(
+                array_column(
+                    name, np.array(values, {int: np.int64, float: np.float64, bool: np.bool_}[kind])
+                )
+            )
     return ResultTable(columns=tuple(columns), rows=len(rows))
 
 

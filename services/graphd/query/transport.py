@@ -1,4 +1,6 @@
-"""How statements make the client's calls in graphd itself: straight to its handlers, within the query's own time."""
+"""How statements make the client's calls in graphd itself: straight to its handlers, within the
+query's own time.
+"""
 
 from __future__ import annotations
 
@@ -65,19 +67,30 @@ class QueryTransport:
         reply: Any = handler(request, self.parent_call)
         arrays = getattr(reply, "arrays", None)
         rows = -1 if arrays is None else len(next(iter(arrays.values()), ()))
-        self.calls.append(RecordedCall(method=method, request=request, elapsed_s=time.perf_counter() - started, rows=rows))
+        self.calls.append(
+            RecordedCall(
+                method=method, request=request, elapsed_s=time.perf_counter() - started, rows=rows
+            )
+        )
         self.digest = getattr(getattr(reply, "head", None), "digest", "") or self.digest
         return reply  # type: ignore[no-any-return]  # as the handler gave it
 
     def explain_call(self, call: RecordedCall, version: int) -> wire.ExplainReply | None:
-        """What a sampling call takes: who is asked for how much, where its draws fall; None of any other call."""
+        """What a sampling call takes: who is asked for how much, where its draws fall; None of any
+        other call.
+        """
         if not isinstance(call.request, Frame) or call.method.python_name not in EXPLAINABLE_CALLS:
             return None
         head: Any = call.request.head
         explain_request = wire.ExplainRequest(
-            space=head.space, version=version or head.version, method=call.method.python_name, request=head.SerializeToString()
+            space=head.space,
+            version=version or head.version,
+            method=call.method.python_name,
+            request=head.SerializeToString(),
         )
-        reply: Any = self.handlers[GRAPH["explain"].path](Frame(explain_request, call.request.arrays), self.parent_call)
+        reply: Any = self.handlers[GRAPH["explain"].path](
+            Frame(explain_request, call.request.arrays), self.parent_call
+        )
         explanation: wire.ExplainReply = reply.head
         return explanation
 

@@ -9,7 +9,16 @@ from typing import Any
 from lark import Token
 
 from asterism_model.filters.syntax import MAX_TOKENS, Literal
-from graphd.query.ast import ColumnRef, DrawOptions, DrawStatement, FeatureDefinition, Identifier, Parameter, TypeDefinition, Value
+from graphd.query.ast import (
+    ColumnRef,
+    DrawOptions,
+    DrawStatement,
+    FeatureDefinition,
+    Identifier,
+    Parameter,
+    TypeDefinition,
+    Value,
+)
 from graphd.query.grammar import UnlocatedError
 
 _MAX_COLUMNS = 256
@@ -51,9 +60,26 @@ class LiteralValue:
         return self.value if isinstance(self.value, Parameter) else str(Literal(value=self.value))
 
 
-_FILTER_WORDS = {"AND": "and", "OR": "or", "NOT": "not", "EQUALS": "==", "IN": "in", "BETWEEN": "between", "IS": "is", "NULL": "null"}
+_FILTER_WORDS = {
+    "AND": "and",
+    "OR": "or",
+    "NOT": "not",
+    "EQUALS": "==",
+    "IN": "in",
+    "BETWEEN": "between",
+    "IS": "is",
+    "NULL": "null",
+}
 _ENDS = {"$$": "far", "$^": "near", "vertex": "", "edge": ""}
-_FUNCTIONS = {"id": "id", "src": "src", "dst": "dst", "rank": "edge_id", "type": "type", "weight": "weight", "probability": "probability"}
+_FUNCTIONS = {
+    "id": "id",
+    "src": "src",
+    "dst": "dst",
+    "rank": "edge_id",
+    "type": "type",
+    "weight": "weight",
+    "probability": "probability",
+}
 _NEBULA = {"_src": "src", "_dst": "dst", "_rank": "edge_id", "_type": "type"}
 
 
@@ -71,8 +97,14 @@ def flatten_condition(children: Sequence[Any]) -> list[Any]:
             words.append((parameter_from_token(child), position_of(child)))
         else:
             words.append((_FILTER_WORDS.get(child.type, str(child).lower()), position_of(child)))
-    if len(words) > MAX_TOKENS:  # at once, before brackets around brackets copy them again and again
-        raise UnlocatedError(words[MAX_TOKENS][1], f"a condition of more than {MAX_TOKENS} words", ["a shorter one, or a list as a parameter"])
+    if (
+        len(words) > MAX_TOKENS
+    ):  # at once, before brackets around brackets copy them again and again
+        raise UnlocatedError(
+            words[MAX_TOKENS][1],
+            f"a condition of more than {MAX_TOKENS} words",
+            ["a shorter one, or a list as a parameter"],
+        )
     return words
 
 
@@ -99,10 +131,14 @@ def parameter_from_token(token: Token) -> Parameter:
 def identifier_from_token(token: Token) -> Identifier:
     """The name in a token."""
     quoted = token.type == "QUOTED"
-    return Identifier(text=str(token)[1:-1] if quoted else str(token), at=position_of(token), quoted=quoted)
+    return Identifier(
+        text=str(token)[1:-1] if quoted else str(token), at=position_of(token), quoted=quoted
+    )
 
 
-def column_from_path(names: Sequence[Identifier], *, end: str = "", position: int | None = None) -> ColumnRef:
+def column_from_path(
+    names: Sequence[Identifier], *, end: str = "", position: int | None = None
+) -> ColumnRef:
     """A column of a path of names: the last one, of the end that the first one says."""
     start = names[0].at if position is None else position
     if len(names) > 3:
@@ -122,7 +158,9 @@ def column_from_call(children: Sequence[Any]) -> ColumnRef:
         raise UnlocatedError(position_of(argument), repr(end), ["vertex", "edge", "$$", "$^"])
     if function.text.lower() in ("properties", "props"):
         if len(children) < 3:
-            raise UnlocatedError(function.at, "all properties", ["properties(...).NAME: one at a time"])
+            raise UnlocatedError(
+                function.at, "all properties", ["properties(...).NAME: one at a time"]
+            )
         return ColumnRef(name=children[2], end=_ENDS[end], quoted=True, at=function.at)
     name = _FUNCTIONS.get(function.text.lower())
     if name is None or len(children) > 2:
@@ -147,15 +185,30 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
             options["shape"] += (value,)
             continue
         if name not in ALLOWED_OPTIONS[kind]:
-            allowed = sorted(OPTION_KEYWORDS.get(option, option.upper()) for option in ALLOWED_OPTIONS[kind])
-            raise UnlocatedError(position, f"{OPTION_KEYWORDS.get(name, name.upper())} in {kind.upper()}", [*allowed, "ORDER BY", "LIMIT"])
+            allowed = sorted(
+                OPTION_KEYWORDS.get(option, option.upper()) for option in ALLOWED_OPTIONS[kind]
+            )
+            raise UnlocatedError(
+                position,
+                f"{OPTION_KEYWORDS.get(name, name.upper())} in {kind.upper()}",
+                [*allowed, "ORDER BY", "LIMIT"],
+            )
         if name == "items" and len(value) > _MAX_COLUMNS:
             raise UnlocatedError(position, f"{len(value)} columns", [f"{_MAX_COLUMNS} at most"])
         if name in options:
-            raise UnlocatedError(position, f"{OPTION_KEYWORDS.get(name, name.upper())} a second time", ["each option once"])
+            raise UnlocatedError(
+                position,
+                f"{OPTION_KEYWORDS.get(name, name.upper())} a second time",
+                ["each option once"],
+            )
         options[name] = value
         positions.append((name, position))
-    return DrawStatement(kind=kind, options=DrawOptions(**options, places=tuple(positions)), at=position_of(children[0]), **fields)
+    return DrawStatement(
+        kind=kind,
+        options=DrawOptions(**options, places=tuple(positions)),
+        at=position_of(children[0]),
+        **fields,
+    )
 
 
 def build_type(children: Sequence[Any], ends: dict[str, Any]) -> TypeDefinition:
@@ -168,8 +221,18 @@ def build_type(children: Sequence[Any], ends: dict[str, Any]) -> TypeDefinition:
             if name in fields:
                 raise UnlocatedError(position, f"{name.upper()} a second time", ["each once"])
             if name in (("label",) if ends else ("unique", "missing")):
-                raise UnlocatedError(position, f"{name.upper()} of {'an EDGE' if ends else 'a TAG'}", ["WEIGHTED", "WEIGHTS"])
+                raise UnlocatedError(
+                    position,
+                    f"{name.upper()} of {'an EDGE' if ends else 'a TAG'}",
+                    ["WEIGHTED", "WEIGHTS"],
+                )
             fields[name] = value
         elif isinstance(child, tuple):
             features = child
-    return TypeDefinition(name=first_instance(children, Identifier), features=features, at=position_of(children[0]), **ends, **fields)
+    return TypeDefinition(
+        name=first_instance(children, Identifier),
+        features=features,
+        at=position_of(children[0]),
+        **ends,
+        **fields,
+    )

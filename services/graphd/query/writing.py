@@ -15,4 +15,8 @@ def format_scalar(value: object) -> str:
 
 def format_values(values: object) -> str:
     """A list of values, or the parameter that has them."""
-    return f"[{', '.join(quote(value) if isinstance(value, str) else str(value) for value in values)}]" if isinstance(values, tuple) else str(values)
+    return (
+        f"[{', '.join(quote(value) if isinstance(value, str) else str(value) for value in values)}]"
+        if isinstance(values, tuple)
+        else str(values)
+    )

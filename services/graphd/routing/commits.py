@@ -1,4 +1,6 @@
-"""Which loads of a space are committed: asked of metad anew each time, but only for what came after the last answer."""
+"""Which loads of a space are committed: asked of metad anew each time, but only for what came after
+the last answer.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class CommitLog:
         """Every load of a space that is committed by now, and the number of the last commit."""
         loads, last_commit = self._known.get(space.space_id, ((), 0))
         request = meta.ListCommitsRequest(space=space.name, after=last_commit)
-        reply = cast(meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining()))
+        reply = cast(
+            meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining())
+        )
         if reply.loads:
             loads, last_commit = loads + tuple(reply.loads), reply.commits[-1]
             with self._lock:
@@ -44,16 +48,18 @@ class CommitLog:
 
 
 class LoadCommitter:
-    """Commits loads: seals the hosts that wrote one, and has metad commit it with their fingerprints.
+    """Commits loads: seals the hosts that wrote one, and has metad commit it with their
+    fingerprints.
 
     Parameters
     ----------
     metad : Transport
     resolve_revivals : callable
-        ``(space, load id, call)``: tells every partition which deleted nodes the load brings back; as
-        `graphd.api.sampling.GraphApi.settle`.
+        ``(space, load id, call)``: tells every partition which deleted nodes the load brings back;
+        as `graphd.api.sampling.GraphApi.settle`.
     seal : callable
-        ``(space, load id, hosts, number, call)``: seals a load on some hosts; as `graphd.api.sampling.GraphApi.seal`.
+        ``(space, load id, hosts, number, call)``: seals a load on some hosts; as
+        `graphd.api.sampling.GraphApi.seal`.
     """
 
     def __init__(
@@ -76,8 +82,8 @@ class LoadCommitter:
     ) -> meta.Load:
         """Commit a load once everything that was written to it is known.
 
-        metad keeps the load open while a host may still write it, or where nodes were deleted meanwhile; then those
-        hosts are sealed, births are settled, and it is asked again.
+        metad keeps the load open while a host may still write it, or where nodes were deleted
+        meanwhile; then those hosts are sealed, births are settled, and it is asked again.
 
         Parameters
         ----------
@@ -87,7 +93,8 @@ class LoadCommitter:
         revivals_resolved : bool
             Whether births are already settled, or there are none to settle.
         hosts : collection of str
-            Hosts that are known to have written the load: sealed at once, up to their last admissions.
+            Hosts that are known to have written the load: sealed at once, up to their last
+            admissions.
         send_commit : callable, optional
             How metad is asked to commit; once, by default.
         """
@@ -95,9 +102,13 @@ class LoadCommitter:
         number = 0
         while True:
             if not revivals_resolved:
-                request.settled, request.deletes = self._resolve_revivals(request.space, request.load_id, call)
+                request.settled, request.deletes = self._resolve_revivals(
+                    request.space, request.load_id, call
+                )
             if hosts:
-                seals.update((seal.host, seal) for seal in self._seal_hosts(request, hosts, number, call))
+                seals.update(
+                    (seal.host, seal) for seal in self._seal_hosts(request, hosts, number, call)
+                )
             del request.seals[:]
             request.seals.extend(seals.values())
             load = self._commit(request, call) if send_commit is None else send_commit(request)
@@ -106,8 +117,16 @@ class LoadCommitter:
             # Where every host is sealed, nodes were deleted meanwhile.
             hosts, number, revivals_resolved = load.unsealed, load.seal, bool(load.unsealed)
 
-    def _seal_hosts(self, request: meta.CommitLoadRequest, hosts: Collection[str], number: int, call: CallContext) -> list[meta.HostSeal]:
-        """Return the seals of hosts; one that does not answer has the caller's time to come back."""
+    def _seal_hosts(
+        self,
+        request: meta.CommitLoadRequest,
+        hosts: Collection[str],
+        number: int,
+        call: CallContext,
+    ) -> list[meta.HostSeal]:
+        """Return the seals of hosts; one that does not answer has the caller's time to come
+        back.
+        """
         while True:
             try:
                 return self._seal(request.space, request.load_id, hosts, number, call)

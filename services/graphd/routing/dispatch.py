@@ -1,4 +1,6 @@
-"""Who is asked: one call per host, all begun before the first is waited for, each within what is left of the time."""
+"""Who is asked: one call per host, all begun before the first is waited for, each within what is
+left of the time.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,14 @@ class StoragedPool:
         self._transports: dict[str, Transport] = {}
 
     def update_addresses(self, addresses: Mapping[str, str]) -> None:
-        """Take over where each host is; transports to addresses that nobody has any more are closed."""
+        """Take over where each host is; transports to addresses that nobody has any more are
+        closed.
+        """
         with self._lock:
             self._addresses = dict(addresses)
-            stale_addresses = [address for address in self._transports if address not in addresses.values()]
+            stale_addresses = [
+                address for address in self._transports if address not in addresses.values()
+            ]
             stale_transports = [self._transports.pop(address) for address in stale_addresses]
         for transport in stale_transports:
             transport.close()
@@ -41,7 +47,10 @@ class StoragedPool:
         """Where a host is; Unavailable when metad has not said."""
         address = self._addresses.get(uuid)
         if address is None:
-            raise Unavailable(f"storaged {uuid} holds parts of the space, and metad does not know where it is; start it, or try again in a moment")
+            raise Unavailable(
+                f"storaged {uuid} holds parts of the space, and metad does not know where it "
+                "is; start it, or try again in a moment"
+            )
         return address
 
     def transport(self, uuid: str) -> Transport:
@@ -95,11 +104,15 @@ class Dispatcher:
     One answer that fails fails the request: a sample without a part's share is a wrong answer.
     """
 
-    def __init__(self, pool: StoragedPool, on_dispatch: Callable[[str], None] = lambda method: None) -> None:
+    def __init__(
+        self, pool: StoragedPool, on_dispatch: Callable[[str], None] = lambda method: None
+    ) -> None:
         self._pool = pool
         self._on_dispatch = on_dispatch
 
-    def dispatch(self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext) -> list[Frame]:
+    def dispatch(
+        self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext
+    ) -> list[Frame]:
         """The replies to (host, request) pairs, in their order.
 
         Raises
@@ -117,7 +130,10 @@ class Dispatcher:
             for uuid, request in host_requests[:-1]:
                 pending_calls.append((uuid, self._start(method, uuid, request, call)))
             # This thread would only wait for the others: it makes the last call itself.
-            pending_calls += [(uuid, _CompletedCall(partial(self._make, method, uuid, request, call))) for uuid, request in host_requests[-1:]]
+            pending_calls += [
+                (uuid, _CompletedCall(partial(self._make, method, uuid, request, call)))
+                for uuid, request in host_requests[-1:]
+            ]
             while pending_calls:
                 uuid, pending = pending_calls.pop(0)
                 try:

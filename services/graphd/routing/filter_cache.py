@@ -1,4 +1,6 @@
-"""What satisfies the conditions of recent requests: totals of versions, as the storageds told them."""
+"""What satisfies the conditions of recent requests: totals of versions, as the storageds told
+them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ class FilteredTotals:
 
 
 class FilterTotalsCache:
-    """Keeps what is known of the newest conditions; they are counted, for all that is kept is totals."""
+    """Keeps what is known of the newest conditions; they are counted, for all that is kept is
+    totals.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[FilterKey, FilteredTotals] = {}
@@ -67,4 +71,8 @@ class FilterTotalsCache:
         """Forget a version: a storaged does not have of it what it should."""
         with self._lock:
             entries: Mapping[FilterKey, FilteredTotals] = self._entries
-            self._entries = {key: entry for key, entry in entries.items() if (key.space_id, key.version) != (space_id, version)}
+            self._entries = {
+                key: entry
+                for key, entry in entries.items()
+                if (key.space_id, key.version) != (space_id, version)
+            }

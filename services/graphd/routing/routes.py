@@ -1,4 +1,6 @@
-"""Routes: which spaces there are, which host answers for which part, which versions are served. Immutable snapshots."""
+"""Routes: which spaces there are, which host answers for which part, which versions are served.
+Immutable snapshots.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,10 @@ class SpaceRoute:
         served_version = self.versions.get(version or self.current_version)
         if served_version is None:
             served_numbers = ", ".join(map(str, sorted(self.versions)))
-            raise NotFound(f"version {version} of space {self.name!r} is not served; those that are: {served_numbers}")
+            raise NotFound(
+                f"version {version} of space {self.name!r} is not served; those that are: "
+                f"{served_numbers}"
+            )
         return served_version
 
 
@@ -73,5 +78,7 @@ class Routes:
         """A space by name; NotFound says which there are."""
         space = self.spaces.get(name)
         if space is None:
-            raise NotFound(f"no space {name!r}; there are {', '.join(sorted(self.spaces)) or 'none'}")
+            raise NotFound(
+                f"no space {name!r}; there are {', '.join(sorted(self.spaces)) or 'none'}"
+            )
         return space

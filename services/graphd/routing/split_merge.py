@@ -1,4 +1,6 @@
-"""Splits and merges: rows of a request to the hosts that own them, and their answers back into the request's order."""
+"""Splits and merges: rows of a request to the hosts that own them, and their answers back into the
+request's order.
+"""
 
 from __future__ import annotations
 
@@ -19,15 +21,20 @@ Types = NDArray[np.int32]
 Checkpoint = Callable[[], object]
 """Raises where a request is to end."""
 _PIECE = 1 << 18
-"""Entries of ragged rows that are merged or sorted between two checkpoints: some ten milliseconds."""
+"""Entries of ragged rows that are merged or sorted between two checkpoints: some ten
+milliseconds.
+"""
 
 
 def no_checkpoint() -> None:
     """Return: a checkpoint of work without a deadline."""
 
 
-def ragged_slices(indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE) -> Iterator[slice]:
-    """Yield slices of ragged rows of at most ``max_entries`` entries together, or of one longer row; with a checkpoint before each.
+def ragged_slices(
+    indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE
+) -> Iterator[slice]:
+    """Yield slices of ragged rows of at most ``max_entries`` entries together, or of one longer
+    row; with a checkpoint before each.
 
     Parameters
     ----------
@@ -43,27 +50,41 @@ def ragged_slices(indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE
     begin, rows = 0, len(indptr) - 1
     while begin < rows:
         checkpoint()
-        end = max(int(np.searchsorted(indptr, indptr[begin] + max_entries, side="right")) - 1, begin + 1)
+        end = max(
+            int(np.searchsorted(indptr, indptr[begin] + max_entries, side="right")) - 1, begin + 1
+        )
         yield slice(begin, end)
         begin = end
 
 
 def rows_by_host(space: SpaceRoute, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
-    """The rows of a request that each host answers for, in the order of the request; hosts without rows are left out."""
+    """The rows of a request that each host answers for, in the order of the request; hosts without
+    rows are left out.
+    """
     return group_by_owner(space.host_of_part.take(parts), len(space.hosts))
 
 
 def group_by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
     """The rows that each host answers for, where it is known whose each is."""
     order, offsets = partition_choice.group_by_key(owners, hosts)
-    return [(host, order[offsets[host] : offsets[host + 1]]) for host in range(hosts) if offsets[host] < offsets[host + 1]]
+    return [
+        (host, order[offsets[host] : offsets[host + 1]])
+        for host in range(hosts)
+        if offsets[host] < offsets[host + 1]
+    ]
 
 
 def rows_by_owner(space: SpaceRoute, ids: Ids) -> list[tuple[int, Ids | None]]:
-    """The rows of node ids that each host answers for; None is every row in order, where one host has all parts."""
+    """The rows of node ids that each host answers for; None is every row in order, where one host
+    has all parts.
+    """
     if len(space.hosts) == 1:
         return [(0, None)]
-    return list(rows_by_host(space, partition_choice.part_of(ids, space.schema.parts, space.schema.placement)))
+    return list(
+        rows_by_host(
+            space, partition_choice.part_of(ids, space.schema.parts, space.schema.placement)
+        )
+    )
 
 
 def take_rows(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
@@ -75,12 +96,16 @@ def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict
     """Sections of ``count`` rows, out of those of each host's rows."""
     if len(results) == 1 and results[0][0] is None:
         return dict(results[0][1])
-    is_complete = sum(count if rows is None else len(rows) for rows, _ in results) == count  # each row is somebody's
+    is_complete = (
+        sum(count if rows is None else len(rows) for rows, _ in results) == count
+    )  # each row is somebody's
     out: dict[str, NDArray[Any]] = {}
     for rows, arrays in results:
         for name, array in arrays.items():
             if name not in out:
-                out[name] = (buffer_pool.empty if is_complete else np.zeros)((count, *array.shape[1:]), array.dtype)
+                out[name] = (buffer_pool.empty if is_complete else np.zeros)(
+                    (count, *array.shape[1:]), array.dtype
+                )
             if rows is None:
                 out[name][:] = array
             else:
@@ -89,9 +114,12 @@ def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict
 
 
 def merge_ragged(
-    count: int, results: Sequence[tuple[Ids | None, Ids, Arrays]], checkpoint: Checkpoint = no_checkpoint
+    count: int,
+    results: Sequence[tuple[Ids | None, Ids, Arrays]],
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> tuple[Ids, dict[str, NDArray[Any]]]:
-    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections that it delimits).
+    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections
+    that it delimits).
 
     ``checkpoint`` is called between pieces, and may raise.
     """
@@ -109,19 +137,27 @@ def merge_ragged(
                 out[name] = np.zeros((int(indptr_out[-1]), *array.shape[1:]), array.dtype)
         for piece in ragged_slices(indptr, checkpoint):
             first, last = int(indptr[piece.start]), int(indptr[piece.stop])
-            positions = ragged_positions(starts[piece], indptr[piece.start : piece.stop + 1] - first)
+            positions = ragged_positions(
+                starts[piece], indptr[piece.start : piece.stop + 1] - first
+            )
             for name, array in arrays.items():
                 out[name][positions] = array[first:last]
     return indptr_out, out
 
 
 def merge_counted(
-    count: int, results: Sequence[tuple[Ids | None, Types, Arrays]], checkpoint: Checkpoint = no_checkpoint
+    count: int,
+    results: Sequence[tuple[Ids | None, Types, Arrays]],
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> tuple[Types, dict[str, NDArray[Any]]]:
-    """As `merged_ragged`, for answers that tell how long each row is: so does this one, int32[count]."""
+    """As `merged_ragged`, for answers that tell how long each row is: so does this one,
+    int32[count].
+    """
     if len(results) == 1 and results[0][0] is None:
         return results[0][1], dict(results[0][2])
-    indptr, out = merge_ragged(count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in results], checkpoint)
+    indptr, out = merge_ragged(
+        count, [(rows, indptr_of(counts), arrays) for rows, counts, arrays in results], checkpoint
+    )
     return np.diff(indptr).astype(np.int32), out
 
 
@@ -135,7 +171,9 @@ def indptr_of(lengths: Ids | Types) -> Ids:
 def ragged_positions(starts: Ids, indptr: Ids) -> Ids:
     """Positions ``starts[i] + 0, 1, ..`` of every row i, for rows as long as ``indptr`` says."""
     lengths = np.diff(indptr)
-    return np.asarray(np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64))
+    return np.asarray(
+        np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64)
+    )
 
 
 def gather_ragged(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
@@ -144,15 +182,26 @@ def gather_ragged(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, ND
     return out_indptr, values[ragged_positions(indptr[:-1][rows], out_indptr)]
 
 
-def sort_ragged(indptr: Ids, arrays: Arrays, keys: Iterable[NDArray[Any]], checkpoint: Checkpoint = no_checkpoint) -> dict[str, NDArray[Any]]:
+def sort_ragged(
+    indptr: Ids,
+    arrays: Arrays,
+    keys: Iterable[NDArray[Any]],
+    checkpoint: Checkpoint = no_checkpoint,
+) -> dict[str, NDArray[Any]]:
     """Each row's entries sorted by ``keys``, the most important one first; the sort is stable.
 
     ``checkpoint`` is called between pieces, and may raise.
     """
-    out, sort_keys = {name: np.empty_like(array) for name, array in arrays.items()}, list(reversed(list(keys)))
+    out, sort_keys = (
+        {name: np.empty_like(array) for name, array in arrays.items()},
+        list(reversed(list(keys))),
+    )
     for piece in ragged_slices(indptr, checkpoint):
         span = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
-        rows = np.repeat(np.arange(piece.start, piece.stop, dtype=np.int64), np.diff(indptr[piece.start : piece.stop + 1]))
+        rows = np.repeat(
+            np.arange(piece.start, piece.stop, dtype=np.int64),
+            np.diff(indptr[piece.start : piece.stop + 1]),
+        )
         order = np.lexsort([*(key[span] for key in sort_keys), rows])
         for name, array in arrays.items():
             out[name][span] = array[span][order]

@@ -1,4 +1,6 @@
-"""Totals: how much of each type every part holds in one version, and the shares of global draws made from that."""
+"""Totals: how much of each type every part holds in one version, and the shares of global draws
+made from that.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,14 @@ class VersionTotals:
     parts: int
     part_totals: Mapping[tuple[int, int, int], PartitionStats]
     """(element, type, part) -> total."""
-    by_weight_name: Mapping[str, Mapping[tuple[int, int, int], PartitionStats]] = field(default_factory=dict)
+    by_weight_name: Mapping[str, Mapping[tuple[int, int, int], PartitionStats]] = field(
+        default_factory=dict
+    )
     """The same of each further weight name, of the types that have it."""
     _by_weights: dict[str, VersionTotals] = field(default_factory=dict)
-    _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(default_factory=dict)
+    _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
+        default_factory=dict
+    )
     _rows: dict[tuple[int, int], int] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -46,10 +52,16 @@ class VersionTotals:
         if not self._rows:
             counts: dict[tuple[int, int], int] = {}
             for (entry_element, type_id, _), total in self.part_totals.items():
-                counts[entry_element, type_id] = counts.get((entry_element, type_id), 0) + total.count
+                counts[entry_element, type_id] = (
+                    counts.get((entry_element, type_id), 0) + total.count
+                )
             self._rows.update(counts)
         type_ids = set(types)
-        return sum(count for (entry_element, type_id), count in self._rows.items() if entry_element == element and (not type_ids or type_id in type_ids))
+        return sum(
+            count
+            for (entry_element, type_id), count in self._rows.items()
+            if entry_element == element and (not type_ids or type_id in type_ids)
+        )
 
     def nodes(self, types: Iterable[int]) -> int:
         """Return the live nodes of some types; no type: of every one."""
@@ -60,16 +72,23 @@ class VersionTotals:
         return self.rows(EDGE, types)
 
     def with_weights(self, weight_name: str) -> VersionTotals:
-        """The totals by the weights of that name, in place of the rows' own (""); types that have none of it keep theirs."""
+        """The totals by the weights of that name, in place of the rows' own (""); types that have
+        none of it keep theirs.
+        """
         if not weight_name:
             return self
         totals = self._by_weights.get(weight_name)
         if totals is None:
-            totals = VersionTotals(parts=self.parts, part_totals={**self.part_totals, **self.by_weight_name.get(weight_name, {})})
+            totals = VersionTotals(
+                parts=self.parts,
+                part_totals={**self.part_totals, **self.by_weight_name.get(weight_name, {})},
+            )
             self._by_weights[weight_name] = totals
         return totals
 
-    def shares(self, element: int, types: Sequence[int], *, uniform: bool) -> partition_choice.PartShares:
+    def shares(
+        self, element: int, types: Sequence[int], *, uniform: bool
+    ) -> partition_choice.PartShares:
         """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""
         key = (element, tuple(sorted(set(types))), uniform)
         shares = self._shares.get(key)
@@ -94,5 +113,7 @@ class VersionTotals:
     def drawable_count(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
         """How many different rows a draw from ``types`` can give."""
         return sum(
-            total.count if uniform else total.positive for (entry_element, type_id, _), total in self.part_totals.items() if entry_element == element and type_id in types
+            total.count if uniform else total.positive
+            for (entry_element, type_id, _), total in self.part_totals.items()
+            if entry_element == element and type_id in types
         )

@@ -1,4 +1,6 @@
-"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one is woken, or asks for the reply itself."""
+"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one
+is woken, or asks for the reply itself.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from graphd.routing.totals import OWN_WEIGHTS, PartitionStats, VersionTotals
 
 
 class RoutingTable:
-    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it began with.
+    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it
+    began with.
 
     Parameters
     ----------
@@ -29,7 +32,9 @@ class RoutingTable:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = wire.RequestLimits(rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps)
+        self._limits = wire.RequestLimits(
+            rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps
+        )
         self._changed = threading.Condition()
         self._routes = Routes()
         self._reply: meta.PollReply | None = None
@@ -50,7 +55,9 @@ class RoutingTable:
         return self._reply is not None
 
     def apply_reply(self, reply: meta.PollReply) -> Routes:
-        """Take over a poll's reply; versions that were known already keep their records, with the shares made from them."""
+        """Take over a poll's reply; versions that were known already keep their records, with the
+        shares made from them.
+        """
         with self._changed:
             self._routes = build_routes(reply, self._routes)
             self._reply = reply
@@ -67,17 +74,30 @@ class RoutingTable:
         reply = self._reply
         if reply is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
-        is_unchanged = request.head.known_revision == reply.revision  # type: ignore[attr-defined]  # the method's own head
-        return Frame(wire.GetRoutesReply(revision=reply.revision, told=None if is_unchanged else reply, limits=self._limits))
+        # The method's own head.
+        is_unchanged = request.head.known_revision == reply.revision  # type: ignore[attr-defined]
+        return Frame(
+            wire.GetRoutesReply(
+                revision=reply.revision, told=None if is_unchanged else reply, limits=self._limits
+            )
+        )
 
     def newest_versions(self) -> list[tuple[int, int]]:
         """(space id, newest version) of every space that has one: what this graphd has seen."""
-        return [(space.space_id, space.current_version) for space in self._routes.spaces.values() if space.current_version]
+        return [
+            (space.space_id, space.current_version)
+            for space in self._routes.spaces.values()
+            if space.current_version
+        ]
 
 
 def build_routes(reply: meta.PollReply, previous: Routes) -> Routes:
     """A snapshot of routes out of metad's words."""
-    known_versions = {(space.space_id, number): version for space in previous.spaces.values() for number, version in space.versions.items()}
+    known_versions = {
+        (space.space_id, number): version
+        for space in previous.spaces.values()
+        for number, version in space.versions.items()
+    }
     return Routes(
         revision=reply.revision,
         spaces={route.space.name: _build_space(route, known_versions) for route in reply.spaces},
@@ -85,13 +105,19 @@ def build_routes(reply: meta.PollReply, previous: Routes) -> Routes:
     )
 
 
-def _build_space(route: meta.SpaceRoute, known_versions: Mapping[tuple[int, int], ServedVersion]) -> SpaceRoute:
+def _build_space(
+    route: meta.SpaceRoute, known_versions: Mapping[tuple[int, int], ServedVersion]
+) -> SpaceRoute:
     preferred_hosts = [part.hosts[0] if part.hosts else "" for part in route.space.parts]
     hosts = tuple(sorted(set(preferred_hosts)))
     versions = {}
     for manifest in route.versions:
         known_version = known_versions.get((route.space.space_id, manifest.version))
-        versions[manifest.version] = known_version if known_version is not None and known_version.digest == manifest.digest else _build_version(manifest, len(preferred_hosts))
+        versions[manifest.version] = (
+            known_version
+            if known_version is not None and known_version.digest == manifest.digest
+            else _build_version(manifest, len(preferred_hosts))
+        )
     return SpaceRoute(
         space_id=route.space.space_id,
         name=route.space.name,
@@ -107,6 +133,16 @@ def _build_version(manifest: pb.Manifest, parts: int) -> ServedVersion:
     part_totals: dict[tuple[int, int, int], PartitionStats] = {}
     by_weight_name: dict[str, dict[tuple[int, int, int], PartitionStats]] = {}
     for total in manifest.totals:
-        entries = part_totals if total.weight_name in OWN_WEIGHTS else by_weight_name.setdefault(total.weight_name, {})
-        entries[int(total.element), total.type_id, total.part] = PartitionStats(count=total.count, positive=total.positive, weight=total.weight)
-    return ServedVersion(version=manifest.version, digest=manifest.digest, totals=VersionTotals(parts=parts, part_totals=part_totals, by_weight_name=by_weight_name))
+        entries = (
+            part_totals
+            if total.weight_name in OWN_WEIGHTS
+            else by_weight_name.setdefault(total.weight_name, {})
+        )
+        entries[int(total.element), total.type_id, total.part] = PartitionStats(
+            count=total.count, positive=total.positive, weight=total.weight
+        )
+    return ServedVersion(
+        version=manifest.version,
+        digest=manifest.digest,
+        totals=VersionTotals(parts=parts, part_totals=part_totals, by_weight_name=by_weight_name),
+    )

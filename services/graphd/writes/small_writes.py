@@ -1,8 +1,7 @@
 """Writes by themselves: those that come while others are being committed share the next load.
 
-No timer: a write that finds nobody writing goes at once, and the more writers there are, the larger the loads become.
-Called by `graphd.api.sampling`; asks metad for loads.
-"""
+No timer: a write that finds nobody writing goes at once, and the more writers there are, the larger
+the loads become. Called by `graphd.api.sampling`; asks metad for loads."""
 
 from __future__ import annotations
 
@@ -74,11 +73,14 @@ class CommitUncertain(Deadline):
 
 
 CommitBatch = Callable[[str, Sequence[SmallWrite], CallContext], None]
-"""(space, group, call): makes the group durable and gives every member its base and commit, or raises."""
+"""(space, group, call): makes the group durable and gives every member its base and commit, or
+raises.
+"""
 
 
 class WriteBatcher:
-    """Puts single writes of a space together: whoever finds nobody at work carries out what has gathered.
+    """Puts single writes of a space together: whoever finds nobody at work carries out what has
+    gathered.
 
     Parameters
     ----------
@@ -118,13 +120,20 @@ class WriteBatcher:
                 queue = self._waiting.get(space, [])
                 if small_write in queue:
                     queue.remove(small_write)
-                    small_write.error = Deadline("the call's time is up before its turn came; nothing was written")
+                    small_write.error = Deadline(
+                        "the call's time is up before its turn came; nothing was written"
+                    )
                 else:
-                    small_write.error = Deadline("the call's time is up while it was being written; it may have been written all the same")
+                    small_write.error = Deadline(
+                        "the call's time is up while it was being written; it may have been "
+                        "written all the same"
+                    )
             return
 
     def _run_batches(self, space: str, *, until: SmallWrite) -> None:
-        """Carry out group after group; once ``until`` is over, another thread goes on with the rest."""
+        """Carry out group after group; once ``until`` is over, another thread goes on with the
+        rest.
+        """
         while True:
             with self._lock:
                 group = _next_batch(self._waiting[space])
@@ -139,13 +148,21 @@ class WriteBatcher:
                         del self._waiting[space]
                         return
                     next_write = self._waiting[space][0]
-                threading.Thread(target=self._run_batches, args=(space,), kwargs={"until": next_write}, name="writes", daemon=True).start()
+                threading.Thread(
+                    target=self._run_batches,
+                    args=(space,),
+                    kwargs={"until": next_write},
+                    name="writes",
+                    daemon=True,
+                ).start()
                 return
 
     def _commit_group(self, space: str, group: Sequence[SmallWrite]) -> None:
         """One group; where it fails, its members one by one, so that each gets what it deserves."""
         try:
-            self._commit_batch(space, group, CallContext(max(small_write.call.deadline for small_write in group)))
+            self._commit_batch(
+                space, group, CallContext(max(small_write.call.deadline for small_write in group))
+            )
         except CommitUncertain as error:
             _finish(group, error)
         except AsterismError as error:
@@ -186,8 +203,8 @@ class BatchCommitter:
     metad : Transport
         Who gives loads and commits them.
     write_chunk : callable
-        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all parts that they touch; gives
-        the hosts that it wrote to.
+        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all
+        parts that they touch; gives the hosts that it wrote to.
     resolve_revivals, seal : callable
         As of `Committing`.
     """
@@ -206,12 +223,27 @@ class BatchCommitter:
     def commit_batch(self, space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
         """Make a group durable; each member learns its base and commit."""
         write_chunks = list(split_into_chunks(group))
-        chunks = [meta.Chunk(index=i, element=_element(write_chunk.kind), type_id=write_chunk.type_id, rows=write_chunk.rows, digest="single") for i, write_chunk in enumerate(write_chunks)]
-        load = self._call_catalog("begin_load", meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks), call)
+        chunks = [
+            meta.Chunk(
+                index=i,
+                element=_element(write_chunk.kind),
+                type_id=write_chunk.type_id,
+                rows=write_chunk.rows,
+                digest="single",
+            )
+            for i, write_chunk in enumerate(write_chunks)
+        ]
+        load = self._call_catalog(
+            "begin_load",
+            meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks),
+            call,
+        )
         hosts: set[str] = set()
         try:
             for i, write_chunk in enumerate(write_chunks):
-                hosts |= self._write_chunk(space, load.load_id, i, load.chunks[i].base, write_chunk, call)
+                hosts |= self._write_chunk(
+                    space, load.load_id, i, load.chunks[i].base, write_chunk, call
+                )
         except BaseException:
             self._abandon(load.load_id)
             raise
@@ -222,15 +254,29 @@ class BatchCommitter:
                 small_write.first_edge_id, small_write.commit_number = first_edge_id, commit_number
                 first_edge_id += small_write.rows
 
-    def _commit(self, space: str, load_id: int, write_chunks: Sequence[WriteChunk], hosts: Collection[str], call: CallContext) -> int:
-        request = meta.CommitLoadRequest(load_id=load_id, space=space, written=range(len(write_chunks)))
+    def _commit(
+        self,
+        space: str,
+        load_id: int,
+        write_chunks: Sequence[WriteChunk],
+        hosts: Collection[str],
+        call: CallContext,
+    ) -> int:
+        request = meta.CommitLoadRequest(
+            load_id=load_id, space=space, written=range(len(write_chunks))
+        )
         # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
         deletes = any(write_chunk.kind == store.NODE_DELETES for write_chunk in write_chunks)
         send_commit = partial(self._commit_with_retry, call=call)
         try:
-            return self._committer.commit(request, call, revivals_resolved=not deletes, hosts=hosts, send_commit=send_commit).commit
+            return self._committer.commit(
+                request, call, revivals_resolved=not deletes, hosts=hosts, send_commit=send_commit
+            ).commit
         except AsterismError as error:
-            raise CommitUncertain(f"it may have been written all the same, for the commit of load {load_id} was not answered: {error.message}") from error
+            raise CommitUncertain(
+                f"it may have been written all the same, for the commit of load {load_id} "
+                f"was not answered: {error.message}"
+            ) from error
 
     def _commit_with_retry(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
         """Ask for the commit until there is an answer: asked again it gives the same one."""
@@ -244,7 +290,9 @@ class BatchCommitter:
         return cast(meta.Load, self._metad.call(CATALOG[name], request, call.remaining()))
 
     def _abandon(self, load_id: int) -> None:
-        """Give a load up; one that can not be given up now is never committed, and its blocks are never read."""
+        """Give a load up; one that can not be given up now is never committed, and its blocks are
+        never read.
+        """
         try:
             self._metad.call(CATALOG["abandon_load"], meta.LoadRequest(load_id=load_id), _ABANDON_S)
         except AsterismError as error:
@@ -256,7 +304,9 @@ _ABANDON_S = 2.0
 
 
 def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
-    """The group's writes in their order, neighbors of one kind, type and set of sections put together."""
+    """The group's writes in their order, neighbors of one kind, type and set of sections put
+    together.
+    """
 
     def group_key(small_write: SmallWrite) -> tuple[int, int, tuple[str, ...]]:
         return small_write.kind, small_write.type_id, tuple(sorted(small_write.sections))
@@ -264,7 +314,13 @@ def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
     for (kind, type_id, _), chunk_writes in groupby(group, group_key):
         writes = tuple(chunk_writes)
         sections = concat_sections([small_write.sections for small_write in writes])
-        yield WriteChunk(kind=kind, type_id=type_id, rows=sum(small_write.rows for small_write in writes), sections=sections, writes=writes)
+        yield WriteChunk(
+            kind=kind,
+            type_id=type_id,
+            rows=sum(small_write.rows for small_write in writes),
+            sections=sections,
+            writes=writes,
+        )
 
 
 def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
@@ -276,7 +332,10 @@ def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
         arrays = [piece[name] for piece in pieces]
         if name.endswith(".indptr"):
             ends = np.cumsum([0, *(array[-1] for array in arrays)])
-            arrays = [arrays[0], *(array[1:] + end for array, end in zip(arrays[1:], ends[1:], strict=False))]
+            arrays = [
+                arrays[0],
+                *(array[1:] + end for array, end in zip(arrays[1:], ends[1:], strict=False)),
+            ]
         out[name] = np.concatenate(arrays)
     return out
 

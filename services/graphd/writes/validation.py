@@ -1,4 +1,6 @@
-"""What a write may contain: the sections of each kind, checked against the schema. Every refusal shows the value."""
+"""What a write may contain: the sections of each kind, checked against the schema. Every refusal
+shows the value.
+"""
 
 from __future__ import annotations
 
@@ -27,20 +29,29 @@ _IDS: dict[int, tuple[str, ...]] = {
 
 
 def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
-    """The type that a write is of; InvalidRequest for a kind that clients do not write, NotFound for an unknown type."""
+    """The type that a write is of; InvalidRequest for a kind that clients do not write, NotFound
+    for an unknown type.
+    """
     if kind not in _IDS:
         kind_names = ", ".join(store.BlockKind.Name(writable_kind) for writable_kind in _IDS)
         raise InvalidRequest(f"kind {kind}: a client writes {kind_names}")
-    types: tuple[NodeType | EdgeType, ...] = schema.node_types if kind in (store.NODES, store.NODE_DELETES) else schema.edge_types
+    types: tuple[NodeType | EdgeType, ...] = (
+        schema.node_types if kind in (store.NODES, store.NODE_DELETES) else schema.edge_types
+    )
     if type_id >= len(types):
-        raise NotFound(f"type {type_id}: the space has types 0 to {len(types) - 1}: {', '.join(t.name for t in types)}")
+        raise NotFound(
+            f"type {type_id}: the space has types 0 to {len(types) - 1}: "
+            f"{', '.join(t.name for t in types)}"
+        )
     return types[type_id]
 
 
 def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
     """The number of rows of a write whose sections are complete and right."""
     schema_type = written_type(schema, kind, type_id)
-    rows = request_validation.check_ids(_IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES)
+    rows = request_validation.check_ids(
+        _IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES
+    )
     known_sections = set(_IDS[kind])
     if kind in (store.NODES, store.OUT_EDGES):
         known_sections.update(request_validation.check_weight(schema_type, frame.arrays, rows))
@@ -54,30 +65,54 @@ def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
     return rows
 
 
-def _check_names(schema: Schema, kind: int, schema_type: NodeType | EdgeType, frame: Frame, rows: int) -> set[str]:
-    """The sections that have the names of nodes; InvalidRequest where an id is not that of its name, or a name is missing."""
+def _check_names(
+    schema: Schema, kind: int, schema_type: NodeType | EdgeType, frame: Frame, rows: int
+) -> set[str]:
+    """The sections that have the names of nodes; InvalidRequest where an id is not that of its
+    name, or a name is missing.
+    """
     columns = {"ids": f"f:{string_ids.ID_COLUMN}"} if kind == store.NODES else {}
-    if kind == store.OUT_EDGES and isinstance(schema_type, EdgeType) and schema_type.missing == "create":
+    if (
+        kind == store.OUT_EDGES
+        and isinstance(schema_type, EdgeType)
+        and schema_type.missing == "create"
+    ):
         columns = {"src": "src_names", "dst": "dst_names"}
     for section, stem in columns.items():
-        names_column = frame.array(f"{stem}.indptr", "int64"), frame.array(f"{stem}.values", "uint8")
+        names_column = (
+            frame.array(f"{stem}.indptr", "int64"),
+            frame.array(f"{stem}.values", "uint8"),
+        )
         request_validation.check_indptr(stem, names_column[0], len(names_column[1]), rows)
         string_ids.check_strings(section, names_column)
         ids = frame.array(section, "int64")
         mismatches = np.flatnonzero(ids != compute_string_ids(*names_column, schema.salt))
         if mismatches.size:
             index = int(mismatches[0])
-            raise InvalidRequest(f"{section}[{index}] = {ids[index]}: that is not the id of {string_ids.display_string(names_column, index)} under the salt {schema.salt}")
+            raise InvalidRequest(
+                f"{section}[{index}] = {ids[index]}: that is not the id of "
+                f"{string_ids.display_string(names_column, index)} under the salt "
+                f"{schema.salt}"
+            )
         check_distinct_ids(schema, schema_type.name, ids, names_column)
     return {f"{stem}.{half}" for stem in columns.values() for half in ("indptr", "values")}
 
 
-def check_distinct_ids(schema: Schema, type_name: str, ids: NDArray[np.int64], names_column: string_ids.StringColumn) -> None:
+def check_distinct_ids(
+    schema: Schema, type_name: str, ids: NDArray[np.int64], names_column: string_ids.StringColumn
+) -> None:
     """Conflict where two names have one id."""
     first, inverse = np.unique(ids, return_index=True, return_inverse=True)[1:]
     if len(first) == len(ids):
         return
     mismatch = first_mismatch(first[inverse], *names_column, *names_column)
     if mismatch >= 0:
-        colliding = string_ids.display_string(names_column, int(first[inverse[mismatch]])), string_ids.display_string(names_column, mismatch)
-        raise Conflict(string_ids.collision_message(repr(type_name), *colliding, int(ids[mismatch]), schema.salt))
+        colliding = (
+            string_ids.display_string(names_column, int(first[inverse[mismatch]])),
+            string_ids.display_string(names_column, mismatch),
+        )
+        raise Conflict(
+            string_ids.collision_message(
+                repr(type_name), *colliding, int(ids[mismatch]), schema.salt
+            )
+        )

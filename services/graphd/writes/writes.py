@@ -1,4 +1,6 @@
-"""Writing: a chunk's rows to the parts that own them, as blocks; durable everywhere once it returns."""
+"""Writing: a chunk's rows to the parts that own them, as blocks; durable everywhere once it
+returns.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,18 @@ class PartitionedRows:
     sections: Sections
 
 
-def write_rows(context: WriteContext, kind: int, type_id: int, first_edge_id: int, arrays: Mapping[str, NDArray[Any]], *, ends_known: bool) -> None:
-    """One chunk's rows, checked before (`graphd.writes.validation`), to all parts that they touch."""
+def write_rows(
+    context: WriteContext,
+    kind: int,
+    type_id: int,
+    first_edge_id: int,
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    ends_known: bool,
+) -> None:
+    """One chunk's rows, checked before (`graphd.writes.validation`), to all parts that they
+    touch.
+    """
     sections: Sections = dict(arrays)
     if kind == store.NODES:
         write_nodes(context, type_id, sections)
@@ -74,32 +86,70 @@ def write_rows(context: WriteContext, kind: int, type_id: int, first_edge_id: in
 def write_nodes(context: WriteContext, type_id: int, sections: Sections) -> None:
     """Nodes, with weights and features, at the parts of their ids; their times at every part."""
     _check_one_type(context, type_id, sections["ids"])
-    time, parts = context.space.schema.node_types[type_id].time, context.parts_of_ids(sections["ids"])
+    time, parts = (
+        context.space.schema.node_types[type_id].time,
+        context.parts_of_ids(sections["ids"]),
+    )
     if time and f"f:{time}" in sections:
-        _send_to_all_parts(context, store.NODE_TIMES, type_id, {"ids": sections["ids"], f"w:{time}": sections[f"f:{time}"]})
-    _send(context, [PartitionedRows(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)])
+        _send_to_all_parts(
+            context,
+            store.NODE_TIMES,
+            type_id,
+            {"ids": sections["ids"], f"w:{time}": sections[f"f:{time}"]},
+        )
+    _send(
+        context,
+        [PartitionedRows(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)],
+    )
 
 
-def write_edges(context: WriteContext, type_id: int, first_edge_id: int, sections: Sections, *, ends_known: bool) -> None:
-    """Edges: the truth at their sources' parts, in-copies at their destinations', features at those of their edge ids.
+def write_edges(
+    context: WriteContext, type_id: int, first_edge_id: int, sections: Sections, *, ends_known: bool
+) -> None:
+    """Edges: the truth at their sources' parts, in-copies at their destinations', features at those
+    of their edge ids.
 
-    Edge ids are ``first_edge_id`` + row. Where the type says so, ends that do not exist are made; elsewhere they are looked for,
-    unless the client did.
-    """
+    Edge ids are ``first_edge_id`` + row. Where the type says so, ends that do not exist are made;
+    elsewhere they are looked for, unless the client did."""
     schema = context.space.schema
     edge_type = schema.edge_types[type_id]
     eid = first_edge_id + np.arange(len(sections["src"]), dtype=np.int64)
     edge_columns: Sections = {"src": sections["src"], "dst": sections["dst"], "eid": eid}
     if "weight" in sections:
         edge_columns["weight"] = sections["weight"]
-    edge_columns |= {f"w:{name}": sections[f"f:{name}"] for name in edge_type.edge_columns if f"f:{name}" in sections}
-    blocks = [PartitionedRows(kind=store.OUT_EDGES, type_id=type_id, parts=context.parts_of_ids(edge_columns["src"]), sections=edge_columns)]
+    edge_columns |= {
+        f"w:{name}": sections[f"f:{name}"]
+        for name in edge_type.edge_columns
+        if f"f:{name}" in sections
+    }
+    blocks = [
+        PartitionedRows(
+            kind=store.OUT_EDGES,
+            type_id=type_id,
+            parts=context.parts_of_ids(edge_columns["src"]),
+            sections=edge_columns,
+        )
+    ]
     if schema.has_in:
-        blocks.append(PartitionedRows(kind=store.IN_EDGES, type_id=type_id, parts=context.parts_of_ids(edge_columns["dst"]), sections=edge_columns))
+        blocks.append(
+            PartitionedRows(
+                kind=store.IN_EDGES,
+                type_id=type_id,
+                parts=context.parts_of_ids(edge_columns["dst"]),
+                sections=edge_columns,
+            )
+        )
     features = {name: array for name, array in sections.items() if name.startswith("f:")}
     if features:
         feature_parts = (eid % schema.parts).astype(np.int32)
-        blocks.append(PartitionedRows(kind=store.EDGE_FEATURES, type_id=type_id, parts=feature_parts, sections={"eid": eid, **features}))
+        blocks.append(
+            PartitionedRows(
+                kind=store.EDGE_FEATURES,
+                type_id=type_id,
+                parts=feature_parts,
+                sections={"eid": eid, **features},
+            )
+        )
     if edge_type.missing == "create":
         blocks += _missing_ends(context, edge_type, sections)
     elif not ends_known:
@@ -113,50 +163,104 @@ def delete_nodes(context: WriteContext, type_id: int, sections: Sections) -> Non
 
 
 def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
-    """Tell every part which nodes the load brings back that are deleted after ``loads``; gives whether it deletes nodes.
+    """Tell every part which nodes the load brings back that are deleted after ``loads``; gives
+    whether it deletes nodes.
 
-    A part can not tell by itself whether the far end of an edge is alive: it hears of all deletes, and so of all births that
-    follow one. What is told twice is written twice the same.
-    """
+    A part can not tell by itself whether the far end of an edge is alive: it hears of all deletes,
+    and so of all births that follow one. What is told twice is written twice the same."""
     hosts = range(len(context.space.hosts))
-    head = store.ListBirthsRequest(space_id=context.space.space_id, load_id=context.load_id, loads=loads)
-    replies = context.dispatcher.dispatch("list_births", context.space, [(host, Frame(head)) for host in hosts], context.call)
-    revived_chunks = {pair for reply in replies for pair in zip(reply.array("types", "int32").tolist(), reply.array("chunks", "int64").tolist(), strict=True)}
+    head = store.ListBirthsRequest(
+        space_id=context.space.space_id, load_id=context.load_id, loads=loads
+    )
+    replies = context.dispatcher.dispatch(
+        "list_births", context.space, [(host, Frame(head)) for host in hosts], context.call
+    )
+    revived_chunks = {
+        pair
+        for reply in replies
+        for pair in zip(
+            reply.array("types", "int32").tolist(),
+            reply.array("chunks", "int64").tolist(),
+            strict=True,
+        )
+    }
     for type_id, chunk in sorted(revived_chunks):
-        request = store.ReadBirthsRequest(space_id=head.space_id, load_id=head.load_id, loads=loads, type_id=type_id, chunk=chunk)
-        revivals = context.dispatcher.dispatch("read_births", context.space, [(host, Frame(request)) for host in hosts], context.call)
+        request = store.ReadBirthsRequest(
+            space_id=head.space_id, load_id=head.load_id, loads=loads, type_id=type_id, chunk=chunk
+        )
+        revivals = context.dispatcher.dispatch(
+            "read_births", context.space, [(host, Frame(request)) for host in hosts], context.call
+        )
         ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in revivals]))
         _send_to_all_parts(replace(context, chunk=chunk), store.NODE_BIRTHS, type_id, {"ids": ids})
-    return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]  # a ListBirthsReply
+    # A ListBirthsReply.
+    return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]
 
 
 def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[meta.HostSeal]:
     """Seal the load on some hosts, and return their fingerprints of what was written."""
-    host_indices = [context.space.hosts.index(uuid) for uuid in hosts if uuid in context.space.hosts]
-    head = store.SealLoadRequest(space_id=context.space.space_id, load_id=context.load_id, number=number)
-    replies = context.dispatcher.dispatch("seal_load", context.space, [(host_index, Frame(head)) for host_index in host_indices], context.call)
+    host_indices = [
+        context.space.hosts.index(uuid) for uuid in hosts if uuid in context.space.hosts
+    ]
+    head = store.SealLoadRequest(
+        space_id=context.space.space_id, load_id=context.load_id, number=number
+    )
+    replies = context.dispatcher.dispatch(
+        "seal_load",
+        context.space,
+        [(host_index, Frame(head)) for host_index in host_indices],
+        context.call,
+    )
     seals = []
     for host_index, reply in zip(host_indices, replies, strict=True):
         sealed: Any = reply.head
-        seals.append(meta.HostSeal(host=context.space.hosts[host_index], number=sealed.number, parts=sealed.parts))
+        seals.append(
+            meta.HostSeal(
+                host=context.space.hosts[host_index], number=sealed.number, parts=sealed.parts
+            )
+        )
     return seals
 
 
 def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> None:
     """Tombstones of edges, at the parts of both ends where in-copies are kept."""
-    blocks = [PartitionedRows(kind=store.OUT_EDGE_DELETES, type_id=type_id, parts=context.parts_of_ids(sections["src"]), sections=sections)]
+    blocks = [
+        PartitionedRows(
+            kind=store.OUT_EDGE_DELETES,
+            type_id=type_id,
+            parts=context.parts_of_ids(sections["src"]),
+            sections=sections,
+        )
+    ]
     if context.space.schema.has_in:
-        blocks.append(PartitionedRows(kind=store.IN_EDGE_DELETES, type_id=type_id, parts=context.parts_of_ids(sections["dst"]), sections=sections))
+        blocks.append(
+            PartitionedRows(
+                kind=store.IN_EDGE_DELETES,
+                type_id=type_id,
+                parts=context.parts_of_ids(sections["dst"]),
+                sections=sections,
+            )
+        )
     _send(context, blocks)
 
 
 def nodes_exist(context: WriteContext, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     """uint8[n]: which ids are nodes, committed or written by this load."""
-    head = store.ExistsRequest(space_id=context.space.space_id, type_id=type_id, load_id=context.load_id, loads=context.committed_loads())
+    head = store.ExistsRequest(
+        space_id=context.space.space_id,
+        type_id=type_id,
+        load_id=context.load_id,
+        loads=context.committed_loads(),
+    )
     plan = split_merge.rows_by_owner(context.space, ids)
-    requests = [(host, Frame(head, {"ids": split_merge.take_rows(ids, rows)})) for host, rows in plan]
+    requests = [
+        (host, Frame(head, {"ids": split_merge.take_rows(ids, rows)})) for host, rows in plan
+    ]
     replies = context.dispatcher.dispatch("exists", context.space, requests, context.call)
-    results = [(rows, {"exists": reply.array("exists", "uint8")}) for (_, rows), reply in zip(plan, replies, strict=True)]
+    results = [
+        (rows, {"exists": reply.array("exists", "uint8")})
+        for (_, rows), reply in zip(plan, replies, strict=True)
+    ]
     return split_merge.merge_rows(len(ids), results).get("exists", np.zeros(len(ids), np.uint8))
 
 
@@ -170,12 +274,15 @@ def check_ends(context: WriteContext, type_id: int, sections: Mapping[str, NDArr
         if not is_present.all():
             index = int(np.argmin(is_present))
             raise InvalidRequest(
-                f"{name}[{index}] = {sections[name][index]}: no such {end!r} node; write it first, or declare {edge_type.name!r} missing: create"
+                f"{name}[{index}] = {sections[name][index]}: no such {end!r} node; write it "
+                f"first, or declare {edge_type.name!r} missing: create"
             )
 
 
 def _check_one_type(context: WriteContext, type_id: int, ids: Ids) -> None:
-    """InvalidRequest where an id is a node of another type already, in a space whose ids are global."""
+    """InvalidRequest where an id is a node of another type already, in a space whose ids are
+    global.
+    """
     schema = context.space.schema
     others = range(len(schema.node_types)) if schema.ids == "global" else ()
     for other in others:
@@ -183,10 +290,15 @@ def _check_one_type(context: WriteContext, type_id: int, ids: Ids) -> None:
         if conflicts.any():
             index = int(np.argmax(conflicts))
             name = schema.node_types[other].name
-            raise InvalidRequest(f"ids[{index}] = {ids[index]}: a node of type {name!r} has this id, and ids are global here; delete it first")
+            raise InvalidRequest(
+                f"ids[{index}] = {ids[index]}: a node of type {name!r} has this id, and ids "
+                "are global here; delete it first"
+            )
 
 
-def _missing_ends(context: WriteContext, edge_type: EdgeType, sections: Sections) -> Iterator[PartitionedRows]:
+def _missing_ends(
+    context: WriteContext, edge_type: EdgeType, sections: Sections
+) -> Iterator[PartitionedRows]:
     """Node blocks for ends that are not there yet: with weight 1, and features as if left out."""
     schema = context.space.schema
     if schema.has_string_ids:
@@ -200,35 +312,66 @@ def _missing_ends(context: WriteContext, edge_type: EdgeType, sections: Sections
         new = unique[nodes_exist(context, type_id, unique) == 0]
         if new.size:
             _check_one_type(context, type_id, new)
-            yield PartitionedRows(kind=store.NODES, type_id=type_id, parts=context.parts_of_ids(new), sections={"ids": new})
+            yield PartitionedRows(
+                kind=store.NODES,
+                type_id=type_id,
+                parts=context.parts_of_ids(new),
+                sections={"ids": new},
+            )
 
 
-def _named_ends(context: WriteContext, edge_type: EdgeType, sections: Sections) -> Iterator[PartitionedRows]:
-    """Node blocks for all ends, with their names: those that are there change nothing, and a build sees whether the id is another one's."""
+def _named_ends(
+    context: WriteContext, edge_type: EdgeType, sections: Sections
+) -> Iterator[PartitionedRows]:
+    """Node blocks for all ends, with their names: those that are there change nothing, and a build
+    sees whether the id is another one's.
+    """
     schema = context.space.schema
     ends: dict[int, list[str]] = {}
     for name, end in (("src", edge_type.src_type), ("dst", edge_type.dst_type)):
         ends.setdefault(schema.node_type_id(end), []).append(name)
     for type_id, end_names in ends.items():
         ids = np.concatenate([sections[end_name] for end_name in end_names])
-        name_indptr = split_merge.indptr_of(np.concatenate([np.diff(sections[f"{end_name}_names.indptr"]) for end_name in end_names]))
+        name_indptr = split_merge.indptr_of(
+            np.concatenate(
+                [np.diff(sections[f"{end_name}_names.indptr"]) for end_name in end_names]
+            )
+        )
         values = np.concatenate([sections[f"{end_name}_names.values"] for end_name in end_names])
         check_distinct_ids(schema, schema.node_types[type_id].name, ids, (name_indptr, values))
         unique, first = np.unique(ids, return_index=True)
         indptr, unique_values = split_merge.gather_ragged(name_indptr, values, first)
         stem = f"f:{string_ids.ID_COLUMN}"
-        node_sections: Sections = {"ids": unique, f"{stem}.indptr": indptr, f"{stem}.values": unique_values}
-        yield PartitionedRows(kind=store.NODES, type_id=type_id, parts=context.parts_of_ids(unique), sections=node_sections)
+        node_sections: Sections = {
+            "ids": unique,
+            f"{stem}.indptr": indptr,
+            f"{stem}.values": unique_values,
+        }
+        yield PartitionedRows(
+            kind=store.NODES,
+            type_id=type_id,
+            parts=context.parts_of_ids(unique),
+            sections=node_sections,
+        )
 
 
-def _send_to_all_parts(context: WriteContext, kind: store.BlockKind, type_id: int, sections: Sections) -> None:
+def _send_to_all_parts(
+    context: WriteContext, kind: store.BlockKind, type_id: int, sections: Sections
+) -> None:
     """The same rows at every part. A few parts at a time, so that copies stay bounded."""
     rows = len(sections["ids"])
     step = max(1, MESSAGE_BYTES // max(sum(array.nbytes for array in sections.values()), 1))
     for first in range(0, context.space.schema.parts, step):
         parts = np.arange(first, min(first + step, context.space.schema.parts), dtype=np.int32)
         tiled = {name: np.tile(array, len(parts)) for name, array in sections.items()}
-        _send(context, [PartitionedRows(kind=kind, type_id=type_id, parts=np.repeat(parts, rows), sections=tiled)])
+        _send(
+            context,
+            [
+                PartitionedRows(
+                    kind=kind, type_id=type_id, parts=np.repeat(parts, rows), sections=tiled
+                )
+            ],
+        )
 
 
 def _send(context: WriteContext, blocks: Sequence[PartitionedRows]) -> None:
@@ -259,13 +402,22 @@ def _requests(context: WriteContext, block: PartitionedRows) -> Iterator[tuple[i
             yield host, _frame(context, block, batch, order, offsets)
 
 
-def _frame(context: WriteContext, block: PartitionedRows, parts: list[int], order: Ids, offsets: Ids) -> Frame:
+def _frame(
+    context: WriteContext, block: PartitionedRows, parts: list[int], order: Ids, offsets: Ids
+) -> Frame:
     head = store.WriteBlocksRequest(
-        space_id=context.space.space_id, load_id=context.load_id, chunk=context.chunk, kind=block.kind, type_id=block.type_id, parts=parts
+        space_id=context.space.space_id,
+        load_id=context.load_id,
+        chunk=context.chunk,
+        kind=block.kind,
+        type_id=block.type_id,
+        parts=parts,
     )
     rows = np.concatenate([order[offsets[part] : offsets[part + 1]] for part in parts])
     lengths = np.array([offsets[part + 1] - offsets[part] for part in parts], np.int64)
-    return Frame(head, {"offsets": split_merge.indptr_of(lengths), **_take_sections(block.sections, rows)})
+    return Frame(
+        head, {"offsets": split_merge.indptr_of(lengths), **_take_sections(block.sections, rows)}
+    )
 
 
 def _take_sections(sections: Mapping[str, NDArray[Any]], rows: Ids) -> Sections:

@@ -31,42 +31,60 @@ class Catalog:
     ----------
     store : MetaStore
     folder_uuid : str
-        Of metad's folder: what the cluster of a catalog is called that was written before catalogs had a name of their own.
+        Of metad's folder: what the cluster of a catalog is called that was written before catalogs
+        had a name of their own.
     accept_other_folder : bool
         Take over a catalog of another folder.
     pin_limits : PinRules, optional
     now_ms : int
     """
 
-    def __init__(self, store: MetaStore, *, folder_uuid: str, accept_other_folder: bool = True, pin_limits: PinLimits | None = None, now_ms: int = 0) -> None:
+    def __init__(
+        self,
+        store: MetaStore,
+        *,
+        folder_uuid: str,
+        accept_other_folder: bool = True,
+        pin_limits: PinLimits | None = None,
+        now_ms: int = 0,
+    ) -> None:
         stored_format = store.get(keys.FORMAT)
         if stored_format is not None and stored_format != _FORMAT:
             raise Corrupt(
-                f"the catalog is of format {stored_format.decode(errors='replace')}, this metad reads {_FORMAT.decode()}; start the release that wrote it"
+                f"the catalog is of format {stored_format.decode(errors='replace')}, this "
+                f"metad reads {_FORMAT.decode()}; start the release that wrote it"
             )
         cluster_id = store.get(keys.CLUSTER)
         if cluster_id is None:
-            # An empty catalog is a new cluster, whatever lies beside it: storageds of the old one must not take it for theirs.
+            # An empty catalog is a new cluster, whatever lies beside it: storageds of the old one
+            # must not take it for theirs.
             cluster_id = uuid4().hex.encode() if stored_format is None else folder_uuid.encode()
             store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: cluster_id})
         self.cluster = cluster_id.decode()
         folder = (store.get(keys.FOLDER) or b"").decode()
         if folder and folder != folder_uuid and not accept_other_folder:
             raise Conflict(
-                f"the catalog of cluster {self.cluster} belongs to the metad folder with uuid {folder}, not to this one with uuid {folder_uuid}; "
-                "put this folder's own catalog back; if this one is here on purpose, remove identity.json of this folder, and start metad again"
+                f"the catalog of cluster {self.cluster} belongs to the metad folder with "
+                f"uuid {folder}, not to this one with uuid {folder_uuid}; "
+                "put this folder's own catalog back; if this one is here on purpose, remove "
+                "identity.json of this folder, and start metad again"
             )
         if folder != folder_uuid:
             store.write({keys.FOLDER: folder_uuid.encode()})
-        # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a catalog may be an older state of itself.
-        self.start_number = max(storage.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000)
+        # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a
+        # catalog may be an older state of itself.
+        self.start_number = max(
+            storage.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000
+        )
         """Larger at every start on this catalog."""
         self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
         store.write({keys.START: storage.encode_number(self.start_number)})
         self.history = History(store)
         self.removals = Removals(store)
         self.spaces = Spaces(store)
-        self.loads = Loads(store, self.spaces, first_admission=self.start_number << 32, now_ms=now_ms)
+        self.loads = Loads(
+            store, self.spaces, first_admission=self.start_number << 32, now_ms=now_ms
+        )
         self.versions = Versions(store, self.spaces)
         self.restores = Restores(store, self.spaces, self.loads)
         self.pins = Pins(store, pin_limits or PinLimits(), now_ms=now_ms)
@@ -90,9 +108,14 @@ class Catalog:
         )
 
     def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int) -> PendingWrite:
-        """What a finished job made, as the current version of its space; of a restore, the version that the space waits for."""
+        """What a finished job made, as the current version of its space; of a restore, the version
+        that the space waits for.
+        """
         origin = self.restores.awaited_manifest(space.space_id)
-        return _combined(self.versions.publish(space, job, result, now_ms=now_ms, origin=origin), self.restores.end(space.space_id))
+        return _combined(
+            self.versions.publish(space, job, result, now_ms=now_ms, origin=origin),
+            self.restores.end(space.space_id),
+        )
 
     def retire(self, space: Space, versions: list[int], *, now_ms: int) -> PendingWrite:
         """The end of old versions, and the orders to remove what their jobs built."""
@@ -108,10 +131,14 @@ class Catalog:
             for manifest in self.versions.served_versions(space.space_id)
             if manifest.version in versions
         ]
-        return _combined(self.versions.retire(space.space_id, versions), self.removals.add(removals))
+        return _combined(
+            self.versions.retire(space.space_id, versions), self.removals.add(removals)
+        )
 
     def adopt(self, given_up: Mapping[str, int], highest_id: int, *, cluster: str) -> None:
-        """Record that this catalog is the one to follow, over positions of these histories; skip every identifier they used."""
+        """Record that this catalog is the one to follow, over positions of these histories; skip
+        every identifier they used.
+        """
         self.history.adopt(given_up, highest_id, {keys.CLUSTER: cluster.encode()})
         self.cluster = cluster
         first_id = self.history.position.revision
@@ -124,7 +151,10 @@ class Catalog:
         """All that is known of a space up to a version: what a backup keeps."""
         self.restores.check_not_restoring(space)
         manifest = self.versions.get(space, version)
-        loads = [self.loads.get(load_id) for _, load_id in self.loads.committed_up_to(space.space_id, manifest.cut)]
+        loads = [
+            self.loads.get(load_id)
+            for _, load_id in self.loads.committed_up_to(space.space_id, manifest.cut)
+        ]
         return SpaceRecord(
             space=space,
             manifest=manifest,

@@ -51,7 +51,11 @@ class HighestIds:
 
     def exceeds(self, other: HighestIds) -> bool:
         """Return whether one of these identifiers is above the other's."""
-        return self.space_id > other.space_id or self.job_id > other.job_id or self.load_id > other.load_id
+        return (
+            self.space_id > other.space_id
+            or self.job_id > other.job_id
+            or self.load_id > other.load_id
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +115,9 @@ class History:
     @property
     def position(self) -> CatalogPosition:
         """The newest position."""
-        return CatalogPosition(history=self.history_id, term=self._terms[-1].name, revision=self.store.revision)
+        return CatalogPosition(
+            history=self.history_id, term=self._terms[-1].name, revision=self.store.revision
+        )
 
     def contains(self, position: CatalogPosition) -> bool:
         """Return whether a position is part of this catalog's history."""
@@ -124,12 +130,16 @@ class History:
 
     def has_given_up(self, position: CatalogPosition) -> bool:
         """Return whether an adoption gave up a position."""
-        return any(position.revision <= adoption.given_up.get(position.history, -1) for adoption in self.adoptions)
+        return any(
+            position.revision <= adoption.given_up.get(position.history, -1)
+            for adoption in self.adoptions
+        )
 
     def highest_ids(self) -> HighestIds:
         """Return the highest identifiers that were assigned."""
         space_id, job_id, load_id = (
-            storage.decode_number(self.store.get(key), default=1) - 1 for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
+            storage.decode_number(self.store.get(key), default=1) - 1
+            for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
         )
         return HighestIds(space_id=space_id, job_id=job_id, load_id=load_id)
 
@@ -154,15 +164,23 @@ class History:
         Conflict
             If a daemon reported a revision or an identifier that is out of range.
         """
-        last = max(self.store.revision, highest_id, *given_up.values()) if given_up else max(self.store.revision, highest_id)
+        last = (
+            max(self.store.revision, highest_id, *given_up.values())
+            if given_up
+            else max(self.store.revision, highest_id)
+        )
         if last >= _MAX_ID:
             raise Conflict(
-                f"revision={last}: expected less than {_MAX_ID}, the limit of space ids; stop the daemon that reported this revision or id"
+                f"revision={last}: expected less than {_MAX_ID}, the limit of space ids; "
+                "stop the daemon that reported this revision or id"
             )
         adoption = Adoption(given_up=dict(given_up), before=self.highest_ids(), last=last)
         number = len(self.store.range(keys.ADOPTIONS)) + 1
         counters = {key: storage.encode_number(last + 1) for key in keys.COUNTERS}
-        self.store.write_at({**extra_changes, **counters, keys.adoption(number): _encode_adoption(adoption)}, last + 1)
+        self.store.write_at(
+            {**extra_changes, **counters, keys.adoption(number): _encode_adoption(adoption)},
+            last + 1,
+        )
         self.adoptions.append(adoption)
 
 
@@ -179,7 +197,10 @@ def _decode_term(value: bytes) -> _CatalogTerm:
         name, first = value.decode().split(" ")
         return _CatalogTerm(name, int(first))
     except ValueError as error:
-        raise Corrupt(f"stored term={value[:200]!r}: expected 'NAME REVISION' ({error}); restore metad's data folder from a snapshot") from error
+        raise Corrupt(
+            f"stored term={value[:200]!r}: expected 'NAME REVISION' ({error}); restore "
+            "metad's data folder from a snapshot"
+        ) from error
 
 
 def _encode_adoption(adoption: Adoption) -> bytes:
@@ -190,6 +211,11 @@ def _decode_adoption(value: bytes) -> Adoption:
     try:
         data = json.loads(value)
         given_up = {str(history): int(revision) for history, revision in data["given_up"].items()}
-        return Adoption(given_up=given_up, before=HighestIds(**data["before"]), last=int(data["last"]))
+        return Adoption(
+            given_up=given_up, before=HighestIds(**data["before"]), last=int(data["last"])
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Corrupt(f"stored adoption={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot") from error
+        raise Corrupt(
+            f"stored adoption={value[:200]!r}: expected a JSON record ({error}); restore "
+            "metad's data folder from a snapshot"
+        ) from error

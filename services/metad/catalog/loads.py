@@ -21,12 +21,18 @@ _SEEN_INTERVAL_MS = 60_000
 
 
 class Loads:
-    """Every load there is. Open ones are in memory with their chunks, of the others only what builds ask."""
+    """Every load there is. Open ones are in memory with their chunks, of the others only what
+    builds ask.
+    """
 
-    def __init__(self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0, now_ms: int = 0) -> None:
+    def __init__(
+        self, store: MetaStore, spaces: Spaces, *, first_admission: int = 0, now_ms: int = 0
+    ) -> None:
         self._store = store
         self._started_ms = now_ms
-        """The start of this process: the wall clock may have been set meanwhile, so earlier times do not end a lease."""
+        """The start of this process: the wall clock may have been set meanwhile, so earlier times
+        do not end a lease.
+        """
         self._spaces = spaces
         self._admission = first_admission
         """The number of the last admission; above those of every earlier start."""
@@ -41,7 +47,9 @@ class Loads:
         self._abandoned: dict[LoadId, LoadRecord] = {}
         """Until their records go too."""
         self._by_resume_key: dict[tuple[SpaceId, str, str], LoadId] = {}
-        """(space, resume key, source) -> the load that was committed under these, where the key is not empty."""
+        """(space, resume key, source) -> the load that was committed under these, where the key is
+        not empty.
+        """
         for _, value in store.range(keys.LOADS):
             self._index_load(storage.decode_load(value))
         for committed in self._committed.values():
@@ -49,17 +57,24 @@ class Loads:
         for load_id in self._open:
             self._chunks[load_id] = {chunk.index: chunk for chunk in self._stored_chunks(load_id)}
         for load_id, load in self._open.items():
-            # Who was admitted by an earlier process is not known: any host of the space may have written.
+            # Who was admitted by an earlier process is not known: any host of the space may have
+            # written.
             space = spaces.get(load.space_id)
-            hosts = {host for replicas in space.parts for host in replicas} if space is not None else set()
+            hosts = (
+                {host for replicas in space.parts for host in replicas}
+                if space is not None
+                else set()
+            )
             self._admitted[load_id] = dict.fromkeys(hosts, first_admission)
 
-    def begin(self, space: Space, *, source: str, resume_key: str, now_ms: int) -> tuple[LoadRecord, list[Chunk]]:
+    def begin(
+        self, space: Space, *, source: str, resume_key: str, now_ms: int
+    ) -> tuple[LoadRecord, list[Chunk]]:
         """A new load, or with a resume key one of the space that bears it, with what it has so far.
 
-        That is the one committed from an equal source, else the open one, from whatever source it was begun: whoever goes
-        on with it brings all its chunks again, so that from now on it is a load of the new source.
-        """
+        That is the one committed from an equal source, else the open one, from whatever source it
+        was begun: whoever goes on with it brings all its chunks again, so that from now on it is a
+        load of the new source."""
         if resume_key:
             committed_id = self._by_resume_key.get((space.space_id, resume_key, source))
             if committed_id is not None:
@@ -80,7 +95,12 @@ class Loads:
             rejected=0,
             seen_ms=now_ms,
         )
-        self._store.write({keys.load(load.load_id): storage.encode_load(load), keys.NEXT_LOAD: storage.encode_number(self._next + 1)})
+        self._store.write(
+            {
+                keys.load(load.load_id): storage.encode_load(load),
+                keys.NEXT_LOAD: storage.encode_number(self._next + 1),
+            }
+        )
         self._next += 1
         self._index_load(load)
         return load, []
@@ -91,13 +111,25 @@ class Loads:
         self._open[load.load_id] = load
         return load
 
-    def import_loads(self, space: Space, loads: Sequence[tuple[LoadRecord, tuple[Chunk, ...]]]) -> PendingWrite:
-        """Committed loads of another space, with their chunks, under new ids and the old commit numbers."""
-        adopted = [replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name) for i, (load, _) in enumerate(loads)]
-        changes: dict[bytes, bytes | None] = {keys.NEXT_LOAD: storage.encode_number(self._next + len(adopted))}
+    def import_loads(
+        self, space: Space, loads: Sequence[tuple[LoadRecord, tuple[Chunk, ...]]]
+    ) -> PendingWrite:
+        """Committed loads of another space, with their chunks, under new ids and the old commit
+        numbers.
+        """
+        adopted = [
+            replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name)
+            for i, (load, _) in enumerate(loads)
+        ]
+        changes: dict[bytes, bytes | None] = {
+            keys.NEXT_LOAD: storage.encode_number(self._next + len(adopted))
+        }
         for load, (_, chunks) in zip(adopted, loads, strict=True):
             changes[keys.load(load.load_id)] = storage.encode_load(load)
-            changes |= {keys.chunk(load.load_id, chunk.index): storage.encode_chunk(chunk) for chunk in chunks}
+            changes |= {
+                keys.chunk(load.load_id, chunk.index): storage.encode_chunk(chunk)
+                for chunk in chunks
+            }
 
         def apply() -> None:
             self._next += len(adopted)
@@ -124,12 +156,15 @@ class Loads:
             return self._stored_chunks(load.load_id)
         return [open_chunks[index] for index in sorted(open_chunks)]
 
-    def register_chunks(self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int) -> list[Chunk]:
-        """Take up chunks and acknowledgements, durably; gives the chunks of the call with their bases.
+    def register_chunks(
+        self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int
+    ) -> list[Chunk]:
+        """Take up chunks and acknowledgements, durably; gives the chunks of the call with their
+        bases.
 
-        The same chunk again gives the same answer. Another content under an index that is taken is a Conflict, written or
-        not: of a chunk that was cut off, blocks may lie at parts that the other content would not overwrite.
-        """
+        The same chunk again gives the same answer. Another content under an index that is taken is
+        a Conflict, written or not: of a chunk that was cut off, blocks may lie at parts that the
+        other content would not overwrite."""
         load = self.get(load_id)
         known_chunks = self._writable_chunks(load)
         changed_chunks, pending_write = self._register_step(load, known_chunks, chunks, written)
@@ -138,30 +173,61 @@ class Loads:
             self._store.write({**pending_write.changes, **lease_write.changes})
             pending_write.apply()
             lease_write.apply()
-        return [changed_chunks.get(new_chunk.index) or known_chunks[new_chunk.index] for new_chunk in chunks]
+        return [
+            changed_chunks.get(new_chunk.index) or known_chunks[new_chunk.index]
+            for new_chunk in chunks
+        ]
 
     def _renew_lease(self, load: LoadRecord, now_ms: int) -> PendingWrite:
         """A load whose client was heard of just now."""
         if load.state is not LoadState.OPEN or now_ms - _last_seen_ms(load) < _SEEN_INTERVAL_MS:
             return PendingWrite()
         load = replace(load, seen_ms=now_ms)
-        return PendingWrite({keys.load(load.load_id): storage.encode_load(load)}, lambda: self._open.update({load.load_id: load}))
+        return PendingWrite(
+            {keys.load(load.load_id): storage.encode_load(load)},
+            lambda: self._open.update({load.load_id: load}),
+        )
 
     def _writable_chunks(self, load: LoadRecord) -> dict[int, Chunk]:
         if load.state is LoadState.ABANDONED:
             raise Conflict(f"load {load.load_id} is abandoned; begin another one")
-        return self._chunks[load.load_id] if load.state is LoadState.OPEN else {chunk.index: chunk for chunk in self.chunks(load)}
+        return (
+            self._chunks[load.load_id]
+            if load.state is LoadState.OPEN
+            else {chunk.index: chunk for chunk in self.chunks(load)}
+        )
 
-    def _register_step(self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk], written: Iterable[int]) -> tuple[dict[int, Chunk], PendingWrite]:
+    def _register_step(
+        self,
+        load: LoadRecord,
+        known_chunks: dict[int, Chunk],
+        chunks: Sequence[NewChunk],
+        written: Iterable[int],
+    ) -> tuple[dict[int, Chunk], PendingWrite]:
         """The chunks of a load that a call changes, by index."""
         new_chunks = self._new_chunks(load, known_chunks, chunks)
-        assigned_bases, bases_write = self._spaces.allocate_edge_ids(load.space_id, [(new_chunk.type_id, new_chunk.rows) for new_chunk in new_chunks if new_chunk.element is Element.EDGE])
+        assigned_bases, bases_write = self._spaces.allocate_edge_ids(
+            load.space_id,
+            [
+                (new_chunk.type_id, new_chunk.rows)
+                for new_chunk in new_chunks
+                if new_chunk.element is Element.EDGE
+            ],
+        )
         remaining_bases = iter(assigned_bases)
-        changed_chunks = {new_chunk.index: _registered_chunk(new_chunk, next(remaining_bases) if new_chunk.element is Element.EDGE else 0) for new_chunk in new_chunks}
+        changed_chunks = {
+            new_chunk.index: _registered_chunk(
+                new_chunk, next(remaining_bases) if new_chunk.element is Element.EDGE else 0
+            )
+            for new_chunk in new_chunks
+        }
         for index in written:
             chunk = changed_chunks.get(index) or known_chunks.get(index)
             if chunk is None:
-                raise InvalidRequest(f"chunk {index} of load {load.load_id} is said to be written, but it was never registered")
+                raise InvalidRequest(
+                    f"chunk {index} of load {load.load_id} is said to be written, but it was "
+                    "never registered"
+                )
             if not chunk.written:
                 changed_chunks[index] = replace(chunk, written=True)
 
@@ -170,9 +236,20 @@ class Loads:
             if changed_chunks:
                 self._chunks[load.load_id].update(changed_chunks)
 
-        return changed_chunks, PendingWrite({**bases_write.changes, **{keys.chunk(load.load_id, i): storage.encode_chunk(chunk) for i, chunk in changed_chunks.items()}}, apply)
+        return changed_chunks, PendingWrite(
+            {
+                **bases_write.changes,
+                **{
+                    keys.chunk(load.load_id, i): storage.encode_chunk(chunk)
+                    for i, chunk in changed_chunks.items()
+                },
+            },
+            apply,
+        )
 
-    def _new_chunks(self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk]) -> list[NewChunk]:
+    def _new_chunks(
+        self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk]
+    ) -> list[NewChunk]:
         """Those of ``chunks`` that are new; refuses those whose index has another content."""
         space = self._spaces.get(load.space_id)
         assert space is not None  # loads go with their space
@@ -183,18 +260,29 @@ class Loads:
             if existing is not None and _is_same_chunk(existing, new_chunk):
                 continue
             if new_chunk.index in new_chunks:
-                raise InvalidRequest(f"chunk {new_chunk.index} of load {load.load_id} is registered twice in one call, with different contents")
+                raise InvalidRequest(
+                    f"chunk {new_chunk.index} of load {load.load_id} is registered twice in "
+                    "one call, with different contents"
+                )
             if load.state is not LoadState.OPEN:
-                raise Conflict(f"load {load.load_id} is committed (number {load.commit}) and takes no chunk {new_chunk.index}; begin another one")
+                raise Conflict(
+                    f"load {load.load_id} is committed (number {load.commit}) and takes no "
+                    f"chunk {new_chunk.index}; begin another one"
+                )
             if existing is not None:
                 raise Conflict(
-                    f"chunk {new_chunk.index} of load {load.load_id} is registered already with another content ({existing.rows} rows, digest {existing.digest!r}; "
-                    f"now {new_chunk.rows} rows, digest {new_chunk.digest!r}): the source has changed since; abandon the load and load anew"
+                    f"chunk {new_chunk.index} of load {load.load_id} is registered already "
+                    f"with another content ({existing.rows} rows, digest "
+                    f"{existing.digest!r}; "
+                    f"now {new_chunk.rows} rows, digest {new_chunk.digest!r}): the source "
+                    "has changed since; abandon the load and load anew"
                 )
             new_chunks[new_chunk.index] = new_chunk
         return list(new_chunks.values())
 
-    def admit(self, load_id: int, *, space_id: int, host: HostId, index: int) -> tuple[int, bool, Chunk]:
+    def admit(
+        self, load_id: int, *, space_id: int, host: HostId, index: int
+    ) -> tuple[int, bool, Chunk]:
         """Let a host write blocks of a chunk of an open load.
 
         Returns
@@ -217,14 +305,23 @@ class Loads:
         if load.space_id != space_id:
             raise Conflict(f"load {load_id} is of space {load.space_id}, not of space {space_id}")
         if load.state is not LoadState.OPEN:
-            state_text = f"committed (number {load.commit})" if load.state is LoadState.COMMITTED else "abandoned"
-            raise Conflict(f"load {load_id} is {state_text} and takes no more writes; begin another one")
+            state_text = (
+                f"committed (number {load.commit})"
+                if load.state is LoadState.COMMITTED
+                else "abandoned"
+            )
+            raise Conflict(
+                f"load {load_id} is {state_text} and takes no more writes; begin another one"
+            )
         space = self._spaces.get(load.space_id)
         if space is None or not any(host in hosts for hosts in space.parts):
             raise InvalidRequest(f"host {host}: it holds no partition of space {load.space!r}")
         chunk = self._chunks[load.load_id].get(index)
         if chunk is None:
-            raise InvalidRequest(f"chunk {index} of load {load_id} was never registered; register it before it is written")
+            raise InvalidRequest(
+                f"chunk {index} of load {load_id} was never registered; register it before "
+                "it is written"
+            )
         self._admission += 1
         admitted = self._admitted.setdefault(load.load_id, {})
         is_first = host not in admitted
@@ -232,17 +329,30 @@ class Loads:
         return self._admission, is_first, chunk
 
     def unsealed_hosts(self, load_id: int, seals: Iterable[Seal] = ()) -> tuple[list[HostId], int]:
-        """Return the hosts that have to be sealed before a load is committed, and the number to seal them under."""
+        """Return the hosts that have to be sealed before a load is committed, and the number to
+        seal them under.
+        """
         seal_numbers = {seal.host: seal.number for seal in seals}
         admitted = self._admitted.get(LoadId(load_id), {})
-        return sorted(host for host, number in admitted.items() if seal_numbers.get(host, -1) < number), self._admission
+        return sorted(
+            host for host, number in admitted.items() if seal_numbers.get(host, -1) < number
+        ), self._admission
 
-    def commit(self, load_id: int, *, rejected: int, written: Iterable[int], resolved_commit: int, deletes: bool, seals: Sequence[Seal] = ()) -> LoadRecord:
+    def commit(
+        self,
+        load_id: int,
+        *,
+        rejected: int,
+        written: Iterable[int],
+        resolved_commit: int,
+        deletes: bool,
+        seals: Sequence[Seal] = (),
+    ) -> LoadRecord:
         """Give a load its place in the order of writes; again, the same answer.
 
-        Every part knows which nodes the load brings back that were deleted up to commit ``resolved_commit``. Where nodes were deleted
-        since, or a host may write that is not sealed, the load stays open.
-        """
+        Every part knows which nodes the load brings back that were deleted up to commit
+        ``resolved_commit``. Where nodes were deleted since, or a host may write that is not sealed,
+        the load stays open."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             return load
@@ -250,28 +360,57 @@ class Loads:
         changed_chunks, registration = self._register_step(load, known_chunks, (), written)
         for index in sorted(known_chunks):
             if not (changed_chunks.get(index) or known_chunks[index]).written:
-                raise InvalidRequest(f"load {load_id} can not be committed: chunk {index} is not yet written by every part that it touches")
-        if self._last_delete.get(load.space_id, 0) > resolved_commit or self.unsealed_hosts(load_id, seals)[0]:
+                raise InvalidRequest(
+                    f"load {load_id} can not be committed: chunk {index} is not yet written "
+                    "by every part that it touches"
+                )
+        if (
+            self._last_delete.get(load.space_id, 0) > resolved_commit
+            or self.unsealed_hosts(load_id, seals)[0]
+        ):
             return load
         fingerprint = _combined_fingerprint(load, seals)
         number, commit_write = self._spaces.next_commit(load.space_id)
-        load = replace(load, state=LoadState.COMMITTED, commit=number, rejected=rejected, deletes=deletes, fingerprint=fingerprint)
-        self._close_load(load, PendingWrite({**registration.changes, **commit_write.changes}, commit_write.apply))
+        load = replace(
+            load,
+            state=LoadState.COMMITTED,
+            commit=number,
+            rejected=rejected,
+            deletes=deletes,
+            fingerprint=fingerprint,
+        )
+        self._close_load(
+            load, PendingWrite({**registration.changes, **commit_write.changes}, commit_write.apply)
+        )
         return load
 
     def abandon(self, load_id: int, *, now_ms: int) -> LoadRecord:
         """Give a load up; again, the same answer. What is committed stays."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
-            raise Conflict(f"load {load_id} is committed (number {load.commit}) and can not be abandoned; delete what it wrote with another load")
+            raise Conflict(
+                f"load {load_id} is committed (number {load.commit}) and can not be "
+                "abandoned; delete what it wrote with another load"
+            )
         if load.state is LoadState.OPEN:
             load = replace(load, state=LoadState.ABANDONED, ended_ms=now_ms)
-            self._close_load(load, PendingWrite({keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}))
+            self._close_load(
+                load,
+                PendingWrite(
+                    {keys.chunk(load_id, index): None for index in self._chunks[load.load_id]}
+                ),
+            )
         return load
 
     def expired(self, since_ms: int) -> list[LoadRecord]:
-        """Return the open loads without a request since; every load has a whole lease after a start."""
-        return [load for load in self._open.values() if max(_last_seen_ms(load), self._started_ms) < since_ms]
+        """Return the open loads without a request since; every load has a whole lease after a
+        start.
+        """
+        return [
+            load
+            for load in self._open.values()
+            if max(_last_seen_ms(load), self._started_ms) < since_ms
+        ]
 
     def mark_purged(self, load_id: LoadId) -> None:
         """No block of an abandoned load is left anywhere: nobody need be told of it any more."""
@@ -281,7 +420,11 @@ class Loads:
 
     def forget_abandoned(self, before_ms: int) -> None:
         """Remove the records of loads that were abandoned before, and are settled."""
-        purged_ids = [load.load_id for load in self._abandoned.values() if load.is_purged and load.ended_ms < before_ms]
+        purged_ids = [
+            load.load_id
+            for load in self._abandoned.values()
+            if load.is_purged and load.ended_ms < before_ms
+        ]
         if purged_ids:
             self._store.write({keys.load(load_id): None for load_id in purged_ids})
             for load_id in purged_ids:
@@ -290,13 +433,19 @@ class Loads:
     def dead_loads(self, space_id: SpaceId, load_ids: Iterable[int]) -> list[LoadId]:
         """Those of a storaged's loads of a space that are neither open nor committed.
 
-        Never one that this catalog has not given out yet: it was restored from an older state of itself, and knows no better.
-        """
+        Never one that this catalog has not given out yet: it was restored from an older state of
+        itself, and knows no better."""
         alive = {load_id for _, load_id in self._committed.get(space_id, ())} | set(self._open)
-        return sorted(LoadId(load_id) for load_id in set(load_ids) if load_id not in alive and 0 < load_id < self._next)
+        return sorted(
+            LoadId(load_id)
+            for load_id in set(load_ids)
+            if load_id not in alive and 0 < load_id < self._next
+        )
 
     def _close_load(self, load: LoadRecord, pending_write: PendingWrite) -> None:
-        self._store.write({**pending_write.changes, keys.load(load.load_id): storage.encode_load(load)})
+        self._store.write(
+            {**pending_write.changes, keys.load(load.load_id): storage.encode_load(load)}
+        )
         pending_write.apply()
         del self._open[load.load_id]
         del self._chunks[load.load_id]
@@ -311,8 +460,14 @@ class Loads:
         """The end of a space's loads."""
         changes: dict[bytes, bytes | None] = {}
         open_ids = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
-        abandoned_ids = [load_id for load_id, load in self._abandoned.items() if load.space_id == space_id]
-        for load_id in [*open_ids, *abandoned_ids, *(load_id for _, load_id in self._committed.get(space_id, ()))]:
+        abandoned_ids = [
+            load_id for load_id, load in self._abandoned.items() if load.space_id == space_id
+        ]
+        for load_id in [
+            *open_ids,
+            *abandoned_ids,
+            *(load_id for _, load_id in self._committed.get(space_id, ())),
+        ]:
             changes[keys.load(load_id)] = None
             changes |= {key: None for key, _ in self._store.range(keys.chunks(load_id))}
 
@@ -325,7 +480,11 @@ class Loads:
                 del self._abandoned[load_id]
             self._committed.pop(space_id, None)
             self._last_delete.pop(space_id, None)
-            self._by_resume_key = {name: load_id for name, load_id in self._by_resume_key.items() if name[0] != space_id}
+            self._by_resume_key = {
+                name: load_id
+                for name, load_id in self._by_resume_key.items()
+                if name[0] != space_id
+            }
 
         return PendingWrite(changes, apply)
 
@@ -339,7 +498,11 @@ class Loads:
 
     def unpurged_in_space(self, space_id: SpaceId) -> list[LoadId]:
         """The abandoned loads of a space that some storaged may still hold blocks of."""
-        return sorted(load.load_id for load in self._abandoned.values() if load.space_id == space_id and not load.is_purged)
+        return sorted(
+            load.load_id
+            for load in self._abandoned.values()
+            if load.space_id == space_id and not load.is_purged
+        )
 
     def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
         """(commit number, load) of a space up to a cut, in commit order."""
@@ -361,7 +524,9 @@ class Loads:
             case LoadState.COMMITTED:
                 self._committed.setdefault(load.space_id, []).append((load.commit, load.load_id))
                 if load.deletes:
-                    self._last_delete[load.space_id] = max(load.commit, self._last_delete.get(load.space_id, 0))
+                    self._last_delete[load.space_id] = max(
+                        load.commit, self._last_delete.get(load.space_id, 0)
+                    )
                 if load.resume_key:
                     self._by_resume_key[load.space_id, load.resume_key, load.source] = load.load_id
             case LoadState.ABANDONED:
@@ -372,12 +537,15 @@ def _check_chunk(chunk: NewChunk, space: Space) -> None:
     types = space.schema.node_types if chunk.element is Element.NODE else space.schema.edge_types
     if chunk.type_id >= len(types):
         raise InvalidRequest(
-            f"chunk {chunk.index}: {chunk.element.name.lower()} type {chunk.type_id}; space {space.name!r} has {len(types)}, numbered from 0"
+            f"chunk {chunk.index}: {chunk.element.name.lower()} type {chunk.type_id}; space "
+            f"{space.name!r} has {len(types)}, numbered from 0"
         )
     if chunk.rows < 0:
         raise InvalidRequest(f"chunk {chunk.index}: {chunk.rows} rows; expected 0 or more")
     if not chunk.digest:
-        raise InvalidRequest(f"chunk {chunk.index}: its digest is empty; a chunk is known by its content")
+        raise InvalidRequest(
+            f"chunk {chunk.index}: its digest is empty; a chunk is known by its content"
+        )
 
 
 def _combined_fingerprint(load: LoadRecord, seals: Sequence[Seal]) -> tuple[PartFingerprint, ...]:
@@ -387,7 +555,8 @@ def _combined_fingerprint(load: LoadRecord, seals: Sequence[Seal]) -> tuple[Part
         for fingerprint in seal.parts:
             if fingerprints.setdefault(fingerprint.part, fingerprint) != fingerprint:
                 raise Corrupt(
-                    f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} holds {fingerprint}, another one "
+                    f"load {load.load_id}, partition {fingerprint.part}: host {seal.host} "
+                    f"holds {fingerprint}, another one "
                     f"{fingerprints[fingerprint.part]}; abandon the load and write it again"
                 )
     return tuple(fingerprints[part] for part in sorted(fingerprints))
@@ -398,8 +567,21 @@ def _last_seen_ms(load: LoadRecord) -> int:
 
 
 def _is_same_chunk(old: NewChunk, new: NewChunk) -> bool:
-    return (old.element, old.type_id, old.rows, old.digest) == (new.element, new.type_id, new.rows, new.digest)
+    return (old.element, old.type_id, old.rows, old.digest) == (
+        new.element,
+        new.type_id,
+        new.rows,
+        new.digest,
+    )
 
 
 def _registered_chunk(new_chunk: NewChunk, base: int) -> Chunk:
-    return Chunk(index=new_chunk.index, element=new_chunk.element, type_id=new_chunk.type_id, rows=new_chunk.rows, digest=new_chunk.digest, base=base, written=False)
+    return Chunk(
+        index=new_chunk.index,
+        element=new_chunk.element,
+        type_id=new_chunk.type_id,
+        rows=new_chunk.rows,
+        digest=new_chunk.digest,
+        base=base,
+        written=False,
+    )

@@ -1,4 +1,6 @@
-"""Pins: leases on versions. A version that somebody pins is served, however many newer ones there are."""
+"""Pins: leases on versions. A version that somebody pins is served, however many newer ones there
+are.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class PinLimits:
 
 
 class Pins:
-    """Every pin there is. Renewals live in memory: whoever had a pin when metad stopped has a full term from its start."""
+    """Every pin there is. Renewals live in memory: whoever had a pin when metad stopped has a full
+    term from its start.
+    """
 
     def __init__(self, store: MetaStore, limits: PinLimits, *, now_ms: int) -> None:
         self._store = store
@@ -37,7 +41,9 @@ class Pins:
         stored = (storage.decode_pin(value) for _, value in store.range(keys.PINS))
         self._pins = {pin.pin_id: replace(pin, expires_ms=now_ms + pin.term_ms) for pin in stored}
 
-    def create(self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int) -> Pin:
+    def create(
+        self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int
+    ) -> Pin:
         """A new pin on a version, for a term of seconds; 0 for a minute.
 
         Raises
@@ -49,12 +55,21 @@ class Pins:
         """
         limit_s = self._limits.max_term_ms / 1000
         if term_s != 0 and not _MIN_TERM_MS / 1000 <= term_s <= limit_s:
-            raise InvalidRequest(f"a pin's term of {term_s} s: expected {_MIN_TERM_MS / 1000:g} to {limit_s:g} s, or 0 for {_DEFAULT_TERM_MS / 1000:g} s")
+            raise InvalidRequest(
+                f"a pin's term of {term_s} s: expected {_MIN_TERM_MS / 1000:g} to "
+                f"{limit_s:g} s, or 0 for {_DEFAULT_TERM_MS / 1000:g} s"
+            )
         if len(owner) > _MAX_OWNER_CHARS:
-            raise InvalidRequest(f"a pin's owner of {len(owner)} characters ({owner[:40]!r}...): expected at most {_MAX_OWNER_CHARS}")
+            raise InvalidRequest(
+                f"a pin's owner of {len(owner)} characters ({owner[:40]!r}...): expected at "
+                f"most {_MAX_OWNER_CHARS}"
+            )
         space_pins = self.of_space(space.space_id)
         if len(space_pins) >= self._limits.max_pins:
-            raise Busy(f"space {space.name!r} has {len(space_pins)} pins, as many as it may; release some, or wait until the first ends")
+            raise Busy(
+                f"space {space.name!r} has {len(space_pins)} pins, as many as it may; "
+                "release some, or wait until the first ends"
+            )
         term_ms = int(term_s * 1000) or min(_DEFAULT_TERM_MS, self._limits.max_term_ms)
         pin = Pin(
             pin_id=PinId(self._next),
@@ -66,7 +81,12 @@ class Pins:
             created_ms=now_ms,
             expires_ms=now_ms + term_ms,
         )
-        self._store.write({keys.pin(pin.pin_id): storage.encode_pin(pin), keys.NEXT_PIN: storage.encode_number(self._next + 1)})
+        self._store.write(
+            {
+                keys.pin(pin.pin_id): storage.encode_pin(pin),
+                keys.NEXT_PIN: storage.encode_number(self._next + 1),
+            }
+        )
         self._next += 1
         self._pins[pin.pin_id] = pin
         return pin
@@ -76,7 +96,10 @@ class Pins:
         pin = self._pins.get(PinId(pin_id))
         if pin is None or pin.expires_ms <= now_ms:
             newest = f"the newest is {self._next - 1}" if self._next > 1 else "there was none yet"
-            raise NotFound(f"pin {pin_id} is not there: it was released, it ended without a renewal, or its space was dropped ({newest}); pin again")
+            raise NotFound(
+                f"pin {pin_id} is not there: it was released, it ended without a renewal, or "
+                f"its space was dropped ({newest}); pin again"
+            )
         pin = self._pins[pin.pin_id] = replace(pin, expires_ms=now_ms + pin.term_ms)
         return pin
 
@@ -113,7 +136,9 @@ class Pins:
     def drop(self, space_id: SpaceId) -> PendingWrite:
         """The end of a space's pins."""
         space_pins = self.of_space(space_id)
-        return PendingWrite({keys.pin(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins))
+        return PendingWrite(
+            {keys.pin(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins)
+        )
 
     def _delete(self, pins: Sequence[Pin]) -> None:
         self._store.write({keys.pin(pin.pin_id): None for pin in pins})

@@ -54,7 +54,10 @@ class Removals:
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
-        self._pending = {removal.removal_id: removal for removal in (_decode_removal(value) for _, value in store.range(keys.REMOVALS))}
+        self._pending = {
+            removal.removal_id: removal
+            for removal in (_decode_removal(value) for _, value in store.range(keys.REMOVALS))
+        }
         self._next = storage.decode_number(store.get(keys.NEXT_REMOVAL), default=1)
         self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED_JOBS)}
 
@@ -66,12 +69,21 @@ class Removals:
         """Return all orders, by id."""
         return list(self._pending.values())
 
-    def add(self, removals: Iterable[RemovalRequest], *, cleaned: Iterable[int] = ()) -> PendingWrite:
+    def add(
+        self, removals: Iterable[RemovalRequest], *, cleaned: Iterable[int] = ()
+    ) -> PendingWrite:
         """Return the step that adds orders, and marks jobs whose leftovers they remove."""
-        new_removals = [replace(removal, removal_id=self._next + i) for i, removal in enumerate(r for r in removals if r.hosts)]
-        self._next += len(new_removals)  # even if the step is not taken: several may be parts of one write
+        new_removals = [
+            replace(removal, removal_id=self._next + i)
+            for i, removal in enumerate(r for r in removals if r.hosts)
+        ]
+        self._next += len(
+            new_removals
+        )  # even if the step is not taken: several may be parts of one write
         newly_cleaned = set(cleaned) - self._cleaned
-        changes: dict[bytes, bytes | None] = {keys.removal(removal.removal_id): _encode_removal(removal) for removal in new_removals}
+        changes: dict[bytes, bytes | None] = {
+            keys.removal(removal.removal_id): _encode_removal(removal) for removal in new_removals
+        }
         changes |= {keys.cleaned_job(job_id): b"1" for job_id in newly_cleaned}
         if new_removals:
             changes[keys.NEXT_REMOVAL] = storage.encode_number(self._next)
@@ -89,7 +101,9 @@ class Removals:
     def cancel_job(self, job_id: int) -> PendingWrite:
         """Return the step that cancels a job's orders, so that it can resume from its leftovers."""
         removal_ids = [r.removal_id for r in self._pending.values() if r.job_id == job_id]
-        changes: dict[bytes, bytes | None] = {keys.removal(removal_id): None for removal_id in removal_ids}
+        changes: dict[bytes, bytes | None] = {
+            keys.removal(removal_id): None for removal_id in removal_ids
+        }
         if job_id in self._cleaned:
             changes[keys.cleaned_job(job_id)] = None
 
@@ -112,12 +126,22 @@ class Removals:
 
     def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[RemovalRequest]:
         """Record durably which orders a storaged has carried out; return those that are new."""
-        completed = [r for removal_id in removal_ids if (r := self._pending.get(removal_id)) is not None and host in r.hosts]
+        completed = [
+            r
+            for removal_id in removal_ids
+            if (r := self._pending.get(removal_id)) is not None and host in r.hosts
+        ]
         changes: dict[bytes, bytes | None] = {}
         remaining: dict[int, RemovalRequest] = {}
         for removal in completed:
-            remaining[removal.removal_id] = replace(removal, hosts=tuple(other for other in removal.hosts if other != host))
-            changes[keys.removal(removal.removal_id)] = _encode_removal(remaining[removal.removal_id]) if remaining[removal.removal_id].hosts else None
+            remaining[removal.removal_id] = replace(
+                removal, hosts=tuple(other for other in removal.hosts if other != host)
+            )
+            changes[keys.removal(removal.removal_id)] = (
+                _encode_removal(remaining[removal.removal_id])
+                if remaining[removal.removal_id].hosts
+                else None
+            )
         if changes:
             self._store.write(changes)
             for removal_id, removal in remaining.items():
@@ -136,8 +160,16 @@ def _decode_removal(value: bytes) -> RemovalRequest:
     try:
         data = json.loads(value)
         hosts = tuple(HostId(host) for host in data["hosts"])
-        return RemovalRequest(**{**data, "kind": RemovalKind[data["kind"]], "loads": tuple(data["loads"]), "hosts": hosts})
+        return RemovalRequest(
+            **{
+                **data,
+                "kind": RemovalKind[data["kind"]],
+                "loads": tuple(data["loads"]),
+                "hosts": hosts,
+            }
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise Corrupt(
-            f"stored removal order={value[:200]!r}: expected a JSON record ({error}); restore metad's data folder from a snapshot"
+            f"stored removal order={value[:200]!r}: expected a JSON record ({error}); "
+            "restore metad's data folder from a snapshot"
         ) from error

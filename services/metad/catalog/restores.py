@@ -1,4 +1,6 @@
-"""Restores: spaces that were made of a backup and wait for their data, each with the version that is to come out."""
+"""Restores: spaces that were made of a backup and wait for their data, each with the version that
+is to come out.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class Restores:
     def __init__(self, store: MetaStore, spaces: Spaces, loads: Loads) -> None:
         self._store, self._spaces, self._loads = store, spaces, loads
         self._manifests: dict[SpaceId, Manifest] = {
-            SpaceId(keys.last_number(key)): storage.decode_manifest(value) for key, value in store.range(keys.RESTORES)
+            SpaceId(keys.last_number(key)): storage.decode_manifest(value)
+            for key, value in store.range(keys.RESTORES)
         }
 
     def awaited_manifest(self, space_id: int) -> Manifest | None:
@@ -46,12 +49,17 @@ class Restores:
         manifest = self.awaited_manifest(space.space_id)
         if manifest is not None:
             raise NotReady(
-                f"space {space.name!r} is being restored to version {manifest.version}: run `asterism restore` again to go on, "
+                f"space {space.name!r} is being restored to version {manifest.version}: run "
+                "`asterism restore` again to go on, "
                 "or drop it; until then it takes no load and no other job"
             )
 
-    def begin(self, name: str, record: SpaceRecord, *, storageds: Sequence[HostId], now_ms: int) -> Space:
-        """A space of a record, in one write; the one that waits for the same version where there is one."""
+    def begin(
+        self, name: str, record: SpaceRecord, *, storageds: Sequence[HostId], now_ms: int
+    ) -> Space:
+        """A space of a record, in one write; the one that waits for the same version where there is
+        one.
+        """
         existing = next((space for space in self._spaces.all() if space.name == name), None)
         if existing is not None:
             awaited_manifest = self.awaited_manifest(existing.space_id)
@@ -66,7 +74,13 @@ class Restores:
             now_ms=now_ms,
         )
         loads_write = self._loads.import_loads(space, record.loads)
-        self._store.write({**space_write.changes, **loads_write.changes, keys.restore(space.space_id): storage.encode_manifest(record.manifest)})
+        self._store.write(
+            {
+                **space_write.changes,
+                **loads_write.changes,
+                keys.restore(space.space_id): storage.encode_manifest(record.manifest),
+            }
+        )
         space_write.apply()
         loads_write.apply()
         self._manifests[space.space_id] = record.manifest

@@ -22,11 +22,20 @@ class Spaces:
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
-        self._by_id = {space.space_id: space for space in map(storage.decode_space, _values(store, keys.SPACES))}
+        self._by_id = {
+            space.space_id: space
+            for space in map(storage.decode_space, _values(store, keys.SPACES))
+        }
         self._by_name = {space.name: space for space in self._by_id.values()}
         self._next = storage.decode_number(store.get(keys.NEXT_SPACE), default=1)
-        self._commits = {keys.last_number(key): storage.decode_number(value) for key, value in store.range(keys.COMMITS)}
-        self._bases = {(int(key.split(b"/")[-2]), keys.last_number(key)): storage.decode_number(value) for key, value in store.range(keys.BASES)}
+        self._commits = {
+            keys.last_number(key): storage.decode_number(value)
+            for key, value in store.range(keys.COMMITS)
+        }
+        self._bases = {
+            (int(key.split(b"/")[-2]), keys.last_number(key)): storage.decode_number(value)
+            for key, value in store.range(keys.BASES)
+        }
 
     def all(self) -> list[Space]:
         """By id."""
@@ -42,36 +51,72 @@ class Spaces:
             raise InvalidRequest("which space? its name is empty")
         space = self._by_name.get(name)
         if space is None:
-            raise NotFound(f"space {name!r} does not exist; there {_describe_names(sorted(self._by_name))}")
+            raise NotFound(
+                f"space {name!r} does not exist; there {_describe_names(sorted(self._by_name))}"
+            )
         return space
 
-    def create(self, name: str, schema: Schema, *, if_not_exists: bool, storageds: Sequence[HostId], now_ms: int) -> tuple[Space, bool]:
-        """A new space with its parts dealt round-robin to ``storageds``, or the equal one that is there; and whether it is new."""
+    def create(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        if_not_exists: bool,
+        storageds: Sequence[HostId],
+        now_ms: int,
+    ) -> tuple[Space, bool]:
+        """A new space with its parts dealt round-robin to ``storageds``, or the equal one that is
+        there; and whether it is new.
+        """
         if not NAME_PATTERN.fullmatch(name):
-            raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+            raise InvalidRequest(
+                f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+            )
         existing = self._by_name.get(name)
         if existing is not None:
             if if_not_exists and existing.schema == schema:
                 return existing, False
             reason = "has another schema" if if_not_exists else "exists"
-            raise Conflict(f"space {name!r} {reason} already (id {existing.space_id}); drop it first or choose another name")
+            raise Conflict(
+                f"space {name!r} {reason} already (id {existing.space_id}); drop it first or "
+                "choose another name"
+            )
         space = self._make_space(name, schema, storageds, now_ms)
-        self._store.write({keys.space(space.space_id): storage.encode_space(space), keys.NEXT_SPACE: storage.encode_number(self._next + 1)})
+        self._store.write(
+            {
+                keys.space(space.space_id): storage.encode_space(space),
+                keys.NEXT_SPACE: storage.encode_number(self._next + 1),
+            }
+        )
         self._next += 1
         self._put(space)
         return space, True
 
     def create_from_record(
-        self, name: str, schema: Schema, *, last_commit: int, next_edge_ids: Sequence[int], storageds: Sequence[HostId], now_ms: int
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        last_commit: int,
+        next_edge_ids: Sequence[int],
+        storageds: Sequence[HostId],
+        now_ms: int,
     ) -> tuple[Space, PendingWrite]:
         """A new space whose commit numbers and edge ids go on from where another one's were."""
         if not NAME_PATTERN.fullmatch(name):
-            raise InvalidRequest(f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -")
+            raise InvalidRequest(
+                f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
+            )
         existing = self._by_name.get(name)
         if existing is not None:
-            raise Conflict(f"space {name!r} exists already (id {existing.space_id}); drop it first or choose another name")
+            raise Conflict(
+                f"space {name!r} exists already (id {existing.space_id}); drop it first or "
+                "choose another name"
+            )
         space = self._make_space(name, schema, storageds, now_ms)
-        bases: dict[tuple[int, int], int] = {(space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base}
+        bases: dict[tuple[int, int], int] = {
+            (space.space_id, type_id): base for type_id, base in enumerate(next_edge_ids) if base
+        }
         changes: dict[bytes, bytes | None] = {
             keys.space(space.space_id): storage.encode_space(space),
             keys.NEXT_SPACE: storage.encode_number(self._next + 1),
@@ -87,9 +132,14 @@ class Spaces:
 
         return space, PendingWrite(changes, apply)
 
-    def _make_space(self, name: str, schema: Schema, storageds: Sequence[HostId], now_ms: int) -> Space:
+    def _make_space(
+        self, name: str, schema: Schema, storageds: Sequence[HostId], now_ms: int
+    ) -> Space:
         if not storageds:
-            raise NotReady(f"space {name!r} needs storageds to hold its {schema.parts} parts, and none is online; start one")
+            raise NotReady(
+                f"space {name!r} needs storageds to hold its {schema.parts} parts, and none "
+                "is online; start one"
+            )
         return Space(
             space_id=SpaceId(self._next),
             name=name,
@@ -105,21 +155,32 @@ class Spaces:
 
     def drop(self, space: Space) -> PendingWrite:
         """The end of a space. Its id is never given again."""
-        changes: dict[bytes, bytes | None] = {keys.space(space.space_id): None, keys.commit(space.space_id): None}
-        changes |= {keys.base(owner, type_id): None for owner, type_id in self._bases if owner == space.space_id}
+        changes: dict[bytes, bytes | None] = {
+            keys.space(space.space_id): None,
+            keys.commit(space.space_id): None,
+        }
+        changes |= {
+            keys.base(owner, type_id): None
+            for owner, type_id in self._bases
+            if owner == space.space_id
+        }
 
         def apply() -> None:
             del self._by_id[space.space_id]
             del self._by_name[space.name]
             self._commits.pop(space.space_id, None)
-            self._bases = {key: base for key, base in self._bases.items() if key[0] != space.space_id}
+            self._bases = {
+                key: base for key, base in self._bases.items() if key[0] != space.space_id
+            }
 
         return PendingWrite(changes, apply)
 
     def set_version(self, space: Space, version: int) -> PendingWrite:
         """The space with a newer current version."""
         space = replace(space, version=version)
-        return PendingWrite({keys.space(space.space_id): storage.encode_space(space)}, lambda: self._put(space))
+        return PendingWrite(
+            {keys.space(space.space_id): storage.encode_space(space)}, lambda: self._put(space)
+        )
 
     def last_commit(self, space_id: SpaceId) -> int:
         """The newest commit number of a space; 0 = none."""
@@ -127,14 +188,22 @@ class Spaces:
 
     def next_edge_ids(self, space: Space) -> tuple[int, ...]:
         """The next edge id of every edge type."""
-        return tuple(self._bases.get((space.space_id, type_id), 0) for type_id in range(len(space.schema.edge_types)))
+        return tuple(
+            self._bases.get((space.space_id, type_id), 0)
+            for type_id in range(len(space.schema.edge_types))
+        )
 
     def next_commit(self, space_id: SpaceId) -> tuple[int, PendingWrite]:
         """The next commit number of a space."""
         number = self.last_commit(space_id) + 1
-        return number, PendingWrite({keys.commit(space_id): storage.encode_number(number)}, lambda: self._commits.update({space_id: number}))
+        return number, PendingWrite(
+            {keys.commit(space_id): storage.encode_number(number)},
+            lambda: self._commits.update({space_id: number}),
+        )
 
-    def allocate_edge_ids(self, space_id: SpaceId, runs: Sequence[tuple[int, int]]) -> tuple[list[int], PendingWrite]:
+    def allocate_edge_ids(
+        self, space_id: SpaceId, runs: Sequence[tuple[int, int]]
+    ) -> tuple[list[int], PendingWrite]:
         """First edge ids for runs of (edge type, rows), never given before."""
         bases = dict(self._bases)
         first_ids = []
@@ -142,7 +211,9 @@ class Spaces:
         for type_id, rows in runs:
             base = bases.get((space_id, type_id), 0)
             if base + rows > _MAX_EDGE_ID:
-                raise InvalidRequest(f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62")
+                raise InvalidRequest(
+                    f"edge type {type_id}: {rows} more edge ids after {base} pass 2^62"
+                )
             first_ids.append(base)
             bases[space_id, type_id] = base + rows
             changes[keys.base(space_id, type_id)] = storage.encode_number(base + rows)

@@ -44,10 +44,22 @@ class Versions:
             if manifest.version == number:
                 return manifest
         available = ", ".join(str(manifest.version) for manifest in manifests)
-        raise NotFound(f"version {number} of space {space.name!r} is not there; there are {available}")
+        raise NotFound(
+            f"version {number} of space {space.name!r} is not there; there are {available}"
+        )
 
-    def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int, origin: Manifest | None = None) -> PendingWrite:
-        """A finished build as the current version of its space, or what a restore brought back of ``origin``: manifest and space in one step."""
+    def publish(
+        self,
+        space: Space,
+        job: Job,
+        result: TaskResult,
+        *,
+        now_ms: int,
+        origin: Manifest | None = None,
+    ) -> PendingWrite:
+        """A finished build as the current version of its space, or what a restore brought back of
+        ``origin``: manifest and space in one step.
+        """
         manifest = catalog.with_digest(
             Manifest(
                 space_id=space.space_id,
@@ -63,26 +75,43 @@ class Versions:
         )
         if origin is not None:
             original = catalog.original_manifest(origin)
-            manifest = replace(origin, space_id=space.space_id, job_id=job.job_id, origin_space_id=original.space_id, origin_job_id=original.job_id)
+            manifest = replace(
+                origin,
+                space_id=space.space_id,
+                job_id=job.job_id,
+                origin_space_id=original.space_id,
+                origin_job_id=original.job_id,
+            )
         space_write = self._spaces.set_version(space, job.version)
 
         def apply() -> None:
             space_write.apply()
             self._served[space.space_id] = (*self.served_versions(space.space_id), manifest)
 
-        return PendingWrite({**space_write.changes, keys.version(space.space_id, job.version): storage.encode_manifest(manifest)}, apply)
+        return PendingWrite(
+            {
+                **space_write.changes,
+                keys.version(space.space_id, job.version): storage.encode_manifest(manifest),
+            },
+            apply,
+        )
 
     def retire(self, space_id: SpaceId, versions: list[int]) -> PendingWrite:
         """The end of old versions: storageds then delete them."""
 
         def apply() -> None:
-            self._served[space_id] = tuple(m for m in self.served_versions(space_id) if m.version not in versions)
+            self._served[space_id] = tuple(
+                m for m in self.served_versions(space_id) if m.version not in versions
+            )
 
         return PendingWrite({keys.version(space_id, version): None for version in versions}, apply)
 
     def drop(self, space_id: SpaceId) -> PendingWrite:
         """The end of a space's versions."""
-        changes: dict[bytes, bytes | None] = {keys.version(space_id, manifest.version): None for manifest in self.served_versions(space_id)}
+        changes: dict[bytes, bytes | None] = {
+            keys.version(space_id, manifest.version): None
+            for manifest in self.served_versions(space_id)
+        }
 
         def apply() -> None:
             self._served.pop(space_id, None)

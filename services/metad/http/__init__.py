@@ -1,4 +1,5 @@
-"""What metad shows to browsers, curl and CI: `routes` over the verbs of `metad.service`, answering with `views`.
+"""What metad shows to browsers, curl and CI: `routes` over the verbs of `metad.service`, answering
+with `views`.
 
-asterism_daemonkit has the door itself (health, metrics, flags, errors); `metad.app` hands it these routes.
-"""
+asterism_daemonkit has the door itself (health, metrics, flags, errors); `metad.app` hands it these
+routes."""

@@ -39,21 +39,29 @@ class WeightStatsView(ApiModel):
     weight: float
     """The sum of weights, W."""
     effective: float | None
-    """Effective sample size, W^2 / sum of squares: how many rows of equal weight would be as even; null where nothing can be drawn."""
+    """Effective sample size, W^2 / sum of squares: how many rows of equal weight would be as even;
+    null where nothing can be drawn.
+    """
     largest_share: float | None
     """Of the heaviest row."""
     audit_tv: float
-    """Largest total variation between a part's table and its weights, as found when it was built."""
+    """Largest total variation between a part's table and its weights, as found when it was
+    built.
+    """
     audit_rel: float
     """Largest relative error of one share within its part."""
     underflow: int
     """Shares below 2^-64, which are never drawn."""
     error_bound: float
-    """How far draws by these weights can be from them, in total variation, over tables, random words and the choice among parts."""
+    """How far draws by these weights can be from them, in total variation, over tables, random
+    words and the choice among parts.
+    """
 
 
 def weight_stats_views(schema: Schema, totals: Sequence[PartitionStats]) -> list[WeightStatsView]:
-    """A version's weights: nodes, then edges, of each type its own weights and then its tables by name."""
+    """A version's weights: nodes, then edges, of each type its own weights and then its tables by
+    name.
+    """
     groups: dict[tuple[int, int, str], list[PartitionStats]] = {}
     for stats in totals:
         name = "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name

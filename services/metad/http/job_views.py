@@ -135,7 +135,9 @@ class ProgressView(ApiModel):
     rows_per_s: float | None
     """Of all running tasks together; null where nothing runs."""
     eta_s: float | None
-    """Seconds to the end, if the slowest task goes on as it did; null where that can not be told."""
+    """Seconds to the end, if the slowest task goes on as it did; null where that can not be
+    told.
+    """
 
 
 class JobView(ApiModel):
@@ -164,7 +166,9 @@ class JobView(ApiModel):
     progress: ProgressView
     tasks: list[TaskView]
     hygiene: list[WeightStatsView]
-    """Of a finished build, asked for by itself: what the weights of its version are like, by type and name, while it is served."""
+    """Of a finished build, asked for by itself: what the weights of its version are like, by type
+    and name, while it is served.
+    """
 
 
 class JobPageView(ApiModel):
@@ -181,14 +185,22 @@ class NewJob(ApiModel):
     """A job to submit."""
 
     space: str = Field(min_length=1, max_length=128, examples=["papers"])
-    kind: str = Field(default="build", max_length=32, examples=["build", "index", "audit", "export-tables", "compact"])
+    kind: str = Field(
+        default="build",
+        max_length=32,
+        examples=["build", "index", "audit", "export-tables", "compact"],
+    )
     options: dict[str, str] = Field(default_factory=dict, examples=[{"format": "csv"}])
-    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an allowed address), `index` `type`, `on`, `kind` and `drop`."""
+    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an allowed address),
+    `index` `type`, `on`, `kind` and `drop`.
+    """
     version: int = Field(default=0, ge=0, lt=1 << 64)
     """For kinds that read a version; 0: the current one."""
 
 
-def job_view(job: Job, *, files: bool = True, weight_stats: list[WeightStatsView] | None = None) -> JobView:
+def job_view(
+    job: Job, *, files: bool = True, weight_stats: list[WeightStatsView] | None = None
+) -> JobView:
     """A job as it is shown; in lists without the names of what it exported."""
     return JobView(
         job_id=job.job_id,
@@ -227,7 +239,9 @@ def _task_view(task: Task, *, files: bool) -> TaskView:
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        result=_result_view(task.result.output, files=files) if task.result is not None and task.result.output != TaskOutput() else None,
+        result=_result_view(task.result.output, files=files)
+        if task.result is not None and task.result.output != TaskOutput()
+        else None,
     )
 
 
@@ -236,7 +250,9 @@ def _progress(job: Job) -> ProgressView:
     return ProgressView(
         rows_done=progress.rows_done,
         rows_total=progress.rows_total,
-        fraction=min(progress.rows_done / progress.rows_total, 1.0) if progress.has_total and progress.rows_total else None,
+        fraction=min(progress.rows_done / progress.rows_total, 1.0)
+        if progress.has_total and progress.rows_total
+        else None,
         rows_per_s=progress.rows_per_s,
         eta_s=progress.eta_s,
     )
@@ -248,11 +264,19 @@ def _element(element: Element) -> ElementName:
 
 def _result_view(output: TaskOutput, *, files: bool) -> ResultView:
     return ResultView(
-        audit=[TypeAuditView(**{**asdict(audit), "element": _element(audit.element)}) for audit in output.audit],
+        audit=[
+            TypeAuditView(**{**asdict(audit), "element": _element(audit.element)})
+            for audit in output.audit
+        ],
         files_read=output.files_read,
         bytes_read=output.bytes_read,
         folder=output.folder,
-        files=[ExportedFileView(**{**asdict(file), "element": _element(file.element)}) for file in output.files] if files else [],
+        files=[
+            ExportedFileView(**{**asdict(file), "element": _element(file.element)})
+            for file in output.files
+        ]
+        if files
+        else [],
         bytes_before=output.bytes_before,
         bytes_after=output.bytes_after,
         units=[PartUnitsView(**asdict(units)) for units in output.units] if files else [],

@@ -10,7 +10,16 @@ from asterism_model.schema.schema import Schema
 from asterism_proto.errors import NotFound
 from metad.http.hygiene_views import WeightStatsView, weight_stats_views
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
-from metad.http.views import HostView, NewSpace, Problem, SpaceView, VersionView, host_view, space_view, version_view
+from metad.http.views import (
+    HostView,
+    NewSpace,
+    Problem,
+    SpaceView,
+    VersionView,
+    host_view,
+    space_view,
+    version_view,
+)
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
 
@@ -27,7 +36,9 @@ _REFUSALS = {
 
 def router(service: CatalogService) -> APIRouter:
     """The routes of jobs, spaces, versions and hosts."""
-    api = APIRouter(prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)})
+    api = APIRouter(
+        prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)}
+    )
     api.include_router(_job_routes(service))
     api.include_router(_space_routes(service))
 
@@ -45,25 +56,49 @@ def _job_routes(service: CatalogService) -> APIRouter:
     @api.get("/jobs")
     def list_jobs(
         space: Annotated[str, Query(description="Only jobs of this space.")] = "",
-        state: Annotated[list[StateName] | None, Query(description="Only jobs in one of these states.")] = None,
-        kind: Annotated[list[str] | None, Query(description="Only jobs of one of these kinds.")] = None,
+        state: Annotated[
+            list[StateName] | None, Query(description="Only jobs in one of these states.")
+        ] = None,
+        kind: Annotated[
+            list[str] | None, Query(description="Only jobs of one of these kinds.")
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=1000, description="How many at most.")] = 50,
-        before: Annotated[int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")] = 0,
+        before: Annotated[
+            int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")
+        ] = 0,
     ) -> JobPageView:
         """Jobs, newest first."""
-        page = service.jobs(space=space, states=[JobState[name] for name in state or ()], kinds=kind or (), limit=limit, before=before)
-        return JobPageView(jobs=[job_view(job, files=False) for job in page.jobs], next_before=page.next_before, total=page.total)
+        page = service.jobs(
+            space=space,
+            states=[JobState[name] for name in state or ()],
+            kinds=kind or (),
+            limit=limit,
+            before=before,
+        )
+        return JobPageView(
+            jobs=[job_view(job, files=False) for job in page.jobs],
+            next_before=page.next_before,
+            total=page.total,
+        )
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:
-        """One job with its tasks and its progress; of a build also what the weights are like that it published."""
+        """One job with its tasks and its progress; of a build also what the weights are like that
+        it published.
+        """
         job = service.job(_parse_id("job", job_id))
         return job_view(job, weight_stats=_published_weight_stats(service, job))
 
-    @api.post("/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)})
+    @api.post(
+        "/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)}
+    )
     def submit_job(new: NewJob) -> JobView:
-        """Ask for a job on what is committed and published of a space by now; the identical job in flight where there is one."""
-        return job_view(service.submit_job(new.space, new.kind, options=new.options, version=new.version))
+        """Ask for a job on what is committed and published of a space by now; the identical job in
+        flight where there is one.
+        """
+        return job_view(
+            service.submit_job(new.space, new.kind, options=new.options, version=new.version)
+        )
 
     @api.post("/jobs/{job_id}/stop", status_code=202, responses={409: _REFUSALS[409]})
     def stop_job(job_id: JobNumber) -> JobView:
@@ -91,14 +126,23 @@ def _space_routes(service: CatalogService) -> APIRouter:
         """One space: schema, parts, current version and its totals."""
         return space_view(*service.describe_spaces(name)[0])
 
-    @api.post("/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)})
+    @api.post(
+        "/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)}
+    )
     def create_space(new: NewSpace) -> SpaceView:
         """Make a space; its parts are dealt to the storageds that are online."""
-        space = service.create_space(new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists)
+        space = service.create_space(
+            new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists
+        )
         return space_view(*service.describe_spaces(space.name)[0])
 
     @api.delete("/spaces/{name}", status_code=204)
-    def drop_space(name: SpaceName, if_exists: Annotated[bool, Query(description="Whether it is fine that there is no such space.")] = False) -> None:
+    def drop_space(
+        name: SpaceName,
+        if_exists: Annotated[
+            bool, Query(description="Whether it is fine that there is no such space.")
+        ] = False,
+    ) -> None:
         """Remove a space with everything in it: loads, versions, data. Its jobs are stopped."""
         service.drop_space(name, if_exists=if_exists)
 
@@ -113,11 +157,17 @@ def _space_routes(service: CatalogService) -> APIRouter:
     def get_version(name: SpaceName, version: VersionNumber) -> VersionView:
         """One version."""
         space = service.space(name)
-        return version_view(space, service.manifest(name, _parse_id("version", version, minimum=1)), service.pins(name))
+        return version_view(
+            space,
+            service.manifest(name, _parse_id("version", version, minimum=1)),
+            service.pins(name),
+        )
 
     @api.get("/spaces/{name}/versions/{version}/hygiene")
     def get_hygiene(name: SpaceName, version: VersionNumber) -> list[WeightStatsView]:
-        """What a version's weights are like, by type and name: odd values, effective sample size, largest share, error bound."""
+        """What a version's weights are like, by type and name: odd values, effective sample size,
+        largest share, error bound.
+        """
         manifest = service.manifest(name, _parse_id("version", version, minimum=1))
         return weight_stats_views(service.space(name).schema, manifest.totals)
 
@@ -127,7 +177,13 @@ def _space_routes(service: CatalogService) -> APIRouter:
 def _published_weight_stats(service: CatalogService, job: Job) -> list[WeightStatsView]:
     """What the weights of the version are like that a job published; nothing once it is gone."""
     try:
-        return weight_stats_views(service.space(job.space).schema, service.manifest(job.space, job.version).totals) if job.version else []
+        return (
+            weight_stats_views(
+                service.space(job.space).schema, service.manifest(job.space, job.version).totals
+            )
+            if job.version
+            else []
+        )
     except NotFound:
         return []
 

@@ -1,4 +1,6 @@
-"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions. Jobs are in `job_views`."""
+"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions.
+Jobs are in `job_views`.
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,13 @@ class NewSpace(ApiModel):
     name: str = Field(max_length=128, examples=["papers"])
     schema_: dict[str, Any] = Field(
         alias="schema",
-        examples=[{"parts": 4, "nodes": {"paper": {"features": {"year": "int64"}}}, "edges": {"paper:cites:paper": {"weighted": True}}}],
+        examples=[
+            {
+                "parts": 4,
+                "nodes": {"paper": {"features": {"year": "int64"}}},
+                "edges": {"paper:cites:paper": {"weighted": True}},
+            }
+        ],
     )
     """As a schema file has it. Types get their ids in the order that they are named in."""
     if_not_exists: bool = False
@@ -152,7 +160,13 @@ def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> Versi
         digest=manifest.digest,
         current=manifest.version == space.version,
         pins=[
-            PinView(pin_id=pin.pin_id, owner=pin.owner, term_s=pin.term_ms / 1000, created_ms=pin.created_ms, expires_ms=pin.expires_ms)
+            PinView(
+                pin_id=pin.pin_id,
+                owner=pin.owner,
+                term_s=pin.term_ms / 1000,
+                created_ms=pin.created_ms,
+                expires_ms=pin.expires_ms,
+            )
             for pin in pins
             if pin.version == manifest.version
         ],

@@ -1,1 +1,3 @@
-"""Jobs as values (`model`), decisions as a pure function (`machine`), effects in a thin shell (`driver`)."""
+"""Jobs as values (`model`), decisions as a pure function (`machine`), effects in a thin shell
+(`driver`).
+"""

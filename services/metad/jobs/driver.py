@@ -1,8 +1,8 @@
-"""The thin shell around `machine`: it feeds events, writes what the machine commands, then takes the new state on.
+"""The thin shell around `machine`: it feeds events, writes what the machine commands, then takes
+the new state on.
 
-One event is one write, so that whatever a crash leaves behind is a state that the machine was in. Called under the
-board's lock by `metad.service`, `metad.heartbeats` and `metad.maintenance`.
-"""
+One event is one write, so that whatever a crash leaves behind is a state that the machine was in.
+Called under the board's lock by `metad.service`, `metad.heartbeats` and `metad.maintenance`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,16 @@ logger = logging.getLogger(__name__)
 class Driver:
     """The jobs of a metad."""
 
-    def __init__(self, *, store: MetaStore, change_feed: ChangeFeed, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: MetaStore,
+        change_feed: ChangeFeed,
+        catalog: Catalog,
+        hosts: Iterable[Host],
+        policy: JobPolicy,
+        clock: Clock,
+    ) -> None:
         self._store = store
         self._change_feed = change_feed
         self._catalog = catalog
@@ -46,8 +55,12 @@ class Driver:
         """The machine's state; it never changes in place."""
         return self._state
 
-    def submit(self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0) -> Job:
-        """The job that does this with what is committed, and where it reads a version, published of a space by now."""
+    def submit(
+        self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
+    ) -> Job:
+        """The job that does this with what is committed, and where it reads a version, published of
+        a space by now.
+        """
         cut = self._catalog.spaces.last_commit(space.space_id)
         index: Index | None = None
         indexes: tuple[Index, ...] = ()
@@ -58,11 +71,20 @@ class Driver:
         else:
             self._catalog.restores.check_not_restoring(space)
         if find_kind(kind).reads_version:
-            version = self._catalog.versions.get(space, version).version if version or space.version else 0
+            version = (
+                self._catalog.versions.get(space, version).version
+                if version or space.version
+                else 0
+            )
         if find_kind(kind).changes_indexes:
-            index = index_from_options(space.schema, dict(normalize_options(find_kind(kind), options)))
+            index = index_from_options(
+                space.schema, dict(normalize_options(find_kind(kind), options))
+            )
             if "drop" in options and index in declared_indexes(space.schema):
-                raise InvalidRequest(f"index {index.describe(space.schema)}: the schema declares it, so that every version has it")
+                raise InvalidRequest(
+                    f"index {index.describe(space.schema)}: the schema declares it, so that "
+                    "every version has it"
+                )
             options |= {"on": index.column}  # equal wishes are equal options
         commands = self.apply_event(
             jobs.SubmitJob(
@@ -71,8 +93,13 @@ class Driver:
                 space=space.name,
                 kind=kind,
                 cut=cut,
-                shares=tuple(jobs.HostParts(host=host, parts=tuple(parts)) for host, parts in sorted(parts_by_host(space).items())),
-                paired=tuple(t.name for t in space.schema.edge_types) if space.schema.has_in else (),
+                shares=tuple(
+                    jobs.HostParts(host=host, parts=tuple(parts))
+                    for host, parts in sorted(parts_by_host(space).items())
+                ),
+                paired=tuple(t.name for t in space.schema.edge_types)
+                if space.schema.has_in
+                else (),
                 options=options,
                 version=version,
                 index=index,
@@ -80,13 +107,18 @@ class Driver:
                 declared=declared_indexes(space.schema),
             )
         )
-        return self._state.jobs[next(command.job_id for command in commands if isinstance(command, jobs.ReturnJob))]
+        return self._state.jobs[
+            next(command.job_id for command in commands if isinstance(command, jobs.ReturnJob))
+        ]
 
     def _awaited_manifest(self, space: Space) -> Manifest:
         """What a space waits for."""
         manifest = self._catalog.restores.awaited_manifest(space.space_id)
         if manifest is None:
-            raise Conflict(f"space {space.name!r} waits for no data: a restore makes a space of its own; give it another name")
+            raise Conflict(
+                f"space {space.name!r} waits for no data: a restore makes a space of its "
+                "own; give it another name"
+            )
         return manifest
 
     def stop(self, job_id: int) -> Job:
@@ -95,11 +127,19 @@ class Driver:
         return machine.find_job(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
-        """Order a failed or stopped job to go on; Conflict where its space is gone, and with it whoever would do it."""
+        """Order a failed or stopped job to go on; Conflict where its space is gone, and with it
+        whoever would do it.
+        """
         job = machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
-            raise Conflict(f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was dropped: there is nothing to go on with")
-        self.apply_event(jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)), extra_write=self._catalog.removals.cancel_job(job_id))
+            raise Conflict(
+                f"job {job_id} is of space {job.space!r} (id {job.space_id}), which was "
+                "dropped: there is nothing to go on with"
+            )
+        self.apply_event(
+            jobs.RecoverJob(now_ms=self._clock(), job_id=JobId(job_id)),
+            extra_write=self._catalog.removals.cancel_job(job_id),
+        )
         return machine.find_job(self._state, job_id)
 
     def drop_space(self, space: Space) -> None:
@@ -107,21 +147,34 @@ class Driver:
         pending_write = self._catalog.drop(space, now_ms=self._clock())
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
-                pending_write = PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
-        self.apply_event(jobs.SpaceDropped(now_ms=self._clock(), space_id=space.space_id), extra_write=pending_write)
+                pending_write = PendingWrite(
+                    {**pending_write.changes, **_result_deletions(job)}, pending_write.apply
+                )
+        self.apply_event(
+            jobs.SpaceDropped(now_ms=self._clock(), space_id=space.space_id),
+            extra_write=pending_write,
+        )
         self._change_feed.advance()
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
 
     def skip_ids(self, first_id: int) -> None:
         """Give out no identifier below ``first_id`` from now on; the store has it already."""
-        self._state = replace(self._state, next_job=max(self._state.next_job, first_id), next_task=max(self._state.next_task, first_id))
+        self._state = replace(
+            self._state,
+            next_job=max(self._state.next_job, first_id),
+            next_task=max(self._state.next_task, first_id),
+        )
 
     def assigned_tasks(self, host: HostId) -> list[tuple[Job, Task]]:
         """What a storaged should be working on."""
         return machine.assigned_tasks(self._state, host)
 
-    def apply_event(self, event: jobs.Event, *, extra_write: PendingWrite | None = None) -> list[jobs.Command]:
-        """Let the machine decide on ``event``, make that durable (with ``extra_write``, in one write), and only then true."""
+    def apply_event(
+        self, event: jobs.Event, *, extra_write: PendingWrite | None = None
+    ) -> list[jobs.Command]:
+        """Let the machine decide on ``event``, make that durable (with ``extra_write``, in one
+        write), and only then true.
+        """
         state, commands = machine.handle(self._state, event)
         changes: dict[bytes, bytes | None] = dict(extra_write.changes) if extra_write else {}
         callbacks: list[Callable[[], None]] = [extra_write.apply] if extra_write else []
@@ -130,13 +183,18 @@ class Driver:
             changes |= pending_write.changes
             callbacks.append(pending_write.apply)
         if (state.next_job, state.next_task) != (self._state.next_job, self._state.next_task):
-            changes |= {keys.NEXT_JOB: storage.encode_number(state.next_job), keys.NEXT_TASK: storage.encode_number(state.next_task)}
+            changes |= {
+                keys.NEXT_JOB: storage.encode_number(state.next_job),
+                keys.NEXT_TASK: storage.encode_number(state.next_task),
+            }
         if changes:
             self._store.write(changes)
         state_before, self._state = self._state, state
         for apply in callbacks:
             apply()
-        if any(isinstance(command, jobs.NotifyStorageds | jobs.PublishVersion) for command in commands):
+        if any(
+            isinstance(command, jobs.NotifyStorageds | jobs.PublishVersion) for command in commands
+        ):
             self._change_feed.advance()
         _log_changes(state_before, state)
         return commands
@@ -151,7 +209,9 @@ class Driver:
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
                 pending_write = self._catalog.publish(space, job, result, now_ms=self._clock())
-                return PendingWrite({**pending_write.changes, **_result_deletions(job)}, pending_write.apply)
+                return PendingWrite(
+                    {**pending_write.changes, **_result_deletions(job)}, pending_write.apply
+                )
             case jobs.DeleteJob(job_id=job_id):
                 return self._delete_job(self._state.jobs[job_id])
             case jobs.ReturnJob() | jobs.NotifyStorageds():
@@ -160,35 +220,60 @@ class Driver:
     def _delete_job(self, job: Job) -> PendingWrite:
         """The end of a job's record; what it left is ordered away by then."""
         removals = self._catalog.removals
-        leftovers = [] if removals.is_cleaned(job.job_id) else leftover_removals(job, now_ms=self._clock())
+        leftovers = (
+            [] if removals.is_cleaned(job.job_id) else leftover_removals(job, now_ms=self._clock())
+        )
         removal_write, mark_write = removals.add(leftovers), removals.clear_cleaned(job.job_id)
 
         def apply() -> None:
             removal_write.apply()
             mark_write.apply()
 
-        return PendingWrite({keys.job(job.job_id): None, **_result_deletions(job), **removal_write.changes, **mark_write.changes}, apply)
+        return PendingWrite(
+            {
+                keys.job(job.job_id): None,
+                **_result_deletions(job),
+                **removal_write.changes,
+                **mark_write.changes,
+            },
+            apply,
+        )
 
 
 def _result_deletions(job: Job) -> dict[bytes, bytes | None]:
     return {keys.result(job.job_id, task.task_id): None for task in job.tasks}
 
 
-def _load_state(store: MetaStore, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, now_ms: int) -> MachineState:
-    """The machine's state as the store has it. Hosts that were there count as there until their lease ends."""
+def _load_state(
+    store: MetaStore, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, now_ms: int
+) -> MachineState:
+    """The machine's state as the store has it. Hosts that were there count as there until their
+    lease ends.
+    """
     jobs_by_id = {}
     for _, value in store.range(keys.JOBS):
         job = storage.decode_job(value)
-        jobs_by_id[job.job_id] = replace(job, tasks=tuple(_restore_result(store, job, task) for task in job.tasks))
-    manifests = {SpaceId(space.space_id): catalog.versions.get(space, space.version) for space in catalog.spaces.all() if space.version}
+        jobs_by_id[job.job_id] = replace(
+            job, tasks=tuple(_restore_result(store, job, task) for task in job.tasks)
+        )
+    manifests = {
+        SpaceId(space.space_id): catalog.versions.get(space, space.version)
+        for space in catalog.spaces.all()
+        if space.version
+    }
     current_versions = {
-        space_id: jobs.CurrentVersion(version=manifest.version, cut=manifest.cut, indexes=manifest.indexes) for space_id, manifest in manifests.items()
+        space_id: jobs.CurrentVersion(
+            version=manifest.version, cut=manifest.cut, indexes=manifest.indexes
+        )
+        for space_id, manifest in manifests.items()
     }
     return MachineState(
         policy=policy,
         jobs=jobs_by_id,
         hosts={
-            host.uuid: jobs.HostStatus(incarnation=host.incarnation, online=host.online, since_ms=now_ms)
+            host.uuid: jobs.HostStatus(
+                incarnation=host.incarnation, online=host.online, since_ms=now_ms
+            )
             for host in hosts
             if host.role is Role.STORAGED
         },
@@ -216,13 +301,42 @@ def _log_changes(before: MachineState, after: MachineState) -> None:
         fields: dict[str, object] = {"job": job_id, "space": job.space, "cut": job.cut}
         if old_job is None or old_job.state is not job.state:
             level = logging.ERROR if job.state is JobState.FAILED else logging.INFO
-            logger.log(level, "job_moved", extra={**fields, "state": job.state.name, "version": job.version, "cause": job.cause})
-        for task, old_task in zip(job.tasks, old_job.tasks if old_job else (None,) * len(job.tasks), strict=True):
+            logger.log(
+                level,
+                "job_moved",
+                extra={
+                    **fields,
+                    "state": job.state.name,
+                    "version": job.version,
+                    "cause": job.cause,
+                },
+            )
+        for task, old_task in zip(
+            job.tasks, old_job.tasks if old_job else (None,) * len(job.tasks), strict=True
+        ):
             if old_task is None or old_task.attempt == task.attempt == 0:
                 continue
             if task.attempt != old_task.attempt:
-                logger.info("attempt_ordered", extra={**fields, "task": task.task_id, "attempt": task.attempt, "host": task.host})
+                logger.info(
+                    "attempt_ordered",
+                    extra={
+                        **fields,
+                        "task": task.task_id,
+                        "attempt": task.attempt,
+                        "host": task.host,
+                    },
+                )
             if len(task.causes) > len(old_task.causes):
-                logger.warning("attempt_failed", extra={**fields, "task": task.task_id, "host": task.host, "cause": task.causes[-1]})
+                logger.warning(
+                    "attempt_failed",
+                    extra={
+                        **fields,
+                        "task": task.task_id,
+                        "host": task.host,
+                        "cause": task.causes[-1],
+                    },
+                )
             elif task.state is JobState.FINISHED and old_task.state is not JobState.FINISHED:
-                logger.info("task_finished", extra={**fields, "task": task.task_id, "host": task.host})
+                logger.info(
+                    "task_finished", extra={**fields, "task": task.task_id, "host": task.host}
+                )

@@ -14,7 +14,9 @@ _DECAY_MS = 5_000
 
 
 def with_rate(task: Task, rows_done: int, now_ms: int) -> Task:
-    """The task with its rate after a report of ``rows_done`` at ``now_ms``; its rows are not touched."""
+    """The task with its rate after a report of ``rows_done`` at ``now_ms``; its rows are not
+    touched.
+    """
     elapsed = now_ms - task.measured_ms
     if task.measured_ms == 0 or elapsed < 0 or rows_done < task.measured_rows:
         return replace(task, measured_ms=now_ms, measured_rows=rows_done, rows_per_s=0.0)
@@ -50,7 +52,9 @@ class JobProgress:
     rows_per_s: float | None
     """Of all running tasks together; None where none has a rate."""
     eta_s: float | None
-    """Seconds to the end if the slowest task goes on as it does; None where that can not be told."""
+    """Seconds to the end if the slowest task goes on as it does; None where that can not be
+    told.
+    """
 
 
 def job_progress(job: Job) -> JobProgress:

@@ -1,4 +1,6 @@
-"""Which jobs may still go on with what they left on their storageds; a quiet room that is told the time."""
+"""Which jobs may still go on with what they left on their storageds; a quiet room that is told the
+time.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from metad.model.ids import SpaceId
 from metad.model.jobs import Job, JobState
 
 
-def recoverable_jobs(jobs: Iterable[Job], current_manifests: Mapping[SpaceId, Manifest | None], *, now_ms: int, keep_ms: int) -> list[Job]:
+def recoverable_jobs(
+    jobs: Iterable[Job],
+    current_manifests: Mapping[SpaceId, Manifest | None],
+    *,
+    now_ms: int,
+    keep_ms: int,
+) -> list[Job]:
     """The jobs whose leftovers stay.
 
     Parameters
@@ -21,14 +29,21 @@ def recoverable_jobs(jobs: Iterable[Job], current_manifests: Mapping[SpaceId, Ma
     now_ms, keep_ms : int
         The time, and how long what failed or was stopped may be recovered from where it was.
     """
-    return [job for job in jobs if job.space_id in current_manifests and _is_recoverable(job, current_manifests[job.space_id], now_ms - keep_ms)]
+    return [
+        job
+        for job in jobs
+        if job.space_id in current_manifests
+        and _is_recoverable(job, current_manifests[job.space_id], now_ms - keep_ms)
+    ]
 
 
 def _is_recoverable(job: Job, current: Manifest | None, since_ms: int) -> bool:
     if job.state is JobState.FINISHED or all(task.attempt == 0 for task in job.tasks):
         return False  # it is done, or it never began
     # A job that is not over is kept throughout: between two attempts nothing is ordered of a host.
-    return not job.state.is_final or (job.finished_ms > since_ms and not _is_superseded(job, current))
+    return not job.state.is_final or (
+        job.finished_ms > since_ms and not _is_superseded(job, current)
+    )
 
 
 def _is_superseded(job: Job, current: Manifest | None) -> bool:
@@ -39,7 +54,9 @@ def _is_superseded(job: Job, current: Manifest | None) -> bool:
 
 
 def leftover_removals(job: Job, *, now_ms: int) -> list[RemovalRequest]:
-    """Return the orders to remove what a job that is over left on its storageds, but for a build that it published."""
+    """Return the orders to remove what a job that is over left on its storageds, but for a build
+    that it published.
+    """
     hosts = tuple(sorted({task.host for task in job.tasks if task.attempt}))
     kinds = (RemovalKind.LEFTOVERS,) if job.version else (RemovalKind.BUILD, RemovalKind.LEFTOVERS)
     return [

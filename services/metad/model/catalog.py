@@ -63,7 +63,9 @@ class LoadRecord:
     fingerprint: tuple[PartFingerprint, ...] | None = None
     """Of a committed one: what it wrote, by partition; None where a release before committed it."""
     is_purged: bool = False
-    """Of an abandoned one: whether every storaged of its space has said that none of its blocks is left."""
+    """Of an abandoned one: whether every storaged of its space has said that none of its blocks is
+    left.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +112,9 @@ class Manifest:
     totals: tuple[PartitionStats, ...]
     images: tuple[PartImageDigest, ...]
     digest: str
-    """sha256 of all of the above as it travels; empty before it is sealed. Of a restored version, of the original."""
+    """sha256 of all of the above as it travels; empty before it is sealed. Of a restored version,
+    of the original.
+    """
     origin_space_id: int = 0
     """The space whose backup it came from; 0 = it was built here."""
     origin_job_id: int = 0
@@ -138,7 +142,9 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A change that is decided but not made: what to write, and what to take on once that is durable."""
+    """A change that is decided but not made: what to write, and what to take on once that is
+    durable.
+    """
 
     changes: Changes = field(default_factory=dict)
     apply: Callable[[], None] = lambda: None

@@ -1,4 +1,6 @@
-"""The ids that metad gives out or is told: the same number is never two things, and mypy sees to it."""
+"""The ids that metad gives out or is told: the same number is never two things, and mypy sees to
+it.
+"""
 
 from __future__ import annotations
 

@@ -23,12 +23,16 @@ class JobOption:
     """One key that a kind understands."""
 
     normalize: Callable[[str], str]
-    """The value as it is kept: equal wishes are equal values. InvalidRequest for one that makes no sense."""
+    """The value as it is kept: equal wishes are equal values. InvalidRequest for one that makes no
+    sense.
+    """
     default: str | None = None
     """Where it is not given; None: it is left out."""
     required: bool = False
     is_address: bool = False
-    """It is a folder's address, which storageds open: `metad.service` holds it against the allow-list."""
+    """It is a folder's address, which storageds open: `metad.service` holds it against the
+    allow-list.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,9 @@ class JobKind:
     reads_version: bool = False
     """It is about one published version."""
     restores: bool = False
-    """It brings the version back that its space waits for, and no other kind is for such a space."""
+    """It brings the version back that its space waits for, and no other kind is for such a
+    space.
+    """
     changes_indexes: bool = False
     """It adds an index to what the version before has, or takes one away."""
     covers_parts: bool = False
@@ -58,7 +64,11 @@ def _normalize_format(value: str) -> str:
 
 def _address_option(key: str, *, required: bool = False) -> JobOption:
     """Return the option ``key`` for a folder's address, which is kept in canonical form."""
-    return JobOption(normalize=lambda value: str(parse_address(value, field=key)), required=required, is_address=True)
+    return JobOption(
+        normalize=lambda value: str(parse_address(value, field=key)),
+        required=required,
+        is_address=True,
+    )
 
 
 def _normalize_sha256(value: str) -> str:
@@ -69,7 +79,10 @@ def _normalize_sha256(value: str) -> str:
 
 def _normalize_link(value: str) -> str:
     if value != "no":
-        raise InvalidRequest(f"option link={value!r}: expected 'no', or none: units of the same input are linked from versions that are served")
+        raise InvalidRequest(
+            f"option link={value!r}: expected 'no', or none: units of the same input are "
+            "linked from versions that are served"
+        )
     return value
 
 
@@ -94,7 +107,12 @@ def _normalize_drop(value: str) -> str:
 KINDS: Mapping[str, JobKind] = {
     kind.name: kind
     for kind in (
-        JobKind(name="build", publishes=True, covers_parts=True, options={"link": JobOption(normalize=_normalize_link)}),
+        JobKind(
+            name="build",
+            publishes=True,
+            covers_parts=True,
+            options={"link": JobOption(normalize=_normalize_link)},
+        ),
         JobKind(
             name="index",
             publishes=True,
@@ -109,15 +127,27 @@ KINDS: Mapping[str, JobKind] = {
             },
         ),
         JobKind(name="audit", reads_version=True, covers_parts=True),
-        JobKind(name="export-tables", reads_version=True, options={"format": JobOption(normalize=_normalize_format, default="parquet"), "to": _address_option("to")}),
+        JobKind(
+            name="export-tables",
+            reads_version=True,
+            options={
+                "format": JobOption(normalize=_normalize_format, default="parquet"),
+                "to": _address_option("to"),
+            },
+        ),
         JobKind(name="compact"),
-        JobKind(name="backup", reads_version=True, options={"to": _address_option("to", required=True)}),
+        JobKind(
+            name="backup", reads_version=True, options={"to": _address_option("to", required=True)}
+        ),
         JobKind(
             name="restore",
             publishes=True,
             restores=True,
             covers_parts=True,
-            options={"from": _address_option("from", required=True), "sha256": JobOption(normalize=_normalize_sha256, required=True)},
+            options={
+                "from": _address_option("from", required=True),
+                "sha256": JobOption(normalize=_normalize_sha256, required=True),
+            },
         ),
     )
 }
@@ -126,13 +156,19 @@ KINDS: Mapping[str, JobKind] = {
 def find_kind(name: str) -> JobKind:
     """The kind of this name; InvalidRequest says which there are."""
     if name not in KINDS:
-        raise InvalidRequest(f"job kind {name!r}: expected {', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}")
+        raise InvalidRequest(
+            f"job kind {name!r}: expected {', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}"
+        )
     return KINDS[name]
 
 
 def address_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
     """Return the options of a job that are addresses."""
-    return {key: options[key] for key, option in find_kind(kind).options.items() if option.is_address and key in options}
+    return {
+        key: options[key]
+        for key, option in find_kind(kind).options.items()
+        if option.is_address and key in options
+    }
 
 
 def redacted_options(options: JobOptions) -> dict[str, str]:
@@ -141,10 +177,14 @@ def redacted_options(options: JobOptions) -> dict[str, str]:
 
 
 def normalize_options(kind: JobKind, options: Mapping[str, str]) -> JobOptions:
-    """``options`` as a job of ``kind`` keeps them, defaults filled in; InvalidRequest for a key or value that it does not know."""
+    """``options`` as a job of ``kind`` keeps them, defaults filled in; InvalidRequest for a key or
+    value that it does not know.
+    """
     for key in options:
         if key not in kind.options:
-            expected = f"it knows {', '.join(sorted(kind.options))}" if kind.options else "it takes none"
+            expected = (
+                f"it knows {', '.join(sorted(kind.options))}" if kind.options else "it takes none"
+            )
             raise InvalidRequest(f"option {key!r} of a job of kind {kind.name}: {expected}")
     normalized = {}
     for key, option in sorted(kind.options.items()):

@@ -20,7 +20,9 @@ class JobState(Enum):
     RUNNING = 2
     """A job: its tasks are under way. A task: an attempt is ordered of its host."""
     FINISHED = 3
-    """A job: it is done; the version of a build is published. A task: its host has done its share."""
+    """A job: it is done; the version of a build is published. A task: its host has done its
+    share.
+    """
     FAILED = 4
     """It was given up; its cause says why."""
     STOPPED = 5
@@ -78,9 +80,13 @@ class Job:
     kind: str
     """One of `metad.model.job_kinds`."""
     cut: int
-    """The space's last commit number when it was submitted, fixed for ever: a build shows this state, so that a recovery has the same input."""
+    """The space's last commit number when it was submitted, fixed for ever: a build shows this
+    state, so that a recovery has the same input.
+    """
     paired: tuple[str, ...]
-    """Names of the edge types by id, where in-copies are kept and must agree; empty where they are not."""
+    """Names of the edge types by id, where in-copies are kept and must agree; empty where they are
+    not.
+    """
     tasks: tuple[Task, ...]
     submitted_ms: int
     options: JobOptions = ()
@@ -88,7 +94,9 @@ class Job:
     index: Index | None = None
     """The one that it adds to its version, or takes away; None = neither."""
     indexes: tuple[Index, ...] = ()
-    """That its version is to have: those of the version before, as of when it began, and its own. Of a restore, of what comes back."""
+    """That its version is to have: those of the version before, as of when it began, and its own.
+    Of a restore, of what comes back.
+    """
     declared: tuple[Index, ...] = ()
     """That every version of the space has, by its schema."""
     target_version: int = 0
@@ -107,7 +115,9 @@ class Job:
 
     @property
     def identity(self) -> tuple[SpaceId, str, int, int, JobOptions]:
-        """What it was asked to do: while a job is in flight, a submit of the same is answered with it."""
+        """What it was asked to do: while a job is in flight, a submit of the same is answered with
+        it.
+        """
         return (self.space_id, self.kind, self.cut, self.target_version, self.options)
 
 
@@ -138,7 +148,9 @@ class JobPolicy:
     max_attempts: int = 3
     """Failed attempts of a task before its job fails."""
     max_losses: int = 10
-    """Attempts of a task that may go down with their host: a build that kills its host must end too."""
+    """Attempts of a task that may go down with their host: a build that kills its host must end
+    too.
+    """
     backoff_ms: int = 1_000
     """Before the second attempt, give or take a half; doubled at each further one."""
     backoff_limit_ms: int = 60_000

@@ -1,4 +1,5 @@
-"""What tasks report: totals of each (part, type), images, what else they made; and whether both copies of every edge agree. A quiet room.
+"""What tasks report: totals of each (part, type), images, what else they made; and whether both
+copies of every edge agree. A quiet room.
 
 Called by `metad.jobs.machine` before a version is published or an audit ends well.
 """
@@ -125,7 +126,9 @@ class PartUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutput:
-    """What a finished task has made, by the kind of its job; what another kind would make is empty."""
+    """What a finished task has made, by the kind of its job; what another kind would make is
+    empty.
+    """
 
     audit: tuple[TypeAudit, ...] = ()
     files_read: int = 0
@@ -156,36 +159,61 @@ def coverage_fault(result: TaskResult, parts: Sequence[int]) -> str:
     if image_parts != sorted(parts):
         return f"it reports images of parts {image_parts} where parts {sorted(parts)} were ordered"
     if any(not image.digest for image in result.images):
-        return f"the image of part {next(image.part for image in result.images if not image.digest)} has no digest"
+        return (
+            "the image of part "
+            f"{next(image.part for image in result.images if not image.digest)} has no digest"
+        )
     expected_parts = set(parts)
     seen: set[tuple[int, Element, int, str]] = set()
     for stats in result.totals:
         key = (stats.part, stats.element, stats.type_id, stats.weight_name)
         if stats.part not in expected_parts:
-            return f"it reports a total of part {stats.part} where parts {sorted(parts)} were ordered"
+            return (
+                f"it reports a total of part {stats.part} where parts {sorted(parts)} were ordered"
+            )
         if key in seen:
-            return f"it reports part {stats.part}, {stats.element.name.lower()} type {stats.type_id}, weight {stats.weight_name!r} twice"
+            return (
+                f"it reports part {stats.part}, {stats.element.name.lower()} type "
+                f"{stats.type_id}, weight {stats.weight_name!r} twice"
+            )
         seen.add(key)
     return ""
 
 
 def copy_mismatch(totals: Iterable[PartitionStats], edge_types: Sequence[str]) -> str:
-    """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some name; empty if none does.
+    """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some
+    name; empty if none does.
 
-    ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order does not matter.
-    """
+    ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order
+    does not matter."""
     groups: dict[tuple[int, str], list[PartitionStats]] = {}
     for stats in totals:
         if stats.element is Element.EDGE:
             if stats.type_id >= len(edge_types):
-                return f"edge type {stats.type_id} is reported, but the schema has {len(edge_types)} edge types"
-            groups.setdefault((stats.type_id, "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name), []).append(stats)
+                return (
+                    f"edge type {stats.type_id} is reported, but the schema has "
+                    f"{len(edge_types)} edge types"
+                )
+            groups.setdefault(
+                (stats.type_id, "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name), []
+            ).append(stats)
     for (type_id, weight_name), group in sorted(groups.items()):
-        label = f"edge type {edge_types[type_id]}" + (f", weight {weight_name!r}" if weight_name else "")
-        count_out, count_in = sum(stats.count for stats in group), sum(stats.count_in for stats in group)
+        label = f"edge type {edge_types[type_id]}" + (
+            f", weight {weight_name!r}" if weight_name else ""
+        )
+        count_out, count_in = (
+            sum(stats.count for stats in group),
+            sum(stats.count_in for stats in group),
+        )
         if count_out != count_in:
             return f"{label}: {count_out} out-copies but {count_in} in-copies"
-        mix_out, mix_in = sum(stats.mix_out for stats in group) & _MASK64, sum(stats.mix_in for stats in group) & _MASK64
+        mix_out, mix_in = (
+            sum(stats.mix_out for stats in group) & _MASK64,
+            sum(stats.mix_in for stats in group) & _MASK64,
+        )
         if mix_out != mix_in:
-            return f"{label}: out- and in-copies differ in content (mix {mix_out:#018x} against {mix_in:#018x})"
+            return (
+                f"{label}: out- and in-copies differ in content (mix {mix_out:#018x} against "
+                f"{mix_in:#018x})"
+            )
     return ""

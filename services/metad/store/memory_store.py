@@ -1,4 +1,6 @@
-"""The store's twin in memory: what RocksDB should do, in a dict. For tests and for graphs that nobody keeps."""
+"""The store's twin in memory: what RocksDB should do, in a dict. For tests and for graphs that
+nobody keeps.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class MemoryStore:
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
         """Every (key, value) whose key begins with ``prefix``, by key."""
         with self._lock:
-            return sorted((key, value) for key, value in self._open().items() if key.startswith(prefix))
+            return sorted(
+                (key, value) for key, value in self._open().items() if key.startswith(prefix)
+            )
 
     def write(self, changes: Changes) -> None:
         """Make ``changes``, together."""

@@ -28,7 +28,9 @@ class RevisionedStore:
         self._store = store
         self._lock = threading.Lock()
         stored_revision = storage.decode_number(store.get(keys.REVISION))
-        self._revision = max(stored_revision, *(storage.decode_number(store.get(key)) for key in keys.COUNTERS))
+        self._revision = max(
+            stored_revision, *(storage.decode_number(store.get(key)) for key in keys.COUNTERS)
+        )
 
     @property
     def revision(self) -> int:
@@ -49,7 +51,9 @@ class RevisionedStore:
 
     def write_at(self, changes: Changes, minimum: int) -> None:
         """Apply ``changes`` under the next revision, or under ``minimum`` if that is larger."""
-        assigned_ids = [int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None]
+        assigned_ids = [
+            int(value) for key in keys.COUNTERS if (value := changes.get(key)) is not None
+        ]
         with self._lock:
             revision = max(self._revision + 1, minimum, *assigned_ids)
             self._store.write({**changes, keys.REVISION: storage.encode_number(revision)})

@@ -27,11 +27,11 @@ class RocksStore:
 
     Notes
     -----
-    Every write is one WriteBatch with a synced log. A write that fails (a full disk) leaves it open whether it is on
-    disk, and RocksDB takes no other one until it is opened anew. So the store answers nothing from then on, until the
-    disk has room: then it is opened anew and the write undone. Its caller was told that it failed, and metad's memory,
-    which takes a change on after its write only, is what the store says again.
-    """
+    Every write is one WriteBatch with a synced log. A write that fails (a full disk) leaves it open
+    whether it is on disk, and RocksDB takes no other one until it is opened anew. So the store
+    answers nothing from then on, until the disk has room: then it is opened anew and the write
+    undone. Its caller was told that it failed, and metad's memory, which takes a change on after
+    its write only, is what the store says again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -49,7 +49,8 @@ class RocksStore:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_paranoid_checks(True)
-        # A torn end of the log is a write that nobody was told of. Anything else wrong in it must not pass for an older state.
+        # A torn end of the log is a write that nobody was told of. Anything else wrong in it must
+        # not pass for an older state.
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
@@ -60,7 +61,8 @@ class RocksStore:
         except Exception as error:  # rocksdict raises nothing narrower
             reason = " ".join(str(error).split())
             raise Corrupt(
-                f"{self._path}: the catalog cannot be opened ({reason}); stop another metad that has it open, else check the disk and {_REMEDY}"
+                f"{self._path}: the catalog cannot be opened ({reason}); stop another metad "
+                f"that has it open, else check the disk and {_REMEDY}"
             ) from error
 
     def _usable_database(self) -> Rdict:
@@ -73,18 +75,30 @@ class RocksStore:
         return self._db
 
     def _recover(self) -> None:
-        """Get over a write that failed, once there is room: the database anew, and that write undone."""
-        if not self._error or self._closed or not self._undo_changes or shutil.disk_usage(self._path).free < MIN_FREE_BYTES:
+        """Get over a write that failed, once there is room: the database anew, and that write
+        undone.
+        """
+        if (
+            not self._error
+            or self._closed
+            or not self._undo_changes
+            or shutil.disk_usage(self._path).free < MIN_FREE_BYTES
+        ):
             return
         try:
             if self._db is not None:
                 db, self._db = self._db, None
-                with contextlib.suppress(Exception):  # it can not flush; what was acknowledged is in its log
+                with contextlib.suppress(
+                    Exception
+                ):  # it can not flush; what was acknowledged is in its log
                     db.close()
             self._db = self._open_database()
             self._write_batch(self._db, self._undo_changes)
         except Exception as error:  # rocksdict raises nothing narrower
-            self._error = f"{self._path}: it can not be opened anew after a write that failed ({error}); make room on the disk"
+            self._error = (
+                f"{self._path}: it can not be opened anew after a write that failed "
+                f"({error}); make room on the disk"
+            )
             return
         self._error, self._undo_changes = "", {}
         logger.warning("store_mended", extra={"path": str(self._path)})
@@ -106,11 +120,15 @@ class RocksStore:
             except Unavailable:
                 raise
             except Exception as error:  # rocksdict raises nothing narrower
-                raise Corrupt(f"{self._path}: {key!r} cannot be read ({error}); {_REMEDY}") from error
+                raise Corrupt(
+                    f"{self._path}: {key!r} cannot be read ({error}); {_REMEDY}"
+                ) from error
             return value
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Every (key, value) whose key begins with ``prefix``, by key; Corrupt rather than a part of them."""
+        """Every (key, value) whose key begins with ``prefix``, by key; Corrupt rather than a part
+        of them.
+        """
         pairs = []
         with self._lock:
             cursor = self._usable_database().iter()
@@ -122,10 +140,13 @@ class RocksStore:
                 pairs.append((key, bytes(cursor.value())))
                 cursor.next()
             try:
-                # A corrupt block ends an iteration as the end of the keys does; only the status tells them apart.
+                # A corrupt block ends an iteration as the end of the keys does; only the status
+                # tells them apart.
                 cursor.status()
             except Exception as error:  # rocksdict raises nothing narrower
-                raise Corrupt(f"{self._path}: the keys under {prefix!r} cannot be read ({error}); {_REMEDY}") from error
+                raise Corrupt(
+                    f"{self._path}: the keys under {prefix!r} cannot be read ({error}); {_REMEDY}"
+                ) from error
         return pairs
 
     def write(self, changes: Changes) -> None:
@@ -136,7 +157,9 @@ class RocksStore:
                 self._write_batch(db, changes)
             except Exception as error:  # rocksdict raises nothing narrower
                 self._error = f"{self._path}: a write failed ({error}); make room on the disk"
-                with contextlib.suppress(Exception):  # where it can not be read either, a restart reads what there is
+                with contextlib.suppress(
+                    Exception
+                ):  # where it can not be read either, a restart reads what there is
                     self._undo_changes = {key: db.get(key) for key in changes}
                 raise Unavailable(self._error) from error
 
@@ -151,7 +174,8 @@ class RocksStore:
         with self._lock:
             self._closed = True
             if self._db is not None:
-                # It may fail where a file is damaged or the disk is full. Acknowledged writes are in the synced log.
+                # It may fail where a file is damaged or the disk is full. Acknowledged writes are
+                # in the synced log.
                 with contextlib.suppress(Exception):
                     self._db.close()
                 self._db = None

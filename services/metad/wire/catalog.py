@@ -1,8 +1,7 @@
 """Our records as messages, and messages as our records: the one place where the two meet.
 
-Called by the doors (`metad.api`, `metad.desired_state`) and by the store's `codec`; jobs are in `metad.wire.jobs`. What a message
-can say wrong is refused here, with its value.
-"""
+Called by the doors (`metad.api`, `metad.desired_state`) and by the store's `codec`; jobs are in
+`metad.wire.jobs`. What a message can say wrong is refused here, with its value."""
 
 from __future__ import annotations
 
@@ -86,7 +85,9 @@ def load_from_proto(message: mpb.Load) -> LoadRecord:
         seen_ms=message.seen_ms,
         ended_ms=message.ended_ms,
         is_purged=message.settled,
-        fingerprint=tuple(map(PartFingerprint.from_proto, message.fingerprint)) if message.fingerprinted else None,
+        fingerprint=tuple(map(PartFingerprint.from_proto, message.fingerprint))
+        if message.fingerprinted
+        else None,
     )
 
 
@@ -98,8 +99,17 @@ def seal_from_proto(message: mpb.HostSeal) -> Seal:
 
 def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> mpb.LoadFingerprint:
     """The fingerprint of a committed load as it travels, of some partitions."""
-    fingerprints = [fingerprint.to_proto() for fingerprint in load.fingerprint or () if fingerprint.part in parts]
-    return mpb.LoadFingerprint(load_id=load.load_id, commit=load.commit, fingerprinted=load.fingerprint is not None, parts=fingerprints)
+    fingerprints = [
+        fingerprint.to_proto()
+        for fingerprint in load.fingerprint or ()
+        if fingerprint.part in parts
+    ]
+    return mpb.LoadFingerprint(
+        load_id=load.load_id,
+        commit=load.commit,
+        fingerprinted=load.fingerprint is not None,
+        parts=fingerprints,
+    )
 
 
 def chunk_to_proto(chunk: Chunk) -> mpb.Chunk:
@@ -119,7 +129,13 @@ def chunk_from_proto(message: mpb.Chunk) -> Chunk:
     """A registered chunk that travelled."""
     new_chunk = new_chunk_from_proto(message)
     return Chunk(
-        index=new_chunk.index, element=new_chunk.element, type_id=new_chunk.type_id, rows=new_chunk.rows, digest=new_chunk.digest, base=message.base, written=message.written
+        index=new_chunk.index,
+        element=new_chunk.element,
+        type_id=new_chunk.type_id,
+        rows=new_chunk.rows,
+        digest=new_chunk.digest,
+        base=message.base,
+        written=message.written,
     )
 
 
@@ -249,9 +265,13 @@ def original_manifest(manifest: Manifest) -> Manifest:
 
 
 def with_digest(manifest: Manifest) -> Manifest:
-    """The manifest with its digest: sha256 of the deterministic serialisation of the original without one."""
+    """The manifest with its digest: sha256 of the deterministic serialisation of the original
+    without one.
+    """
     message = manifest_to_proto(replace(original_manifest(manifest), digest=""))
-    return replace(manifest, digest=hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest())
+    return replace(
+        manifest, digest=hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
+    )
 
 
 def pin_to_proto(pin: Pin) -> mpb.Pin:
@@ -331,14 +351,18 @@ def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
     if not message.uuid:
         raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
     if not message.incarnation:
-        raise InvalidRequest(f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1")
+        raise InvalidRequest(
+            f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1"
+        )
     return HeartbeatReport(
         uuid=HostId(message.uuid),
         role=role_from_proto(message.role),
         incarnation=message.incarnation,
         address=message.address,
         http_address=message.http_address,
-        held_versions=frozenset((SpaceId(held_version.space_id), held_version.version) for held_version in message.held),
+        held_versions=frozenset(
+            (SpaceId(held_version.space_id), held_version.version) for held_version in message.held
+        ),
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
         start_id=message.start,

@@ -1,4 +1,6 @@
-"""Jobs, tasks and what they made as messages, and messages as our records: `metad.wire.catalog` for all that a job is."""
+"""Jobs, tasks and what they made as messages, and messages as our records: `metad.wire.catalog` for
+all that a job is.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,19 @@ from metad.model.ids import TaskId
 from metad.model.job_kinds import redacted_options
 from metad.model.jobs import Job, JobState, Task, TaskReport
 from metad.model.task_results import ExportedFile, PartUnits, TaskOutput, TaskResult, TypeAudit
-from metad.wire.catalog import element_from_proto, image_from_proto, image_to_proto, stats_from_proto, stats_to_proto
+from metad.wire.catalog import (
+    element_from_proto,
+    image_from_proto,
+    image_to_proto,
+    stats_from_proto,
+    stats_to_proto,
+)
 
 
 def job_to_proto(job: Job, *, files: bool = True) -> pb.Job:
-    """A job as it travels, with its tasks; in lists without what grows with its parts: files that it exported, units that it built."""
+    """A job as it travels, with its tasks; in lists without what grows with its parts: files that
+    it exported, units that it built.
+    """
     progress = job_progress(job)
     return pb.Job(
         job_id=job.job_id,
@@ -60,7 +70,9 @@ def _task_to_proto(job: Job, task: Task, *, files: bool) -> pb.Task:
         rows_per_s=task.rows_per_s,
         eta_s=task_eta_s(task) or 0.0,
         retry_at_ms=task.retry_at_ms if task.state is JobState.QUEUE else 0,
-        result=_output_to_proto(task.result.output, files=files) if task.result is not None and task.result.output != TaskOutput() else None,
+        result=_output_to_proto(task.result.output, files=files)
+        if task.result is not None and task.result.output != TaskOutput()
+        else None,
     )
 
 
@@ -191,7 +203,10 @@ def task_report_from_proto(message: mpb.TaskReport) -> TaskReport:
     try:
         state = JobState(message.state)
     except ValueError as error:
-        raise InvalidRequest(f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, FAILED or STOPPED") from error
+        raise InvalidRequest(
+            f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, "
+            "FAILED or STOPPED"
+        ) from error
     result = None
     if state is JobState.FINISHED:
         result = TaskResult(

@@ -1,4 +1,6 @@
-"""Our records as the store's bytes: messages of the wire, serialised deterministically; jobs, which know more, as JSON."""
+"""Our records as the store's bytes: messages of the wire, serialised deterministically; jobs, which
+know more, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def decode_manifest(value: bytes) -> Manifest:
     manifest = catalog.manifest_from_proto(_parse(pb.Manifest(), value))
     if catalog.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
-            f"the manifest of space {manifest.space_id}, version {manifest.version} is not what was published: its digest differs; {_REMEDY}"
+            f"the manifest of space {manifest.space_id}, version {manifest.version} is not "
+            f"what was published: its digest differs; {_REMEDY}"
         )
     return manifest
 
@@ -110,8 +113,12 @@ def decode_result(value: bytes) -> TaskResult:
 
 def encode_job(job: Job) -> bytes:
     """A job with its tasks, less their results, which have keys of their own."""
-    job_without_results = replace(job, tasks=tuple(replace(task, result=None) for task in job.tasks))
-    return json.dumps(asdict(job_without_results), sort_keys=True, separators=(",", ":"), default=_encode_state).encode()
+    job_without_results = replace(
+        job, tasks=tuple(replace(task, result=None) for task in job.tasks)
+    )
+    return json.dumps(
+        asdict(job_without_results), sort_keys=True, separators=(",", ":"), default=_encode_state
+    ).encode()
 
 
 def _encode_state(value: object) -> str:
@@ -153,7 +160,9 @@ def decode_job(value: bytes) -> Job:
             }
         )
     except (ValueError, KeyError, TypeError) as error:
-        raise Corrupt(f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}") from error
+        raise Corrupt(
+            f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}"
+        ) from error
 
 
 def _serialize(message: Message) -> bytes:
@@ -164,5 +173,7 @@ def _parse(message: M, value: bytes) -> M:
     try:
         message.ParseFromString(value)
     except DecodeError as error:
-        raise Corrupt(f"a stored {message.DESCRIPTOR.name} cannot be read ({error}); {_REMEDY}") from error
+        raise Corrupt(
+            f"a stored {message.DESCRIPTOR.name} cannot be read ({error}); {_REMEDY}"
+        ) from error
     return message

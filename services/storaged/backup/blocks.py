@@ -1,8 +1,9 @@
-"""The stream of one part's blocks: values as they lie in the graph database, under commit numbers instead of load ids.
+"""The stream of one part's blocks: values as they lie in the graph database, under commit numbers
+instead of load ids.
 
-Layout, repeated: key (21 bytes, big endian, the commit number where the load's id is) | record (32 bytes) | length of the
-value u32 little endian | value. It ends with 21 bytes 0xFF and the number of values, u64 little endian.
-"""
+Layout, repeated: key (21 bytes, big endian, the commit number where the load's id is) | record (32
+bytes) | length of the value u32 little endian | value. It ends with 21 bytes 0xFF and the number of
+values, u64 little endian."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def encode_stream(values: Iterable[StoredValue], commits: Mapping[int, int]) -> 
     yield b"".join([*buffered, _END, _COUNT.pack(count)])
 
 
-def decode_stream(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) -> Iterator[StoredValue]:
+def decode_stream(
+    pieces: Iterable[bytes], loads: Mapping[int, int], part: int
+) -> Iterator[StoredValue]:
     """The values of a stream, under the loads that have its commit numbers here.
 
     Raises
@@ -47,7 +50,10 @@ def decode_stream(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) 
     while (raw := stream.read(_KEY_BYTES)) != _END:
         key = keys.parse_block_key(raw)
         if key.part != part or key.load_id not in loads:
-            raise Corrupt(f"blocks of part {part}: value {count} is of part {key.part}, commit {key.load_id}; the backup does not fit together")
+            raise Corrupt(
+                f"blocks of part {part}: value {count} is of part {key.part}, commit "
+                f"{key.load_id}; the backup does not fit together"
+            )
         record = stream.read(RECORD_BYTES)
         (length,) = _LENGTH.unpack(stream.read(_LENGTH.size))
         if length > _LONGEST_VALUE:
@@ -56,7 +62,10 @@ def decode_stream(pieces: Iterable[bytes], loads: Mapping[int, int], part: int) 
         count += 1
     (expected,) = _COUNT.unpack(stream.read(_COUNT.size))
     if expected != count or stream.has_more():
-        raise Corrupt(f"blocks of part {part}: {count} values where the stream says {expected}, or more behind its end")
+        raise Corrupt(
+            f"blocks of part {part}: {count} values where the stream says {expected}, or "
+            "more behind its end"
+        )
 
 
 class _ByteReader:

@@ -1,4 +1,5 @@
-"""One storaged's share of a backup or a restore: its parts one after the other, each complete or not there.
+"""One storaged's share of a backup or a restore: its parts one after the other, each complete or
+not there.
 
 A part that an earlier attempt finished is kept; whatever else that one left is overwritten.
 """
@@ -52,13 +53,15 @@ class Transfer:
     """The folder with the images of the version, ``p00003`` for part 3."""
     report_progress: ReportProgress
     fingerprints: Sequence[LoadFingerprint] = ()
-    """Of the loads, as the catalog knows: nothing else leaves in a backup, nothing else stays of a restore."""
+    """Of the loads, as the catalog knows: nothing else leaves in a backup, nothing else stays of a
+    restore.
+    """
 
     def run(self) -> dict[str, Any]:
         """Do it; gives what a finished task reports."""
         return self._back_up() if self.kind == "backup" else self._restore()
 
-    # -- out ------------------------------------------------------------------------------------------------------
+    # -- out ---------------------------------------------------------------------------------------
 
     def _back_up(self) -> dict[str, Any]:
         remote = self.remote
@@ -81,20 +84,30 @@ class Transfer:
         same = (record.part, record.cut, record.image) == (part, self.cut, self.digests.get(part))
         return same and all(remote.size(file.path) == file.bytes for file in record.files)
 
-    def _upload_part(self, remote: RemoteFolder, part: int, size: int, done: int, total: int) -> None:
+    def _upload_part(
+        self, remote: RemoteFolder, part: int, size: int, done: int, total: int
+    ) -> None:
         folder, image = part_folder(part), self.images / f"p{part:05d}"
         try:
             digest = hashlib.sha256((image / MANIFEST).read_bytes()).hexdigest()
         except FileNotFoundError as error:
-            raise NotFound(f"part {part} of version {self.version} is not here any more; back up a newer version") from error
+            raise NotFound(
+                f"part {part} of version {self.version} is not here any more; back up a "
+                "newer version"
+            ) from error
         if digest != self.digests.get(part):
             published_digest = self.digests.get(part)
-            raise Corrupt(f"the image of part {part} has digest {digest}, version {self.version} was sealed with {published_digest}")
+            raise Corrupt(
+                f"the image of part {part} has digest {digest}, version {self.version} was "
+                f"sealed with {published_digest}"
+            )
         open_part(image, verify=True)
         files = []
         for path in sorted(image.iterdir()):
             pieces = self._with_progress(_read_chunks(path), f"image of part {part}", done, total)
-            files.append(remote.write(f"{folder}/image/{path.name}", pieces, expected=path.stat().st_size))
+            files.append(
+                remote.write(f"{folder}/image/{path.name}", pieces, expected=path.stat().st_size)
+            )
 
         def stored_values() -> Iterator[StoredValue]:
             rows = done
@@ -103,36 +116,55 @@ class Transfer:
                 self.report_progress(f"blocks of part {part}", rows, total)
                 yield stored
 
-        files.append(remote.write(f"{folder}/blocks.bin", encode_stream(stored_values(), self.commits), expected=2 * size))  # heads and keys are not counted
+        files.append(
+            remote.write(
+                f"{folder}/blocks.bin",
+                encode_stream(stored_values(), self.commits),
+                expected=2 * size,
+            )
+        )  # heads and keys are not counted
         record = PartManifest(part=part, cut=self.cut, image=digest, files=tuple(files))
         remote.put(f"{folder}/part.json", record.to_bytes())
 
-    def _with_progress(self, pieces: Iterator[bytes], phase: str, done: int, total: int) -> Iterator[bytes]:
+    def _with_progress(
+        self, pieces: Iterator[bytes], phase: str, done: int, total: int
+    ) -> Iterator[bytes]:
         """``pieces``; each is told of, so that a transfer may end between any two."""
         for piece in pieces:
             self.report_progress(phase, done, total)
             yield piece
 
-    # -- in -------------------------------------------------------------------------------------------------------
+    # -- in ----------------------------------------------------------------------------------------
 
     def _restore(self) -> dict[str, Any]:
         remote = self.remote
         content = remote.read(MANIFEST_FILE)
         if hashlib.sha256(content).hexdigest() != self.sha256:
-            raise Corrupt(f"{remote.display_address}/{MANIFEST_FILE}: it is not the record that the restore began with; restore anew")
+            raise Corrupt(
+                f"{remote.display_address}/{MANIFEST_FILE}: it is not the record that the "
+                "restore began with; restore anew"
+            )
         record = BackupManifest.from_bytes(content)
         loads = {commit: load for load, commit in self.commits.items()}
         for done, part in enumerate(self.parts):
             self.report_progress(f"image of part {part}", done, len(self.parts))
             self._download_image(remote, record, part, done)
             blocks = record.find_file(f"{part_folder(part)}/blocks.bin")
-            pieces = self._with_progress(remote.read_pieces(blocks), f"blocks of part {part}", done, len(self.parts))
-            self.store.import_values(_with_file_name(decode_stream(pieces, loads, part), f"{remote.display_address}/{blocks.path}"))
+            pieces = self._with_progress(
+                remote.read_pieces(blocks), f"blocks of part {part}", done, len(self.parts)
+            )
+            self.store.import_values(
+                _with_file_name(
+                    decode_stream(pieces, loads, part), f"{remote.display_address}/{blocks.path}"
+                )
+            )
             self.store.verify(part, self.fingerprints)
         reload_images([self.images / f"p{part:05d}" for part in self.parts])
         return {"images": [{"part": part, "digest": self.digests[part]} for part in self.parts]}
 
-    def _download_image(self, remote: RemoteFolder, record: BackupManifest, part: int, done: int) -> None:
+    def _download_image(
+        self, remote: RemoteFolder, record: BackupManifest, part: int, done: int
+    ) -> None:
         """Bring a part's image here, its manifest last; one that is here whole already is kept."""
         folder = self.images / f"p{part:05d}"
         try:
@@ -145,26 +177,40 @@ class Transfer:
         make_folder(folder)
         (folder / MANIFEST).unlink(missing_ok=True)
         prefix = f"{part_folder(part)}/image/"
-        files = {file.path.removeprefix(prefix): file for file in record.files_of_part(part) if file.path.startswith(prefix)}
+        files = {
+            file.path.removeprefix(prefix): file
+            for file in record.files_of_part(part)
+            if file.path.startswith(prefix)
+        }
         if MANIFEST not in files or any("/" in name for name in files):
-            raise Corrupt(f"{remote.display_address}/{prefix}: the record has no whole image of part {part}")
+            raise Corrupt(
+                f"{remote.display_address}/{prefix}: the record has no whole image of part {part}"
+            )
         size, free = sum(file.bytes for file in files.values()), shutil.disk_usage(folder).free
         if size > free:
-            raise Unavailable(f"{remote.display_address}/{prefix}: {size} bytes by its record, {free} are free here; free space and do it again")
+            raise Unavailable(
+                f"{remote.display_address}/{prefix}: {size} bytes by its record, {free} are "
+                "free here; free space and do it again"
+            )
         for name, file in files.items():
             if name != MANIFEST:
                 self._download_file(remote, file, folder / name, done)
         sync_folder(folder)
         manifest = remote.read_file(files[MANIFEST])
         if hashlib.sha256(manifest).hexdigest() != self.digests[part]:
-            raise Corrupt(f"{remote.display_address}/{prefix}{MANIFEST}: not the image that version {self.version} was sealed with")
+            raise Corrupt(
+                f"{remote.display_address}/{prefix}{MANIFEST}: not the image that version "
+                f"{self.version} was sealed with"
+            )
         write_durably(folder / MANIFEST, manifest)
         open_part(folder, verify=True)
 
     def _download_file(self, remote: RemoteFolder, file: StoredFile, path: Path, done: int) -> None:
         path.unlink(missing_ok=True)
         with path.open("xb") as target:  # "x" follows no symbolic link
-            for piece in self._with_progress(remote.read_pieces(file), f"image file {path.name}", done, len(self.parts)):
+            for piece in self._with_progress(
+                remote.read_pieces(file), f"image file {path.name}", done, len(self.parts)
+            ):
                 target.write(piece)
             target.flush()
             os.fsync(target.fileno())
@@ -175,7 +221,11 @@ def _with_file_name(values: Iterator[StoredValue], name: str) -> Iterator[Stored
     try:
         yield from values
     except Corrupt as error:
-        raise error if name in error.message else Corrupt(f"{name}: {error.message}; the backup is damaged") from error
+        raise (
+            error
+            if name in error.message
+            else Corrupt(f"{name}: {error.message}; the backup is damaged")
+        ) from error
 
 
 def _read_chunks(path: Path) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
-"""``python -m storaged.build TASK.json [PARENT]``: builds every part of the task, one JSON line of progress after another.
+"""``python -m storaged.build TASK.json [PARENT]``: builds every part of the task, one JSON line of
+progress after another.
 
-With the pid of its parent it ends when that one does, however that ends: nothing builds that nobody watches.
-"""
+With the pid of its parent it ends when that one does, however that ends: nothing builds that nobody
+watches."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
     """Build what is not built yet; the same results whatever was."""
     make_folder(task.output)
     shutil.rmtree(task.output / "scratch", ignore_errors=True)
-    store = BlockStore.open(task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB)
+    store = BlockStore.open(
+        task.checkpoint, task.schema, read_only=True, memory_bytes=task.memory_limit_mib * MIB
+    )
     tables = _open_stat_store(task)
     try:
         for part in task.parts:
@@ -37,7 +40,10 @@ def build(task: BuildTask, progress: ProgressReporter) -> list[PartResult]:
         completed = {part: completed_result(task, part) for part in task.parts}
         for part in (part for part in task.parts if completed[part] is None):
             progress.add_total(expected_rows(task, part, store))
-        results = [completed[part] or build_part(task, part, store, tables, progress) for part in task.parts]
+        results = [
+            completed[part] or build_part(task, part, store, tables, progress)
+            for part in task.parts
+        ]
     finally:
         tables.close()
         store.close()
@@ -65,7 +71,9 @@ def run(path: Path, progress: ProgressReporter) -> dict[str, Any]:
 
 def main(arguments: list[str]) -> int:
     """Carry out the task in a file; return the exit status."""
-    return subprocesses.main(arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent))
+    return subprocesses.main(
+        arguments, run, permanent=(Conflict, FingerprintMismatch, InvalidContent)
+    )
 
 
 if __name__ == "__main__":

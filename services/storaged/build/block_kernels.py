@@ -22,7 +22,11 @@ DELETED = np.float32(-1.0)
 
 _RUN = 16
 _TWO64 = 18446744073709551616.0
-_HIGH, _LOW, _FULL = np.uint64(0xFFFFFFFF00000000), np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFFFFFFFFFF)
+_HIGH, _LOW, _FULL = (
+    np.uint64(0xFFFFFFFF00000000),
+    np.uint64(0xFFFFFFFF),
+    np.uint64(0xFFFFFFFFFFFFFFFF),
+)
 
 
 @kernel
@@ -52,7 +56,8 @@ def scatter_nodes(ids: I64, block_weights: F32, parts: np.int64, live: U8, weigh
 
 @kernel
 def fold_nodes(ids: I64, record_weights: F32, order: I64, out_ids: I64, out_weights: F32) -> int:
-    """One row per id, of records stably sorted by id: the last weight that was given (NaN is none), else 1.
+    """One row per id, of records stably sorted by id: the last weight that was given (NaN is none),
+    else 1.
 
     Parameters
     ----------
@@ -79,7 +84,8 @@ def fold_nodes(ids: I64, record_weights: F32, order: I64, out_ids: I64, out_weig
 
 @kernel
 def audit_nodes(rows: I64, block_weights: F32, image: F32, seen: U8) -> int:
-    """How many rows' last given weight is not the image's. Blocks come last first, so the first sighting is the last write.
+    """How many rows' last given weight is not the image's. Blocks come last first, so the first
+    sighting is the last write.
 
     Parameters
     ----------
@@ -101,7 +107,17 @@ def audit_nodes(rows: I64, block_weights: F32, image: F32, seen: U8) -> int:
 
 
 @kernel
-def sort_by_row(row: U32, nbr: I64, eid: I64, weight: F32, low: np.int64, indptr: I64, out_nbr: I64, out_eid: I64, out_weight: F32) -> None:
+def sort_by_row(
+    row: U32,
+    nbr: I64,
+    eid: I64,
+    weight: F32,
+    low: np.int64,
+    indptr: I64,
+    out_nbr: I64,
+    out_eid: I64,
+    out_weight: F32,
+) -> None:
     """Stable counting sort of edge records by row.
 
     Parameters
@@ -135,8 +151,18 @@ def _comes_after(nbr_a: int, eid_a: int, nbr_b: int, eid_b: int, by_eid: bool) -
 
 
 @kernel
-def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_nbr: I64, spare_eid: I64, spare_weight: F32) -> None:
-    """Sort each row's records by neighbor, then (``by_eid``) by edge id; stable, so otherwise in the order of the writes.
+def sort_rows(
+    indptr: I64,
+    nbr: I64,
+    eid: I64,
+    weight: F32,
+    by_eid: bool,
+    spare_nbr: I64,
+    spare_eid: I64,
+    spare_weight: F32,
+) -> None:
+    """Sort each row's records by neighbor, then (``by_eid``) by edge id; stable, so otherwise in
+    the order of the writes.
 
     Parameters
     ----------
@@ -148,8 +174,8 @@ def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_
 
     Notes
     -----
-    Runs of 16 by insertion, then merges: n log n at worst, nothing moves in a row that is sorted already.
-    """
+    Runs of 16 by insertion, then merges: n log n at worst, nothing moves in a row that is sorted
+    already."""
     for r in range(indptr.shape[0] - 1):
         start, stop = indptr[r], indptr[r + 1]
         for low in range(start, stop, _RUN):
@@ -166,17 +192,29 @@ def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_
         while width < stop - start:
             for low in range(start, stop - width, 2 * width):
                 middle, high = low + width, min(low + 2 * width, stop)
-                if not _comes_after(nbr[middle - 1], eid[middle - 1], nbr[middle], eid[middle], by_eid):
+                if not _comes_after(
+                    nbr[middle - 1], eid[middle - 1], nbr[middle], eid[middle], by_eid
+                ):
                     continue
                 for k in range(width):
-                    spare_nbr[k], spare_eid[k], spare_weight[k] = nbr[low + k], eid[low + k], weight[low + k]
+                    spare_nbr[k], spare_eid[k], spare_weight[k] = (
+                        nbr[low + k],
+                        eid[low + k],
+                        weight[low + k],
+                    )
                 a, b, slot = 0, middle, low
                 while a < width:
-                    if b < high and _comes_after(spare_nbr[a], spare_eid[a], nbr[b], eid[b], by_eid):
+                    if b < high and _comes_after(
+                        spare_nbr[a], spare_eid[a], nbr[b], eid[b], by_eid
+                    ):
                         nbr[slot], eid[slot], weight[slot] = nbr[b], eid[b], weight[b]
                         b += 1
                     else:
-                        nbr[slot], eid[slot], weight[slot] = spare_nbr[a], spare_eid[a], spare_weight[a]
+                        nbr[slot], eid[slot], weight[slot] = (
+                            spare_nbr[a],
+                            spare_eid[a],
+                            spare_weight[a],
+                        )
                         a += 1
                     slot += 1
             width *= 2
@@ -184,14 +222,16 @@ def sort_rows(indptr: I64, nbr: I64, eid: I64, weight: F32, by_eid: bool, spare_
 
 @kernel
 def apply_deletes(indptr: I64, nbr: I64, eid: I64, weight: F32, unique: bool) -> int:
-    """Apply deletes and, where (source, destination) names an edge, replacements; keeps the survivors in place.
+    """Apply deletes and, where (source, destination) names an edge, replacements; keeps the
+    survivors in place.
 
     Parameters
     ----------
     indptr : int64[rows + 1], in and out
     nbr, eid, weight : in and out
-        By (row, neighbor), then in the order of the writes. A weight of ``DELETED`` deletes what was written before
-        it between the same nodes: edge ``eid``, or all where ``eid`` is -1 or edges are unique.
+        By (row, neighbor), then in the order of the writes. A weight of ``DELETED`` deletes what
+        was written before it between the same nodes: edge ``eid``, or all where ``eid`` is -1 or
+        edges are unique.
     unique : bool
 
     Returns
@@ -233,7 +273,8 @@ def _edge_mix(eid: int, src: int, dst: int, weight: np.uint32) -> np.uint64:
 
 @kernel
 def mix_records(local_ids: I64, remote_ids: I64, eid: I64, weight_bits: U32, incoming: bool) -> int:
-    """The sum modulo 2^64 of a mix of (edge id, source, destination, weight) of every edge: any order gives the same.
+    """The sum modulo 2^64 of a mix of (edge id, source, destination, weight) of every edge: any
+    order gives the same.
 
     Parameters
     ----------
@@ -246,12 +287,25 @@ def mix_records(local_ids: I64, remote_ids: I64, eid: I64, weight_bits: U32, inc
     """
     total = np.uint64(0)
     for i in range(eid.shape[0]):
-        total += _edge_mix(eid[i], remote_ids[i], local_ids[i], weight_bits[i]) if incoming else _edge_mix(eid[i], local_ids[i], remote_ids[i], weight_bits[i])
+        total += (
+            _edge_mix(eid[i], remote_ids[i], local_ids[i], weight_bits[i])
+            if incoming
+            else _edge_mix(eid[i], local_ids[i], remote_ids[i], weight_bits[i])
+        )
     return total  # type: ignore[return-value]  # compiled, it is an int
 
 
 @kernel
-def copy_lists(rows: I64, owner: I64, first: np.int64, indptr: I64, values: U8, out_indptr: I64, width: np.int64, out_values: U8) -> None:
+def copy_lists(
+    rows: I64,
+    owner: I64,
+    first: np.int64,
+    indptr: I64,
+    values: U8,
+    out_indptr: I64,
+    width: np.int64,
+    out_values: U8,
+) -> None:
     """Copy the lists of a block to where they belong, those that no later write replaced.
 
     Parameters
@@ -277,7 +331,9 @@ def copy_lists(rows: I64, owner: I64, first: np.int64, indptr: I64, values: U8, 
 
 @kernel
 def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction: U32) -> None:
-    """`asterism_graphkit.random.alias.thresholds` of a block of a table, whose certain columns name themselves already."""
+    """`asterism_graphkit.random.alias.thresholds` of a block of a table, whose certain columns name
+    themselves already.
+    """
     for i in range(prob.shape[0]):
         scaled = np.rint(prob[i] * _TWO64)
         t = _FULL if scaled >= _TWO64 else np.uint64(scaled)
@@ -286,7 +342,9 @@ def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction:
 
 
 @kernel
-def alias_ids(alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.int64, out: I64) -> None:
+def alias_ids(
+    alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.int64, out: I64
+) -> None:
     """The ids of aliases.
 
     Parameters
@@ -310,7 +368,9 @@ def alias_ids(alias: U32, rows: U32, ids: I64, open_row: np.int64, open_id: np.i
 
 
 @kernel
-def audit_table(alias_threshold: U64, alias_fraction: U32, row_of: U32, weights: F32, total: float, out: F64) -> None:
+def audit_table(
+    alias_threshold: U64, alias_fraction: U32, row_of: U32, weights: F32, total: float, out: F64
+) -> None:
     """Rebuild the exact law of a table from its image and hold it against the weights.
 
     Parameters
@@ -327,9 +387,9 @@ def audit_table(alias_threshold: U64, alias_fraction: U32, row_of: U32, weights:
 
     Notes
     -----
-    One pass with three cursors: aliases do not decrease among light columns, nor among heavy ones, so what leads to
-    column v is met when v is. A table for which that does not hold loses mass here, and fails.
-    """
+    One pass with three cursors: aliases do not decrease among light columns, nor among heavy ones,
+    so what leads to column v is met when v is. A table for which that does not hold loses mass
+    here, and fails."""
     n = alias_threshold.shape[0]
     scale = np.float64(n)
     per_column, per_weight = 1.0 / scale, 1.0 / total
@@ -340,20 +400,28 @@ def audit_table(alias_threshold: U64, alias_fraction: U32, row_of: U32, weights:
     worst = 0.0
     empty = 0
     for v in range(n):
-        mass_high, mass_low = np.uint64(0), (alias_threshold[v] & _HIGH) | np.uint64(alias_fraction[v])
+        mass_high, mass_low = (
+            np.uint64(0),
+            (alias_threshold[v] & _HIGH) | np.uint64(alias_fraction[v]),
+        )
         if np.int64(alias_threshold[v] & _LOW) == v:
             mass_high, mass_low = np.uint64(1), np.uint64(0)
         for stream in range(2):
             u = light if stream == 0 else heavy
             while u < n:
                 alias = np.int64(alias_threshold[u] & _LOW)
-                # w * n >= W where and only where the rounded w * n / W is >= 1: no division is needed.
-                is_heavy = np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
+                # w * n >= W where and only where the rounded w * n / W is >= 1: no division is
+                # needed.
+                is_heavy = (
+                    np.float64(weights[np.int64(row_of[u]) if gapped else u]) * scale >= total
+                )
                 if is_heavy == (stream == 1) and alias != u:
                     if alias > v:
                         break
                     if alias == v:
-                        remainder = np.uint64(0) - ((alias_threshold[u] & _HIGH) | np.uint64(alias_fraction[u]))
+                        remainder = np.uint64(0) - (
+                            (alias_threshold[u] & _HIGH) | np.uint64(alias_fraction[u])
+                        )
                         mass_low += remainder
                         if remainder == 0 or mass_low < remainder:
                             mass_high += np.uint64(1)

@@ -1,8 +1,9 @@
-"""The steps of a part: what an earlier attempt at the same input finished is kept, what this one finishes is kept for the next.
+"""The steps of a part: what an earlier attempt at the same input finished is kept, what this one
+finishes is kept for the next.
 
-A step is recorded after what it made is durable: files of the image are sealed, tables are flushed, then the record is
-put with a log. What is damaged meanwhile is made again, with everything that came after it.
-"""
+A step is recorded after what it made is durable: files of the image are sealed, tables are flushed,
+then the record is put with a log. What is damaged meanwhile is made again, with everything that
+came after it."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ _MAX_SCRATCH_BYTES = 4 << 20
 """Scratch tables of no more than this are kept until their part is done."""
 
 FORMAT = 1
-"""Of the records, and of what steps leave for each other: steps of another format are not gone on from."""
+"""Of the records, and of what steps leave for each other: steps of another format are not gone on
+from.
+"""
 
 
 class PartSteps:
@@ -42,11 +45,18 @@ class PartSteps:
 
     Notes
     -----
-    A build makes its steps in one fixed order, so that what is kept is always a beginning of it. Steps of a few rows
-    are recorded together with the next ones: ``task.checkpoint_rows`` says how many rows are worth it.
-    """
+    A build makes its steps in one fixed order, so that what is kept is always a beginning of it.
+    Steps of a few rows are recorded together with the next ones: ``task.checkpoint_rows`` says how
+    many rows are worth it."""
 
-    def __init__(self, task: BuildTask, part: int, folder: Path, tables: StatStore, progress: ProgressReporter) -> None:
+    def __init__(
+        self,
+        task: BuildTask,
+        part: int,
+        folder: Path,
+        tables: StatStore,
+        progress: ProgressReporter,
+    ) -> None:
         self._task, self._part, self._tables, self._progress = task, part, tables, progress
         self._input = f"{FORMAT}.{IMAGE_FORMAT} {task.digest()}"
         progress.phase("check what is kept")
@@ -58,13 +68,22 @@ class PartSteps:
         if not self._needs_scratch():
             tables.forget_scratch()
         tables.finished_tables.clear()
-        self.image = ImageWriter(folder, {name: entry for record in self._recorded.values() for name, entry in record["files"].items()})
+        self.image = ImageWriter(
+            folder,
+            {
+                name: entry
+                for record in self._recorded.values()
+                for name, entry in record["files"].items()
+            },
+        )
         self._number = len(self._recorded)
         self._pending: dict[str, StepState] = {}
         self._pending_rows = 0
         self._start_rows = 0
 
-    def run(self, name: str, make: Callable[[], StepState], *, rows: int, drops_scratch: bool = False) -> StepState:
+    def run(
+        self, name: str, make: Callable[[], StepState], *, rows: int, drops_scratch: bool = False
+    ) -> StepState:
         """What a step came to: as recorded, or made now.
 
         Parameters
@@ -72,7 +91,8 @@ class PartSteps:
         name : str
             Distinct among the steps of a part.
         make : callable
-            Makes the step's outputs, anew or on from where `checkpoint` left it, and gives its state.
+            Makes the step's outputs, anew or on from where `checkpoint` left it, and gives its
+            state.
         rows : int
             How much work that is.
         drops_scratch : bool
@@ -90,7 +110,9 @@ class PartSteps:
         state = make()
         self._pending[name] = self._new_record(name, state)
         self._pending_rows += rows
-        if self._pending_rows >= self._task.checkpoint_rows or (drops_scratch and self._needs_scratch()):
+        if self._pending_rows >= self._task.checkpoint_rows or (
+            drops_scratch and self._needs_scratch()
+        ):
             self._commit()
         self._log_step(name, "done")
         if drops_scratch:
@@ -104,12 +126,18 @@ class PartSteps:
 
     def checkpoint(self, name: str, state: StepState, *tables: TableExtent) -> None:
         """Record how far a step is, with its tables as they are by now."""
-        self._pending[name] = {**self._new_record(name, state), "partial": True, "tables": [asdict(extent) for extent in tables]}
+        self._pending[name] = {
+            **self._new_record(name, state),
+            "partial": True,
+            "tables": [asdict(extent) for extent in tables],
+        }
         self._commit()
         self._log_step(name, "checkpoint")
 
     def forget(self) -> None:
-        """Forget all steps, and scratch tables: the part is done, or what it was made of is not to be trusted."""
+        """Forget all steps, and scratch tables: the part is done, or what it was made of is not to
+        be trusted.
+        """
         self._tables.forget_scratch()
         self._tables.forget_steps(self._part, self._tables.steps(self._part))
 
@@ -120,22 +148,35 @@ class PartSteps:
         self._number = max(self._number, number + 1)
         tables = [asdict(extent) for extent in self._tables.finished_tables]
         self._tables.finished_tables.clear()
-        content = {"input": self._input, "number": number, "partial": False, "state": state, "tables": tables, "files": {}}
+        content = {
+            "input": self._input,
+            "number": number,
+            "partial": False,
+            "state": state,
+            "tables": tables,
+            "files": {},
+        }
         return {**content, "progress": self._progress.rows_done - self._start_rows}
 
     def _commit(self) -> None:
         """Make what is pending durable, then say that it is."""
         first = next(iter(self._pending))
         self._pending[first]["files"] = self.image.seal()
-        self._tables.put_steps(self._part, {name: json.dumps(record).encode() for name, record in self._pending.items()})
+        self._tables.put_steps(
+            self._part,
+            {name: json.dumps(record).encode() for name, record in self._pending.items()},
+        )
         self._recorded |= self._pending
         self._pending, self._pending_rows = {}, 0
 
     def _valid_steps(self, recorded: Mapping[str, StepState], folder: Path) -> dict[str, StepState]:
-        """The beginning of the recorded steps that is of this input and whose outputs are as they were."""
+        """The beginning of the recorded steps that is of this input and whose outputs are as they
+        were.
+        """
         ordered = sorted(recorded.items(), key=lambda item: int(item[1]["number"]))
         while True:
-            # Where a final table is damaged, the scratch that it was made of is gone: look again without it.
+            # Where a final table is damaged, the scratch that it was made of is gone: look again
+            # without it.
             valid_count = self._count_valid([record for _, record in ordered], folder)
             if valid_count == len(ordered):
                 return dict(ordered)
@@ -146,7 +187,11 @@ class PartSteps:
         for i, record in enumerate(records):
             tables = [TableExtent(**extent) for extent in record["tables"]]
             needed = [extent for extent in tables if extent.final or i > last_final]
-            if record["input"] != self._input or record["number"] != i or not all(self._tables.is_intact(extent) for extent in needed):
+            if (
+                record["input"] != self._input
+                or record["number"] != i
+                or not all(self._tables.is_intact(extent) for extent in needed)
+            ):
                 return i
             if not all(is_intact(folder, file, entry) for file, entry in record["files"].items()):
                 return i
@@ -155,12 +200,27 @@ class PartSteps:
     def _needs_scratch(self) -> bool:
         """Whether a recorded step left scratch tables that a later one will read."""
         records = list(self._recorded.values())
-        return any(not extent["final"] for record in records[_last_final_step(records) + 1 :] for extent in record["tables"])
+        return any(
+            not extent["final"]
+            for record in records[_last_final_step(records) + 1 :]
+            for extent in record["tables"]
+        )
 
     def _log_step(self, name: str, status: str) -> None:
-        self._progress.write_line({"part": self._part, "step": name, "is": status, "blocks": self._tables.blocks_written})
+        self._progress.write_line(
+            {"part": self._part, "step": name, "is": status, "blocks": self._tables.blocks_written}
+        )
 
 
 def _last_final_step(records: Sequence[StepState]) -> int:
-    """The place of the last step that wrote a final table: scratch from before it is gone; -1 where there is none."""
-    return max((i for i, record in enumerate(records) if any(extent["final"] for extent in record["tables"])), default=-1)
+    """The place of the last step that wrote a final table: scratch from before it is gone; -1 where
+    there is none.
+    """
+    return max(
+        (
+            i
+            for i, record in enumerate(records)
+            if any(extent["final"] for extent in record["tables"])
+        ),
+        default=-1,
+    )

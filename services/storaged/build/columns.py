@@ -1,4 +1,6 @@
-"""Features: blocks of columns scattered into mapped files in row order, later writes over earlier ones."""
+"""Features: blocks of columns scattered into mapped files in row order, later writes over earlier
+ones.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,19 @@ def build_columns(
     find: Callable[[I64], I64],
     tombstones: Tombstones | None,
 ) -> None:
-    """Write a column per feature, named ``<prefix>.c<i>``; what was never given is zero, or empty."""
+    """Write a column per feature, named ``<prefix>.c<i>``; what was never given is zero, or
+    empty.
+    """
     dense = {
-        f"f:{f.name}": context.image.create(f"{prefix}.c{i}.values", f.dtype, (rows, *f.shape)) for i, f in enumerate(features) if f.kind == "dense"
+        f"f:{f.name}": context.image.create(f"{prefix}.c{i}.values", f.dtype, (rows, *f.shape))
+        for i, f in enumerate(features)
+        if f.kind == "dense"
     }
     ragged = [(i, f) for i, f in enumerate(features) if f.kind != "dense"]
-    lengths = {f.name: context.image.create(f"{prefix}.c{i}.indptr", np.int64, (rows + 1,)) for i, f in ragged}
+    lengths = {
+        f.name: context.image.create(f"{prefix}.c{i}.indptr", np.int64, (rows + 1,))
+        for i, f in ragged
+    }
     owners = {f.name: context.scratch.create(f"owner{i}", np.int64, (rows,)) for i, f in ragged}
     for first, located_rows, sections in read_located(context, refs, id_section, find, tombstones):
         for name, values in dense.items():
@@ -51,13 +60,23 @@ def build_columns(
 
 
 def read_located(
-    context: BuildContext, refs: Sequence[BlockRef], id_section: str, find: Callable[[I64], I64], tombstones: Tombstones | None
+    context: BuildContext,
+    refs: Sequence[BlockRef],
+    id_section: str,
+    find: Callable[[I64], I64],
+    tombstones: Tombstones | None,
 ) -> Iterator[tuple[int, I64, Sections]]:
-    """Each block with the number of its first record (from 1) and the row of each; -1 where there is none, or it died."""
+    """Each block with the number of its first record (from 1) and the row of each; -1 where there
+    is none, or it died.
+    """
     first = 1
     for ref, sections in context.reader.read(refs):
         located_rows = find(sections[id_section])
-        deleted = None if tombstones is None else tombstones.deleted_after(sections[id_section], ref.stamp)
+        deleted = (
+            None
+            if tombstones is None
+            else tombstones.deleted_after(sections[id_section], ref.stamp)
+        )
         if deleted is not None:
             located_rows[deleted] = -1
         yield first, located_rows, sections
@@ -65,7 +84,12 @@ def read_located(
 
 
 def _scatter(values: NDArray[Any], rows: I64, block: NDArray[Any]) -> None:
-    if rows.size and rows[0] >= 0 and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all()):
+    if (
+        rows.size
+        and rows[0] >= 0
+        and rows[-1] - rows[0] == rows.size - 1
+        and bool((np.diff(rows) == 1).all())
+    ):
         values[rows[0] : rows[-1] + 1] = block
         return
     present = rows >= 0
@@ -95,10 +119,21 @@ def _place_lists(
             chunk[:] = np.cumsum(chunk) + total
             total = int(chunk[-1])
         dtype = np.dtype(np.uint8 if feature.kind == "bytes" else feature.dtype)
-        targets[feature.name] = context.image.create(f"{prefix}.c{i}.values", dtype, (total,)).view(np.uint8)
+        targets[feature.name] = context.image.create(f"{prefix}.c{i}.values", dtype, (total,)).view(
+            np.uint8
+        )
     for first, located_rows, sections in read_located(context, refs, id_section, find, tombstones):
         for _, feature in ragged:
             name = feature.name
             if (indptr := sections.get(f"f:{name}.indptr")) is not None:
                 content = np.ascontiguousarray(sections[f"f:{name}.values"]).view(np.uint8)
-                copy_lists(located_rows, owners[name], np.int64(first), indptr, content, lengths[name], np.int64(widths[name]), targets[name])
+                copy_lists(
+                    located_rows,
+                    owners[name],
+                    np.int64(first),
+                    indptr,
+                    content,
+                    lengths[name],
+                    np.int64(widths[name]),
+                    targets[name],
+                )

@@ -22,32 +22,72 @@ _ID_BYTES = 40
 
 
 def build_features(context: BuildContext, type_id: int) -> int:
-    """Edge features that live in this part: rows by edge id among those that came with features. Gives their number."""
+    """Edge features that live in this part: rows by edge id among those that came with features.
+    Gives their number.
+    """
     features, name = context.task.schema.edge_types[type_id].features, f"e{type_id}"
-    refs, columns = context.reader.refs(type_id, EDGE_FEATURES), context.reader.refs(type_id, EDGE_FEATURES | keys.COLUMNS)
+    refs, columns = (
+        context.reader.refs(type_id, EDGE_FEATURES),
+        context.reader.refs(type_id, EDGE_FEATURES | keys.COLUMNS),
+    )
 
     def make() -> StepState:
         rows = _feature_rows(context, f"{name}.feature_eids", refs)
-        build_columns(context, prefix=name, features=features, refs=columns, id_section="eid", rows=rows.rows, find=rows.find_rows, tombstones=None)
+        build_columns(
+            context,
+            prefix=name,
+            features=features,
+            refs=columns,
+            id_section="eid",
+            rows=rows.rows,
+            find=rows.find_rows,
+            tombstones=None,
+        )
         return {"rows": rows.rows}
 
     context.progress.phase(f"features {context.task.schema.edge_types[type_id].name}")
-    digest = context.unit_input("edge features", [asdict(feature) for feature in features]).add_blocks(refs).add_blocks(columns).digest()
-    unit = Unit(name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*"))
-    return int(context.units.make(unit, lambda: context.steps.run(f"{name}.features", make, rows=sum(ref.rows for ref in columns)))["rows"])
+    digest = (
+        context.unit_input("edge features", [asdict(feature) for feature in features])
+        .add_blocks(refs)
+        .add_blocks(columns)
+        .digest()
+    )
+    unit = Unit(
+        name=f"{name}.features", digest=digest, files=(f"{name}.feature_eids", f"{name}.c[0-9]*")
+    )
+    return int(
+        context.units.make(
+            unit,
+            lambda: context.steps.run(
+                f"{name}.features", make, rows=sum(ref.rows for ref in columns)
+            ),
+        )["rows"]
+    )
 
 
 def _feature_rows(context: BuildContext, name: str, refs: list[BlockRef]) -> RowMap:
     """The rows of edge ids; ids are kept where they have holes."""
     parts = context.task.schema.parts
     out = context.image.create_append(name, np.int64)
-    low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+    low, high = (
+        min((ref.lowest for ref in refs if ref.rows), default=0),
+        max((ref.highest for ref in refs if ref.rows), default=0),
+    )
     source = ((sections["eid"],) for _, sections in context.reader.read(refs))
-    for bucket in split_into_buckets(source, sum(ref.rows for ref in refs), low=low, high=high, limit=context.task.row_limit(_ID_BYTES), folder=context.spool_folder):
+    for bucket in split_into_buckets(
+        source,
+        sum(ref.rows for ref in refs),
+        low=low,
+        high=high,
+        limit=context.task.row_limit(_ID_BYTES),
+        folder=context.spool_folder,
+    ):
         out.append(np.unique(bucket.records[0]))
     rows, empty = out.rows, np.zeros(0, np.int64)
     ids: I64 = context.image.map(name)
-    dense = rows == 0 or (int(ids[0]) == context.part and int(ids[-1]) == (rows - 1) * parts + context.part)
+    dense = rows == 0 or (
+        int(ids[0]) == context.part and int(ids[-1]) == (rows - 1) * parts + context.part
+    )
     if dense:
         context.image.remove(name)
     return (RowMap if dense else _SortedRowMap)(

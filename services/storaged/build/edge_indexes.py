@@ -1,4 +1,6 @@
-"""Indexes of edge types: all edges in order of a column, and those of each node, at both ends, with trees of what they weigh."""
+"""Indexes of edge types: all edges in order of a column, and those of each node, at both ends, with
+trees of what they weigh.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ U32 = NDArray[np.uint32]
 _CHUNK = 1 << 18
 
 
-def build_edge_indexes(context: BuildContext, type_id: int, sources: RowMap, slots: int, sides: Sequence[str]) -> list[dict[str, Any]]:
+def build_edge_indexes(
+    context: BuildContext, type_id: int, sources: RowMap, slots: int, sides: Sequence[str]
+) -> list[dict[str, Any]]:
     """Write the indexes of an edge type, in units. Gives what the manifest says of them.
 
     Parameters
@@ -42,8 +46,15 @@ def build_edge_indexes(context: BuildContext, type_id: int, sources: RowMap, slo
         Digests of the adjacencies: out, and in where it is kept.
     """
     edge_type, entries, name = context.task.schema.edge_types[type_id], [], f"e{type_id}"
-    tables = [IndexWeights(OWN_WEIGHT_NAME, "w", f"{name}.out.weights", None)] if edge_type.weighted else []
-    tables += [IndexWeights(table.name, f"w{i}", f"{name}.out.w{i}.weights", asdict(table)) for i, table in enumerate(edge_type.tables)]
+    tables = (
+        [IndexWeights(OWN_WEIGHT_NAME, "w", f"{name}.out.weights", None)]
+        if edge_type.weighted
+        else []
+    )
+    tables += [
+        IndexWeights(table.name, f"w{i}", f"{name}.out.w{i}.weights", asdict(table))
+        for i, table in enumerate(edge_type.tables)
+    ]
     for index in context.task.indexes:
         if (index.element, index.type_id) != (EDGE, type_id):
             continue
@@ -60,7 +71,9 @@ def build_edge_indexes(context: BuildContext, type_id: int, sources: RowMap, slo
         entry = build_index(index_build, sides[:1], tables, sides[:1])
         if index.kind == RANGE and column_key not in ("src", "dst"):
             for side, digest in zip(("out", "in"), sides, strict=False):
-                _build_sorted_edges(index_build, f"{name}.{side}", f"{index_build.prefix}.{side}", digest, tables)
+                _build_sorted_edges(
+                    index_build, f"{name}.{side}", f"{index_build.prefix}.{side}", digest, tables
+                )
             entry["sides"] = ["out", "in"][: len(sides)]
         entries.append(entry)
     return entries
@@ -71,14 +84,20 @@ def _slot_chunks(slots: int) -> Iterator[I64]:
         yield np.arange(low, min(low + _CHUNK, slots))
 
 
-def _read(context: BuildContext, name: str, column_key: str, sources: RowMap, slots: I64) -> NDArray[Any]:
+def _read(
+    context: BuildContext, name: str, column_key: str, sources: RowMap, slots: I64
+) -> NDArray[Any]:
     """The values of edges at slots of the out-adjacency."""
     if column_key == "src":
         return sources.ids_of(context.image.map(f"{name}.src_row")[slots].astype(np.int64))
     if column_key == "dst":
         nbr: I64 = context.image.map(f"{name}.out.nbr")
         return nbr[slots]
-    return _slot_values(context, f"{name}.out", column_key)[slots] if slots.size else _slot_values(context, f"{name}.out", column_key)[:0]
+    return (
+        _slot_values(context, f"{name}.out", column_key)[slots]
+        if slots.size
+        else _slot_values(context, f"{name}.out", column_key)[:0]
+    )
 
 
 def _slot_values(context: BuildContext, side: str, column_key: str) -> NDArray[Any]:
@@ -87,12 +106,20 @@ def _slot_values(context: BuildContext, side: str, column_key: str) -> NDArray[A
         return context.image.map(f"{side}.eid")
     if column_key == "weight":
         slots = context.image.map(f"{side}.eid").size
-        return context.image.map(f"{side}.weights") if f"{side}.weights" in context.image else np.broadcast_to(np.float32(1), (slots,))
+        return (
+            context.image.map(f"{side}.weights")
+            if f"{side}.weights" in context.image
+            else np.broadcast_to(np.float32(1), (slots,))
+        )
     return context.image.map(f"{side}.n{column_key}")
 
 
-def _build_sorted_edges(index_build: IndexBuild, side: str, prefix: str, digest: str, tables: Sequence[IndexWeights]) -> None:
-    """Write the order of each node's edges at one end, in units: of the order, and of a tree by weights of each name."""
+def _build_sorted_edges(
+    index_build: IndexBuild, side: str, prefix: str, digest: str, tables: Sequence[IndexWeights]
+) -> None:
+    """Write the order of each node's edges at one end, in units: of the order, and of a tree by
+    weights of each name.
+    """
     context = index_build.work
     rows = context.image.map(f"{side}.eid").size
     order_unit = Unit(
@@ -100,12 +127,33 @@ def _build_sorted_edges(index_build: IndexBuild, side: str, prefix: str, digest:
         digest=context.unit_input("neighbors in order", asdict(index_build.index), digest).digest(),
         files=(f"{prefix}.order", f"{prefix}.keys"),
     )
-    context.units.make(order_unit, lambda: context.steps.run(prefix, partial(_sort_edges, context, side, prefix, index_build.column_place), rows=rows))
+    context.units.make(
+        order_unit,
+        lambda: context.steps.run(
+            prefix, partial(_sort_edges, context, side, prefix, index_build.column_place), rows=rows
+        ),
+    )
     for table in tables:
         table_prefix = f"{prefix}.{table.suffix}"
-        weights = f"{side}.weights" if table.name == OWN_WEIGHT_NAME else f"{side}.{table.suffix}.weights"
-        unit = Unit(name=table_prefix, digest=context.unit_input("trees of neighbors", order_unit.digest, table.digest).digest(), files=(f"{table_prefix}.tree",))
-        context.units.make(unit, partial(context.steps.run, table_prefix, partial(_build_weight_trees, context, side, prefix, table_prefix, weights), rows=rows))
+        weights = (
+            f"{side}.weights" if table.name == OWN_WEIGHT_NAME else f"{side}.{table.suffix}.weights"
+        )
+        unit = Unit(
+            name=table_prefix,
+            digest=context.unit_input(
+                "trees of neighbors", order_unit.digest, table.digest
+            ).digest(),
+            files=(f"{table_prefix}.tree",),
+        )
+        context.units.make(
+            unit,
+            partial(
+                context.steps.run,
+                table_prefix,
+                partial(_build_weight_trees, context, side, prefix, table_prefix, weights),
+                rows=rows,
+            ),
+        )
 
 
 def _sort_edges(context: BuildContext, side: str, prefix: str, column_key: str) -> StepState:
@@ -113,7 +161,9 @@ def _sort_edges(context: BuildContext, side: str, prefix: str, column_key: str) 
     slot_keys = context.scratch.create(f"{prefix}.keys", np.int64, (values.size,))
     for low in range(0, values.size, _CHUNK):
         slot_keys[low : low + _CHUNK] = sort_keys(values[low : low + _CHUNK])
-    order = sort_row_slots(context, f"{prefix}.order", context.image.map(f"{side}.indptr"), as_kernel_array(slot_keys))
+    order = sort_row_slots(
+        context, f"{prefix}.order", context.image.map(f"{side}.indptr"), as_kernel_array(slot_keys)
+    )
     keys = context.image.create(f"{prefix}.keys", np.int64, (values.size,))
     for low in range(0, values.size, _CHUNK):
         keys[low : low + _CHUNK] = slot_keys[order[low : low + _CHUNK]]
@@ -122,15 +172,28 @@ def _sort_edges(context: BuildContext, side: str, prefix: str, column_key: str) 
     return {}
 
 
-def _build_weight_trees(context: BuildContext, side: str, prefix: str, table_prefix: str, file: str) -> StepState:
+def _build_weight_trees(
+    context: BuildContext, side: str, prefix: str, table_prefix: str, file: str
+) -> StepState:
     image = context.image
-    indptr, order, weights = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{prefix}.order", file))
-    fill_weight_trees(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, image.create(f"{table_prefix}.tree", np.float64, (weights.size,)))
+    indptr, order, weights = (
+        as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{prefix}.order", file)
+    )
+    fill_weight_trees(
+        indptr,
+        np.int64(0),
+        np.int64(indptr.size - 1),
+        order,
+        weights,
+        image.create(f"{table_prefix}.tree", np.float64, (weights.size,)),
+    )
     return {}
 
 
 @kernel
-def fill_weight_trees(indptr: I64, first: np.int64, end: np.int64, order: U32, weights: F32, out: F64) -> None:
+def fill_weight_trees(
+    indptr: I64, first: np.int64, end: np.int64, order: U32, weights: F32, out: F64
+) -> None:
     """Put what the edges of each row weigh, in their order, as a tree of sums.
 
     Parameters
@@ -143,16 +206,22 @@ def fill_weight_trees(indptr: I64, first: np.int64, end: np.int64, order: U32, w
 
     Notes
     -----
-    Of a row of d edges place j of the tree, 1 <= j < d, is the sum of places 2 j and 2 j + 1; places d to 2 d - 1, which are not written, are the
-    weights in the order. Place 0 is the sum of all. A run of the order is so a sum of at most 2 log2 d places, and no sum is a difference.
-    """
+    Of a row of d edges place j of the tree, 1 <= j < d, is the sum of places 2 j and 2 j + 1;
+    places d to 2 d - 1, which are not written, are the weights in the order. Place 0 is the sum of
+    all. A run of the order is so a sum of at most 2 log2 d places, and no sum is a difference."""
     for row in range(first, end):
         start = indptr[row]
         size = indptr[row + 1] - start
         for node in range(size - 1, 0, -1):
             left, right = 2 * node, 2 * node + 1
-            out[start + node] = (np.float64(weights[order[start + left - size]]) if left >= size else out[start + left]) + (
-                np.float64(weights[order[start + right - size]]) if right >= size else out[start + right]
+            out[start + node] = (
+                np.float64(weights[order[start + left - size]])
+                if left >= size
+                else out[start + left]
+            ) + (
+                np.float64(weights[order[start + right - size]])
+                if right >= size
+                else out[start + right]
             )
         if size > 0:
             out[start] = out[start + 1] if size > 1 else np.float64(weights[order[start]])

@@ -1,4 +1,6 @@
-"""The edges of one type at one part: adjacency by source and by destination, their alias rows, table and features."""
+"""The edges of one type at one part: adjacency by source and by destination, their alias rows,
+table and features.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from numpy.typing import NDArray
 from asterism_model.schema.schema import EdgeType
 from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
-from storaged.build.block_kernels import DELETED, apply_deletes, mix_records, sort_by_row, sort_rows, weight_bits
+from storaged.build.block_kernels import (
+    DELETED,
+    apply_deletes,
+    mix_records,
+    sort_by_row,
+    sort_rows,
+    weight_bits,
+)
 from storaged.build.checkpoints import StepState
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import build_edge_indexes
@@ -28,19 +37,36 @@ from storaged.build.table import WEIGHT
 from storaged.build.task_records import PartitionStats
 from storaged.build.timed import build_time_order, build_time_sums, edge_times, time_bits
 from storaged.build.unit import Unit
-from storaged.build.weights import InvalidWeights, WeightResult, build_weights, check_weights, edge_weight_values, manifest_tables
+from storaged.build.weights import (
+    InvalidWeights,
+    WeightResult,
+    build_weights,
+    check_weights,
+    edge_weight_values,
+    manifest_tables,
+)
 from storaged.store import keys
-from storaged.store.block_store import IN_EDGE_DELETES, IN_EDGES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
+from storaged.store.block_store import (
+    IN_EDGE_DELETES,
+    IN_EDGES,
+    OUT_EDGE_DELETES,
+    OUT_EDGES,
+    BlockRef,
+)
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
 
 _RECORD_BYTES = 80
-"""Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put together from."""
+"""Per edge of a bucket: the record, its copy in the bucket's order, and the pieces it was put
+together from.
+"""
 _ROW_BYTES = 160
 """Per row that a bucket ranges over, there being a bucket as large as may be beside it."""
 _WEIGHTS_BYTES, _WEIGHT_BYTES, _TIME_BYTES = 24, 12, 24
-"""The same for further weights and times: an edge's place, and each weight, and its time, or the value of a feature that lies beside it."""
+"""The same for further weights and times: an edge's place, and each weight, and its time, or the
+value of a feature that lies beside it.
+"""
 _NO_HOLES = np.zeros(0, np.uint8)
 _MASK = (1 << 64) - 1
 
@@ -89,7 +115,8 @@ class EdgesResult:
 
 
 def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) -> EdgesResult:
-    """Write the edge image of one type, in four units: both adjacencies, the table over all edges, their features.
+    """Write the edge image of one type, in four units: both adjacencies, the table over all edges,
+    their features.
 
     Parameters
     ----------
@@ -98,7 +125,10 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
     """
     schema = context.task.schema
     edge_type, name = schema.edge_types[type_id], f"e{type_id}"
-    src_type, dst_type = schema.node_type_id(edge_type.src_type), schema.node_type_id(edge_type.dst_type)
+    src_type, dst_type = (
+        schema.node_type_id(edge_type.src_type),
+        schema.node_type_id(edge_type.dst_type),
+    )
     out_side = _Side(
         name=f"{name}.out",
         incoming=False,
@@ -110,7 +140,13 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
     )
     context.progress.phase(f"out edges {edge_type.name}")
     unit = _unit(context, type_id, out_side, f"{name}.out.*", f"{name}.src_row")
-    out_counts, in_counts, units = _EdgeCounts(**context.units.make(unit, lambda: asdict(_adjacency(context, type_id, out_side)))), _EdgeCounts(), [unit]
+    out_counts, in_counts, units = (
+        _EdgeCounts(
+            **context.units.make(unit, lambda: asdict(_adjacency(context, type_id, out_side)))
+        ),
+        _EdgeCounts(),
+        [unit],
+    )
     if schema.has_in:
         in_side = _Side(
             name=f"{name}.in",
@@ -123,16 +159,37 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
         )
         context.progress.phase(f"in edges {edge_type.name}")
         units.append(_unit(context, type_id, in_side, f"{name}.in.*"))
-        in_counts = _EdgeCounts(**context.units.make(units[1], lambda: asdict(_adjacency(context, type_id, in_side))))
+        in_counts = _EdgeCounts(
+            **context.units.make(units[1], lambda: asdict(_adjacency(context, type_id, in_side)))
+        )
     own_weights = _table(context, type_id, out_counts, unit)
-    extra_weights = [_table(context, type_id, out_counts, unit, i) for i in range(len(edge_type.tables))]
+    extra_weights = [
+        _table(context, type_id, out_counts, unit, i) for i in range(len(edge_type.tables))
+    ]
     feature_rows = build_features(context, type_id) if edge_type.features else 0
-    indexes = build_edge_indexes(context, type_id, out_side.rows, out_counts.slots, [side_unit.digest for side_unit in units])
-    shared: dict[str, Any] = {"part": context.part, "element": 2, "type_id": type_id, "count": out_counts.slots, "count_in": in_counts.slots, "dropped": out_counts.dropped}
-    totals = [PartitionStats(**shared, mix_out=out_counts.mix, mix_in=in_counts.mix, **own_weights.stats_fields())]
+    indexes = build_edge_indexes(
+        context, type_id, out_side.rows, out_counts.slots, [side_unit.digest for side_unit in units]
+    )
+    shared: dict[str, Any] = {
+        "part": context.part,
+        "element": 2,
+        "type_id": type_id,
+        "count": out_counts.slots,
+        "count_in": in_counts.slots,
+        "dropped": out_counts.dropped,
+    }
+    totals = [
+        PartitionStats(
+            **shared, mix_out=out_counts.mix, mix_in=in_counts.mix, **own_weights.stats_fields()
+        )
+    ]
     for i, result in enumerate(extra_weights):
         mix_in = in_counts.named[i]["mix"] if in_counts.named else 0
-        totals.append(PartitionStats(**shared, mix_out=out_counts.named[i]["mix"], mix_in=mix_in, **result.stats_fields()))
+        totals.append(
+            PartitionStats(
+                **shared, mix_out=out_counts.named[i]["mix"], mix_in=mix_in, **result.stats_fields()
+            )
+        )
     description = {
         "table": {"size": own_weights.table.size, "total": own_weights.table.weight},
         "feature_rows": feature_rows,
@@ -145,27 +202,64 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
 
 
 def _unit(context: BuildContext, type_id: int, side: _Side, *files: str) -> Unit:
-    """An adjacency as a unit: it follows from its blocks, the deletes of both ends, and which near end has which row."""
+    """An adjacency as a unit: it follows from its blocks, the deletes of both ends, and which near
+    end has which row.
+    """
     edge_type = context.task.schema.edge_types[type_id]
-    deletes = [ref for node_type in sorted({side.local_type, side.remote_type}) for ref in context.reader.tombstone_refs(node_type)]
-    components = ("adjacency", side.incoming, side.local_type, side.remote_type, side.weighted, edge_type.multiplicity, side.rows.digest)
+    deletes = [
+        ref
+        for node_type in sorted({side.local_type, side.remote_type})
+        for ref in context.reader.tombstone_refs(node_type)
+    ]
+    components = (
+        "adjacency",
+        side.incoming,
+        side.local_type,
+        side.remote_type,
+        side.weighted,
+        edge_type.multiplicity,
+        side.rows.digest,
+    )
     tables: list[object] = [asdict(table) for table in edge_type.tables]
     if edge_type.time:
         tables.append({"time": edge_type.time, "dtype": edge_type.feature(edge_type.time).dtype})
     if edge_type.indexed:
-        tables.append({"near": edge_type.indexed, "files": [(file, dtype.str) for file, dtype in edge_column_files(edge_type)]})
+        tables.append(
+            {
+                "near": edge_type.indexed,
+                "files": [(file, dtype.str) for file, dtype in edge_column_files(edge_type)],
+            }
+        )
     if remote_time := neighbor_time(context.task.schema, type_id, incoming=side.incoming):
         tables.append({"far time": remote_time[1].name, "dtype": remote_time[1].dtype})
         deletes += context.reader.time_refs(remote_time[0])
-    return Unit(name=side.name, digest=context.unit_input(*components, tables).add_blocks([*side.refs, *deletes]).digest(), files=files)
+    return Unit(
+        name=side.name,
+        digest=context.unit_input(*components, tables).add_blocks([*side.refs, *deletes]).digest(),
+        files=files,
+    )
 
 
-def _table(context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: Unit, i: int | None = None) -> WeightResult:
-    """The table over all edges of a type, by their own weights or the i-th further ones: it follows from the out-adjacency alone."""
+def _table(
+    context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: Unit, i: int | None = None
+) -> WeightResult:
+    """The table over all edges of a type, by their own weights or the i-th further ones: it follows
+    from the out-adjacency alone.
+    """
     image, edge_prefix = context.image, f"e{type_id}"
-    name, file = (edge_prefix, f"{edge_prefix}.out.weights") if i is None else (f"{edge_prefix}.w{i}", f"{edge_prefix}.out.w{i}.weights")
+    name, file = (
+        (edge_prefix, f"{edge_prefix}.out.weights")
+        if i is None
+        else (f"{edge_prefix}.w{i}", f"{edge_prefix}.out.w{i}.weights")
+    )
     weight_name = WEIGHT if i is None else context.task.schema.edge_types[type_id].tables[i].name
-    invalid = InvalidWeights() if i is None else InvalidWeights(**{kind: count for kind, count in out_counts.named[i].items() if kind != "mix"})
+    invalid = (
+        InvalidWeights()
+        if i is None
+        else InvalidWeights(
+            **{kind: count for kind, count in out_counts.named[i].items() if kind != "mix"}
+        )
+    )
 
     def make() -> StepState:
         eids: I64 = image.map(f"{edge_prefix}.out.eid")
@@ -193,25 +287,52 @@ def _table(context: BuildContext, type_id: int, out_counts: _EdgeCounts, unit: U
 
 
 def _adjacency(context: BuildContext, type_id: int, side: _Side) -> _EdgeCounts:
-    """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both once more as draws read them."""
+    """One adjacency, in steps: its edges, then their alias rows by each of their weights, and both
+    once more as draws read them.
+    """
     row_count = sum(ref.rows for ref in side.refs)
-    counts = _EdgeCounts(**context.steps.run(f"{side.name}.edges", lambda: asdict(_sorted_edges(context, type_id, side)), rows=row_count))
-    narrow_state = context.steps.run(f"{side.name}.narrow", lambda: narrow_ids(context, side.name), rows=counts.slots)
-    prefixes = ([side.name] if side.weighted else []) + [f"{side.name}.w{i}" for i in range(len(counts.named))]
+    counts = _EdgeCounts(
+        **context.steps.run(
+            f"{side.name}.edges",
+            lambda: asdict(_sorted_edges(context, type_id, side)),
+            rows=row_count,
+        )
+    )
+    narrow_state = context.steps.run(
+        f"{side.name}.narrow", lambda: narrow_ids(context, side.name), rows=counts.slots
+    )
+    prefixes = ([side.name] if side.weighted else []) + [
+        f"{side.name}.w{i}" for i in range(len(counts.named))
+    ]
     for prefix in prefixes:
         make = partial(_alias_rows, context, side, prefix)
         context.steps.run(f"{prefix}.alias", make, rows=counts.slots)
         if narrow_state["fit"]:
-            context.steps.run(f"{prefix}.packed", partial(build_packed_rows, context, prefix, side.name), rows=counts.slots)
+            context.steps.run(
+                f"{prefix}.packed",
+                partial(build_packed_rows, context, prefix, side.name),
+                rows=counts.slots,
+            )
     if edge_time_dtype(context.task.schema, type_id, incoming=side.incoming):
-        context.steps.run(f"{side.name}.order", lambda: build_time_order(context, side.name), rows=counts.slots)
+        context.steps.run(
+            f"{side.name}.order", lambda: build_time_order(context, side.name), rows=counts.slots
+        )
         for prefix in prefixes:
-            context.steps.run(f"{prefix}.time_sums", partial(build_time_sums, context, prefix, side.name), rows=counts.slots)
+            context.steps.run(
+                f"{prefix}.time_sums",
+                partial(build_time_sums, context, prefix, side.name),
+                rows=counts.slots,
+            )
     return counts
 
 
 def _alias_rows(context: BuildContext, side: _Side, prefix: str) -> StepState:
-    return build_alias_rows(context, prefix, context.image.map(f"{side.name}.indptr"), context.image.map(f"{prefix}.weights"))
+    return build_alias_rows(
+        context,
+        prefix,
+        context.image.map(f"{side.name}.indptr"),
+        context.image.map(f"{prefix}.weights"),
+    )
 
 
 def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCounts:
@@ -220,14 +341,29 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
     unique = edge_type.multiplicity == "unique"
     plain = not unique and all(ref.key.kind in (OUT_EDGES, IN_EDGES) for ref in side.refs)
     tables = edge_type.tables
-    counts, invalid = _EdgeCounts(named=[{"mix": 0} for _ in tables]), [InvalidWeights() for _ in tables]
+    counts, invalid = (
+        _EdgeCounts(named=[{"mix": 0} for _ in tables]),
+        [InvalidWeights() for _ in tables],
+    )
     indptr = context.image.create(f"{side.name}.indptr", np.int64, (side.rows.rows + 1,))
-    out = {name: context.image.create_append(f"{side.name}.{name}", dtype) for name, dtype in (("nbr", np.int64), ("eid", np.int64))}
+    out = {
+        name: context.image.create_append(f"{side.name}.{name}", dtype)
+        for name, dtype in (("nbr", np.int64), ("eid", np.int64))
+    }
     if edge_type.weighted:
         out["weights"] = context.image.create_append(f"{side.name}.weights", np.float32)
-    out_extra_weights = [context.image.create_append(f"{side.name}.w{i}.weights", np.float32) for i in range(len(tables))]
-    out_columns = [context.image.create_append(f"{side.name}.{file}", dtype) for file, dtype in edge_column_files(edge_type)]
-    remote_time, same_at_both_ends = neighbor_time(context.task.schema, type_id, incoming=side.incoming), has_symmetric_times(context.task.schema, type_id)
+    out_extra_weights = [
+        context.image.create_append(f"{side.name}.w{i}.weights", np.float32)
+        for i in range(len(tables))
+    ]
+    out_columns = [
+        context.image.create_append(f"{side.name}.{file}", dtype)
+        for file, dtype in edge_column_files(edge_type)
+    ]
+    remote_time, same_at_both_ends = (
+        neighbor_time(context.task.schema, type_id, incoming=side.incoming),
+        has_symmetric_times(context.task.schema, type_id),
+    )
     if edge_type.time or remote_time:
         out["when"] = context.image.create_append(f"{side.name}.when", np.int64)
     if not side.incoming:
@@ -244,10 +380,21 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
         span=context.task.row_limit(_ROW_BYTES),
     )
     for bucket in split:
-        row, nbr, eid, weight, *extra_weights = _sort_bucket(bucket, indptr, unique=unique, plain=plain)
-        extra_weights, indexed_columns = extra_weights[: len(extra_weights) - len(out_columns)], extra_weights[len(extra_weights) - len(out_columns) :]
-        for number, (values, column_file) in enumerate(zip(indexed_columns, out_columns, strict=True)):
-            counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, value_bits(values, number), side.incoming))
+        row, nbr, eid, weight, *extra_weights = _sort_bucket(
+            bucket, indptr, unique=unique, plain=plain
+        )
+        extra_weights, indexed_columns = (
+            extra_weights[: len(extra_weights) - len(out_columns)],
+            extra_weights[len(extra_weights) - len(out_columns) :],
+        )
+        for number, (values, column_file) in enumerate(
+            zip(indexed_columns, out_columns, strict=True)
+        ):
+            counts.mix += int(
+                mix_records(
+                    side.rows.ids_of(row), nbr, eid, value_bits(values, number), side.incoming
+                )
+            )
             column_file.append(values)
         times = extra_weights.pop() if edge_type.time else eid[:0]
         if remote_time:
@@ -255,69 +402,130 @@ def _sorted_edges(context: BuildContext, type_id: int, side: _Side) -> _EdgeCoun
             remote_times = context.reader.times(remote_time[0]).lookup(nbr)
             times = np.maximum(times, remote_times) if edge_type.time else remote_times
         if "when" in out:
-            mixed = int(mix_records(side.rows.ids_of(row), nbr, eid, time_bits(times), side.incoming))
-            counts.mix, counts.seen = counts.mix + mixed * same_at_both_ends, counts.seen + mixed * (not same_at_both_ends)
+            mixed = int(
+                mix_records(side.rows.ids_of(row), nbr, eid, time_bits(times), side.incoming)
+            )
+            counts.mix, counts.seen = (
+                counts.mix + mixed * same_at_both_ends,
+                counts.seen + mixed * (not same_at_both_ends),
+            )
         if not plain:
-            counts.mix += int(mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(weight), side.incoming))
-        for table, values, table_invalid, table_counts, file in zip(tables, extra_weights, invalid, counts.named, out_extra_weights, strict=True):
+            counts.mix += int(
+                mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(weight), side.incoming)
+            )
+        for table, values, table_invalid, table_counts, file in zip(
+            tables, extra_weights, invalid, counts.named, out_extra_weights, strict=True
+        ):
             check_weights(context, edge_type, table, values, table_invalid, eid)
-            table_counts["mix"] += int(mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(values), side.incoming))
+            table_counts["mix"] += int(
+                mix_records(side.rows.ids_of(row), nbr, eid, weight_bits(values), side.incoming)
+            )
             file.append(values)
         counts.slots += row.size
-        for name, column in (("nbr", nbr), ("eid", eid), ("weights", weight), ("when", times), ("src_row", row)):
+        for name, column in (
+            ("nbr", nbr),
+            ("eid", eid),
+            ("weights", weight),
+            ("when", times),
+            ("src_row", row),
+        ):
             if name in out:
                 out[name].append(column)
     if counts.slots > MAX_ROWS:
-        raise InvalidRequest(f"part {context.part} has {counts.slots} edges of {edge_type.name}, more than {MAX_ROWS}; make the space with more parts")
+        raise InvalidRequest(
+            f"part {context.part} has {counts.slots} edges of {edge_type.name}, more than "
+            f"{MAX_ROWS}; make the space with more parts"
+        )
     counts.mix, counts.seen = counts.mix & _MASK, counts.seen & _MASK
-    counts.named = [{"mix": table_counts["mix"] & _MASK, **asdict(table_invalid)} for table_counts, table_invalid in zip(counts.named, invalid, strict=True)]
+    counts.named = [
+        {"mix": table_counts["mix"] & _MASK, **asdict(table_invalid)}
+        for table_counts, table_invalid in zip(counts.named, invalid, strict=True)
+    ]
     _running_sums(indptr)
     mixed = counts.mix + counts.seen
-    _audit_mix(context, side, indptr, counts.slots, f"{side.name}.weights", mixed, timed="when" in out, column_files=edge_column_files(edge_type))
+    _audit_mix(
+        context,
+        side,
+        indptr,
+        counts.slots,
+        f"{side.name}.weights",
+        mixed,
+        timed="when" in out,
+        column_files=edge_column_files(edge_type),
+    )
     for i, table_counts in enumerate(counts.named):
-        _audit_mix(context, side, indptr, counts.slots, f"{side.name}.w{i}.weights", table_counts["mix"])
+        _audit_mix(
+            context, side, indptr, counts.slots, f"{side.name}.w{i}.weights", table_counts["mix"]
+        )
     return counts
 
 
 def _row_bytes(edge_type: EdgeType) -> int:
     """Bytes per edge of a bucket."""
-    extra_bytes = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (bool(edge_type.time) + len(edge_type.indexed))
+    extra_bytes = _WEIGHT_BYTES * len(edge_type.tables) + _TIME_BYTES * (
+        bool(edge_type.time) + len(edge_type.indexed)
+    )
     return _RECORD_BYTES + (_WEIGHTS_BYTES + extra_bytes if extra_bytes else 0)
 
 
-def _records(context: BuildContext, edge_type: EdgeType, side: _Side, counts: _EdgeCounts, *, plain: bool) -> Iterator[Records]:
+def _records(
+    context: BuildContext, edge_type: EdgeType, side: _Side, counts: _EdgeCounts, *, plain: bool
+) -> Iterator[Records]:
     """Every edge whose ends live, and every delete, in the order of the writes.
 
     Of each (row, neighbor, edge id, weight, further weights, time, features that lie beside it).
     """
     local_section, remote_section = side.ends
-    local_tombstones, remote_tombstones = context.reader.tombstones(side.local_type), context.reader.tombstones(side.remote_type)
+    local_tombstones, remote_tombstones = (
+        context.reader.tombstones(side.local_type),
+        context.reader.tombstones(side.remote_type),
+    )
     for ref, sections in context.reader.read(side.refs):
-        local_ids, remote_ids, eid, weight = _edge_sections(ref, sections, local_section, remote_section, weighted=side.weighted)
+        local_ids, remote_ids, eid, weight = _edge_sections(
+            ref, sections, local_section, remote_section, weighted=side.weighted
+        )
         extra_weights: Records = tuple(edge_weight_values(edge_type, sections, weight))
         if edge_type.time:
             extra_weights = (*extra_weights, edge_times(edge_type, sections, weight.size))
         extra_weights = (*extra_weights, *edge_column_values(edge_type, sections, weight.size))
         row = side.rows.find_rows(local_ids)
         dropped = row < 0
-        for deleted in (local_tombstones.deleted_after(local_ids, ref.stamp), remote_tombstones.deleted_after(remote_ids, ref.stamp), remote_tombstones.deleted_at_cut(remote_ids)):
+        for deleted in (
+            local_tombstones.deleted_after(local_ids, ref.stamp),
+            remote_tombstones.deleted_after(remote_ids, ref.stamp),
+            remote_tombstones.deleted_at_cut(remote_ids),
+        ):
             if deleted is not None:
                 dropped |= deleted
         if dropped.any():
             if ref.key.kind in (OUT_EDGES, IN_EDGES):
                 counts.dropped += int(np.count_nonzero(dropped))
-            local_ids, row, remote_ids, eid, weight = local_ids[~dropped], row[~dropped], remote_ids[~dropped], eid[~dropped], weight[~dropped]
+            local_ids, row, remote_ids, eid, weight = (
+                local_ids[~dropped],
+                row[~dropped],
+                remote_ids[~dropped],
+                eid[~dropped],
+                weight[~dropped],
+            )
             extra_weights = tuple(values[~dropped] for values in extra_weights)
         if plain:
-            counts.mix += int(mix_records(local_ids, remote_ids, eid, weight_bits(weight), side.incoming))
+            counts.mix += int(
+                mix_records(local_ids, remote_ids, eid, weight_bits(weight), side.incoming)
+            )
         if row.size:
             yield row.astype(np.uint32), remote_ids, eid, weight, *extra_weights
 
 
-def _edge_sections(ref: BlockRef, sections: Sections, local_section: str, remote_section: str, *, weighted: bool) -> tuple[I64, I64, I64, F32]:
+def _edge_sections(
+    ref: BlockRef, sections: Sections, local_section: str, remote_section: str, *, weighted: bool
+) -> tuple[I64, I64, I64, F32]:
     local_ids, remote_ids = sections[local_section], sections[remote_section]
     if ref.key.kind in (OUT_EDGES, IN_EDGES):
-        weight = sections["weight"] if weighted and "weight" in sections else np.ones(ref.rows, np.float32)
+        weight = (
+            sections["weight"]
+            if weighted and "weight" in sections
+            else np.ones(ref.rows, np.float32)
+        )
         return local_ids, remote_ids, sections["eid"], weight
     eid = sections["eid"] if "eid" in sections else np.full(ref.rows, -1, np.int64)
     return local_ids, remote_ids, eid, np.full(ref.rows, DELETED, np.float32)
@@ -326,17 +534,36 @@ def _edge_sections(ref: BlockRef, sections: Sections, local_section: str, remote
 def _sort_bucket(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> Records:
     """A bucket in canonical order, its degrees added to ``indptr``."""
     row, nbr, eid, original_weights, *extra_weights = bucket.records
-    # Where an edge has more than a weight, its place takes the place of its weight: exact as a float64, and below 0 for a delete.
-    weight = np.where(original_weights < 0, np.float64(DELETED), np.arange(original_weights.size, dtype=np.float64)) if extra_weights else original_weights
+    # Where an edge has more than a weight, its place takes the place of its weight: exact as a
+    # float64, and below 0 for a delete.
+    weight = (
+        np.where(
+            original_weights < 0,
+            np.float64(DELETED),
+            np.arange(original_weights.size, dtype=np.float64),
+        )
+        if extra_weights
+        else original_weights
+    )
     row_offsets = np.zeros(bucket.high - bucket.low + 2, np.int64)
     out_nbr, out_eid, out_weight = np.empty_like(nbr), np.empty_like(eid), np.empty_like(weight)
-    sort_by_row(row, nbr, eid, weight, np.int64(bucket.low), row_offsets, out_nbr, out_eid, out_weight)
+    sort_by_row(
+        row, nbr, eid, weight, np.int64(bucket.low), row_offsets, out_nbr, out_eid, out_weight
+    )
     max_degree = int(np.diff(row_offsets).max(initial=0))
-    scratch = np.empty(max_degree, np.int64), np.empty(max_degree, np.int64), np.empty(max_degree, weight.dtype)
+    scratch = (
+        np.empty(max_degree, np.int64),
+        np.empty(max_degree, np.int64),
+        np.empty(max_degree, weight.dtype),
+    )
     if not plain:
         sort_rows(row_offsets, out_nbr, out_eid, out_weight, False, *scratch)
         edge_count = int(apply_deletes(row_offsets, out_nbr, out_eid, out_weight, unique))
-        out_nbr, out_eid, out_weight = out_nbr[:edge_count], out_eid[:edge_count], out_weight[:edge_count]
+        out_nbr, out_eid, out_weight = (
+            out_nbr[:edge_count],
+            out_eid[:edge_count],
+            out_weight[:edge_count],
+        )
     sort_rows(row_offsets, out_nbr, out_eid, out_weight, True, *scratch)
     degrees = np.diff(row_offsets)
     indptr[bucket.low + 1 : bucket.high + 2] += degrees[: max(indptr.size - 1 - bucket.low, 0)]
@@ -344,7 +571,13 @@ def _sort_bucket(bucket: Bucket, indptr: I64, *, unique: bool, plain: bool) -> R
     if not extra_weights:
         return out_row, out_nbr, out_eid, out_weight
     source_order = out_weight.astype(np.int64)
-    return out_row, out_nbr, out_eid, original_weights[source_order], *(values[source_order] for values in extra_weights)
+    return (
+        out_row,
+        out_nbr,
+        out_eid,
+        original_weights[source_order],
+        *(values[source_order] for values in extra_weights),
+    )
 
 
 def _running_sums(indptr: I64) -> None:
@@ -367,7 +600,9 @@ def _audit_mix(
     timed: bool = False,
     column_files: Sequence[tuple[str, np.dtype[Any]]] = (),
 ) -> None:
-    """Read the adjacency again and hold its edges, the weights in ``file``, times and features against those that came out of the graph."""
+    """Read the adjacency again and hold its edges, the weights in ``file``, times and features
+    against those that came out of the graph.
+    """
     image = context.image
     nbr, eid = image.map(f"{side.name}.nbr"), image.map(f"{side.name}.eid")
     weights = image.map(file) if file in image else None
@@ -379,8 +614,18 @@ def _audit_mix(
         bit_columns = [weight_bits(weight)]
         if timed:
             bit_columns.append(time_bits(image.map(f"{side.name}.when")[low:high]))
-        bit_columns += [value_bits(image.map(f"{side.name}.{file}")[low:high], number) for number, (file, _) in enumerate(column_files)]
+        bit_columns += [
+            value_bits(image.map(f"{side.name}.{file}")[low:high], number)
+            for number, (file, _) in enumerate(column_files)
+        ]
         for bit_column in bit_columns:
-            mix += int(mix_records(side.rows.ids_of(rows), nbr[low:high], eid[low:high], bit_column, side.incoming))
+            mix += int(
+                mix_records(
+                    side.rows.ids_of(rows), nbr[low:high], eid[low:high], bit_column, side.incoming
+                )
+            )
     if (mix - expected) & _MASK or int(indptr[-1]) != slots:
-        raise Internal(f"{side.name} of part {context.part}: the edges of the image are not those of the graph; the version is refused")
+        raise Internal(
+            f"{side.name} of part {context.part}: the edges of the image are not those of "
+            "the graph; the version is refused"
+        )

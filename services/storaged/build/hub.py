@@ -1,4 +1,6 @@
-"""The alias rows of nodes: a range of rows at a time, and of one with more edges than fit in memory by the sweep of a table."""
+"""The alias rows of nodes: a range of rows at a time, and of one with more edges than fit in memory
+by the sweep of a table.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,20 @@ CHUNK = 1 << 18
 class _ThresholdWriter:
     """Takes swept columns and puts their thresholds where they belong."""
 
-    def __init__(self, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> None:
+    def __init__(
+        self, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
+    ) -> None:
         self._threshold, self._fraction = alias_threshold, alias_fraction
 
     def append(self, *columns: NDArray[Any]) -> None:
         position, prob, alias, _ = columns
-        alias_threshold, alias_fraction = np.empty(position.size, np.uint64), np.empty(position.size, np.uint32)
-        threshold_block(np.ascontiguousarray(prob), np.ascontiguousarray(alias), alias_threshold, alias_fraction)
+        alias_threshold, alias_fraction = (
+            np.empty(position.size, np.uint64),
+            np.empty(position.size, np.uint32),
+        )
+        threshold_block(
+            np.ascontiguousarray(prob), np.ascontiguousarray(alias), alias_threshold, alias_fraction
+        )
         self._threshold[position], self._fraction[position] = alias_threshold, alias_fraction
 
     def finish(self) -> int:
@@ -40,7 +49,9 @@ class _ThresholdWriter:
 
 
 def _split_blocks(weights: F32, total: float, *, heavy: bool) -> Iterator[Columns]:
-    """Position, position again (there are no ids here) and p of the light or the heavy slots, block by block."""
+    """Position, position again (there are no ids here) and p of the light or the heavy slots, block
+    by block.
+    """
     for low in range(0, weights.size, SCRATCH_ROWS):
         p = weights[low : low + SCRATCH_ROWS].astype(np.float64) * weights.size / total
         selected = np.flatnonzero((p >= 1.0) == heavy)
@@ -48,8 +59,11 @@ def _split_blocks(weights: F32, total: float, *, heavy: bool) -> Iterator[Column
             yield (selected + low).astype(np.uint32), selected + low, p[selected]
 
 
-def build_heavy_row(weights: F32, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> float:
-    """Write the thresholds of one row; gives the sum of its weights. The bits are those of `asterism_graphkit.random.alias.build_rows`.
+def build_heavy_row(
+    weights: F32, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]
+) -> float:
+    """Write the thresholds of one row; gives the sum of its weights. The bits are those of
+    `asterism_graphkit.random.alias.build_rows`.
 
     Parameters
     ----------
@@ -65,17 +79,29 @@ def build_heavy_row(weights: F32, alias_threshold: NDArray[np.uint64], alias_fra
     if total == 0:
         for low in range(0, weights.size, SCRATCH_ROWS):
             high = min(low + SCRATCH_ROWS, weights.size)
-            alias_threshold[low:high], alias_fraction[low:high] = np.arange(low, high, dtype=np.uint64), 0
+            alias_threshold[low:high], alias_fraction[low:high] = (
+                np.arange(low, high, dtype=np.uint64),
+                0,
+            )
         return total
     out = _ThresholdWriter(alias_threshold, alias_fraction)
-    shortfall = AliasSweep(_split_blocks(weights, total, heavy=False), _split_blocks(weights, total, heavy=True), out, out).run()
+    shortfall = AliasSweep(
+        _split_blocks(weights, total, heavy=False),
+        _split_blocks(weights, total, heavy=True),
+        out,
+        out,
+    ).run()
     if not shortfall <= LEFTOVER_TOLERANCE * weights.size:
-        raise Internal(f"alias row of {weights.size} edges: the leftovers are short of {shortfall}; the version is refused")
+        raise Internal(
+            f"alias row of {weights.size} edges: the leftovers are short of {shortfall}; the "
+            "version is refused"
+        )
     return total
 
 
 def build_alias_rows(context: BuildContext, prefix: str, indptr: I64, weights: F32) -> StepState:
-    """Write sums of weights and alias tables of every row; no tables where all weights are equal and positive.
+    """Write sums of weights and alias tables of every row; no tables where all weights are equal
+    and positive.
 
     Parameters
     ----------
@@ -87,23 +113,37 @@ def build_alias_rows(context: BuildContext, prefix: str, indptr: I64, weights: F
     """
     image, limit = context.image, context.task.row_limit(ALIAS_BYTES)
     all_equal = bool(weights.size == 0) or (
-        weights[0] > 0 and all(bool((weights[low : low + CHUNK] == weights[0]).all()) for low in range(0, weights.size, CHUNK))
+        weights[0] > 0
+        and all(
+            bool((weights[low : low + CHUNK] == weights[0]).all())
+            for low in range(0, weights.size, CHUNK)
+        )
     )
     rows = indptr.size - 1
     sums = image.create(f"{prefix}.sums", np.float64, (rows,))
-    alias_threshold = None if all_equal else image.create(f"{prefix}.hot", np.uint64, (weights.size,))
-    alias_fraction = None if all_equal else image.create(f"{prefix}.cold", np.uint32, (weights.size,))
+    alias_threshold = (
+        None if all_equal else image.create(f"{prefix}.hot", np.uint64, (weights.size,))
+    )
+    alias_fraction = (
+        None if all_equal else image.create(f"{prefix}.cold", np.uint32, (weights.size,))
+    )
     low = 0
     while low < rows:
-        fitting_end = min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows)
+        fitting_end = min(
+            int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows
+        )
         high = max(fitting_end, low + 1)
         slots = slice(int(indptr[low]), int(indptr[high]))
         if alias_threshold is None or alias_fraction is None:
             row_sums(indptr[low : high + 1] - slots.start, weights[slots], sums[low:high])
         elif fitting_end <= low:
-            sums[low] = build_heavy_row(weights[slots], alias_threshold[slots], alias_fraction[slots])
+            sums[low] = build_heavy_row(
+                weights[slots], alias_threshold[slots], alias_fraction[slots]
+            )
         else:
-            alias_threshold[slots], alias_fraction[slots], sums[low:high] = build_rows(indptr[low : high + 1] - slots.start, weights[slots])
+            alias_threshold[slots], alias_fraction[slots], sums[low:high] = build_rows(
+                indptr[low : high + 1] - slots.start, weights[slots]
+            )
         context.progress.step(slots.stop - slots.start)
         low = high
     return {}

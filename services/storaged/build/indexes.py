@@ -1,4 +1,6 @@
-"""Indexes: rows in order of a column, and alias tables over blocks of that order, for draws under conditions."""
+"""Indexes: rows in order of a column, and alias tables over blocks of that order, for draws under
+conditions.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from storaged.build.spool import Records, split_into_buckets
 from storaged.build.table import MAX_DISTANCE
 from storaged.build.unit import Unit
 from storaged.build.weights import weight_inputs
-from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, file_prefix, level_block_sizes, manifest_entry
+from storaged.store.column_index import (
+    BLOCK_SIZES,
+    OWN_WEIGHT_NAME,
+    file_prefix,
+    level_block_sizes,
+    manifest_entry,
+)
 from storaged.store.image_writer import AppendFile
 from storaged.version_tasks import alias_audit
 
@@ -33,7 +41,9 @@ I64 = NDArray[np.int64]
 _CHUNK = BLOCK_SIZES[-1]
 """Rows that a pass holds at once: whole blocks of every level."""
 _RECORD_BYTES = 96
-"""Per record of a bucket: itself, its copy in it, its key, its place in the order, what is kept of it."""
+"""Per record of a bucket: itself, its copy in it, its key, its place in the order, what is kept of
+it.
+"""
 _HALF = np.int64(1 << 62)
 _LAST_KEY = (1 << 63) - 1
 
@@ -56,7 +66,9 @@ class IndexBuild:
     owner: str
     """What the files of the type begin with."""
     column_place: str
-    """The number of its feature, or the name of what is no feature; of a vector, with the place of the value."""
+    """The number of its feature, or the name of what is no feature; of a vector, with the place of
+    the value.
+    """
     count: int
     """Live rows."""
     chunks: Callable[[], Iterator[I64]]
@@ -93,8 +105,11 @@ def column_place(context: BuildContext, index: Index) -> str:
     return str(number) if column.element is None else f"{number}e{column.element}"
 
 
-def build_indexes(context: BuildContext, type_id: int, rows: RowMap, *, weights: object, features: str) -> list[dict[str, Any]]:
-    """Write the indexes of a node type, in units: each order, and its tables by weights of each name. Gives what the manifest says of them.
+def build_indexes(
+    context: BuildContext, type_id: int, rows: RowMap, *, weights: object, features: str
+) -> list[dict[str, Any]]:
+    """Write the indexes of a node type, in units: each order, and its tables by weights of each
+    name. Gives what the manifest says of them.
 
     Parameters
     ----------
@@ -104,8 +119,17 @@ def build_indexes(context: BuildContext, type_id: int, rows: RowMap, *, weights:
         Digests of what is written.
     """
     node_type, entries = context.task.schema.node_types[type_id], []
-    tables = [IndexWeights(OWN_WEIGHT_NAME, "w", f"n{type_id}.weights", None)] if node_type.weighted else []
-    tables += [IndexWeights(t.name, f"w{i}", f"n{type_id}.w{i}.weights", weight_inputs(context, type_id, t)) for i, t in enumerate(node_type.tables)]
+    tables = (
+        [IndexWeights(OWN_WEIGHT_NAME, "w", f"n{type_id}.weights", None)]
+        if node_type.weighted
+        else []
+    )
+    tables += [
+        IndexWeights(
+            t.name, f"w{i}", f"n{type_id}.w{i}.weights", weight_inputs(context, type_id, t)
+        )
+        for i, t in enumerate(node_type.tables)
+    ]
     for index in context.task.indexes:
         if (index.element, index.type_id) != (NODE, type_id):
             continue
@@ -126,7 +150,12 @@ def build_indexes(context: BuildContext, type_id: int, rows: RowMap, *, weights:
     return entries
 
 
-def build_index(index_build: IndexBuild, inputs: Sequence[object], tables: Sequence[IndexWeights], table_inputs: Sequence[object]) -> dict[str, Any]:
+def build_index(
+    index_build: IndexBuild,
+    inputs: Sequence[object],
+    tables: Sequence[IndexWeights],
+    table_inputs: Sequence[object],
+) -> dict[str, Any]:
     """Write one index, in units. Gives what the manifest says of it.
 
     Parameters
@@ -145,38 +174,86 @@ def build_index(index_build: IndexBuild, inputs: Sequence[object], tables: Seque
         digest=context.unit_input("index", asdict(index), *inputs).digest(),
         files=tuple(f"{prefix}.{file}" for file in ("rows", "values", "bounds")),
     )
-    context.units.make(order_unit, partial(_run_step, context, prefix, partial(_write_order, index_build), index_build.count))
+    context.units.make(
+        order_unit,
+        partial(_run_step, context, prefix, partial(_write_order, index_build), index_build.count),
+    )
     for table in tables:
         table_prefix = f"{prefix}.{table.suffix}"
-        unit = Unit(name=table_prefix, digest=context.unit_input("index tables", order_unit.digest, table.digest, *table_inputs).digest(), files=(f"{table_prefix}.*",))
-        context.units.make(unit, partial(_run_step, context, table_prefix, partial(_tables, context, table_prefix, prefix, table.file), index_build.count))
-    return manifest_entry(index.column, index.kind, prefix, {table.name: f"{prefix}.{table.suffix}" for table in tables})
+        unit = Unit(
+            name=table_prefix,
+            digest=context.unit_input(
+                "index tables", order_unit.digest, table.digest, *table_inputs
+            ).digest(),
+            files=(f"{table_prefix}.*",),
+        )
+        context.units.make(
+            unit,
+            partial(
+                _run_step,
+                context,
+                table_prefix,
+                partial(_tables, context, table_prefix, prefix, table.file),
+                index_build.count,
+            ),
+        )
+    return manifest_entry(
+        index.column,
+        index.kind,
+        prefix,
+        {table.name: f"{prefix}.{table.suffix}" for table in tables},
+    )
 
 
 def _texts(context: BuildContext, file: str) -> tuple[I64, NDArray[np.uint8]] | None:
     """Offsets and bytes of a column, where it is one of texts."""
     image = context.image
-    return (image.map(f"{file}.indptr"), image.map(f"{file}.values")) if f"{file}.indptr" in image else None
+    return (
+        (image.map(f"{file}.indptr"), image.map(f"{file}.values"))
+        if f"{file}.indptr" in image
+        else None
+    )
 
 
-def _read(context: BuildContext, index: Index, column_key: str, row_map: RowMap, texts: tuple[I64, NDArray[np.uint8]] | None, rows: I64) -> NDArray[Any]:
+def _read(
+    context: BuildContext,
+    index: Index,
+    column_key: str,
+    row_map: RowMap,
+    texts: tuple[I64, NDArray[np.uint8]] | None,
+    rows: I64,
+) -> NDArray[Any]:
     """The values of nodes at rows, of texts their hashes."""
     column, image, name = index.parsed_column, context.image, f"n{index.type_id}"
     if column_key == "id":
         return row_map.ids_of(rows)
     if column_key == "weight":
-        return image.map(f"{name}.weights")[rows] if f"{name}.weights" in image else np.ones(rows.size, np.float32)
+        return (
+            image.map(f"{name}.weights")[rows]
+            if f"{name}.weights" in image
+            else np.ones(rows.size, np.float32)
+        )
     if texts is not None:
         low = int(rows[0]) if rows.size else 0
         hashes = graph_labels.hash_strings(*texts, low, int(rows[-1]) + 1 - low if rows.size else 0)
         return hashes[rows - low]
     values = image.map(f"{name}.c{column_key.partition('e')[0]}.values")[rows]
-    return values if column.element is None else values.reshape(rows.size, math.prod(values.shape[1:]))[:, column.element]
+    return (
+        values
+        if column.element is None
+        else values.reshape(rows.size, math.prod(values.shape[1:]))[:, column.element]
+    )
 
 
-def expected_rows(indexes: Sequence[Index], element: int, type_id: int, rows: int, tables: int) -> int:
+def expected_rows(
+    indexes: Sequence[Index], element: int, type_id: int, rows: int, tables: int
+) -> int:
     """Rows that the passes of a type's indexes will report."""
-    return sum(rows * (1 + tables) for index in indexes if (index.element, index.type_id) == (element, type_id))
+    return sum(
+        rows * (1 + tables)
+        for index in indexes
+        if (index.element, index.type_id) == (element, type_id)
+    )
 
 
 def _run_step(context: BuildContext, name: str, make: Any, rows: int) -> StepState:
@@ -210,8 +287,15 @@ def _write_order(index_build: IndexBuild) -> StepState:
         if texts is not None:
             ordered, starts, hashes = graph_labels.group_strings(keys, row, *texts)
             first = int(hashes[0])
-            if first == bucket_end.key and (bucket_end.groups > 1 or starts.size > 1 or _text(*texts, bucket_end.row) != _text(*texts, int(ordered[0]))):
-                raise Internal(f"part {context.part}: two texts of {prefix} have one hash, and more nodes than the memory limit allows; raise it")
+            if first == bucket_end.key and (
+                bucket_end.groups > 1
+                or starts.size > 1
+                or _text(*texts, bucket_end.row) != _text(*texts, int(ordered[0]))
+            ):
+                raise Internal(
+                    f"part {context.part}: two texts of {prefix} have one hash, and more "
+                    "nodes than the memory limit allows; raise it"
+                )
             values = hashes
         else:
             order = np.argsort(keys, kind="stable")
@@ -228,18 +312,27 @@ def _write_order(index_build: IndexBuild) -> StepState:
         else:
             out_values.append(values)
         if first != bucket_end.key or not row_count or starts.size > 1:
-            bucket_end = _BucketEnd(key=int(hashes[-1]), row=int(ordered[starts[-1]]), groups=int((hashes == hashes[-1]).sum()))
+            bucket_end = _BucketEnd(
+                key=int(hashes[-1]),
+                row=int(ordered[starts[-1]]),
+                groups=int((hashes == hashes[-1]).sum()),
+            )
         row_count += ordered.size
         context.progress.step(ordered.size)
     if out_bounds is not None:
         out_bounds.append(np.array([row_count], np.int64))
     if row_count != index_build.count:
-        raise Internal(f"part {context.part}: {prefix} has {row_count} rows of {index_build.count}; the version is refused")
+        raise Internal(
+            f"part {context.part}: {prefix} has {row_count} rows of {index_build.count}; the "
+            "version is refused"
+        )
     return {}
 
 
 def _records(index_build: IndexBuild) -> Iterator[Records]:
-    """(coarse key, its last bit, row) of every live row: what buckets are split by is below 2^63."""
+    """(coarse key, its last bit, row) of every live row: what buckets are split by is below
+    2^63.
+    """
     for rows in index_build.chunks():
         keys = sort_keys(index_build.read(rows))
         yield (keys >> np.int64(1)) + _HALF, keys & np.int64(1), rows
@@ -280,7 +373,13 @@ def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) ->
     image = context.image
     rows, weights = image.map(f"{prefix}.rows"), image.map(file)
     levels = [
-        _LevelFiles(step, *(image.create_append(f"{table_prefix}.{i}.{name}", kind) for name, kind in (("hot", np.uint64), ("cold", np.uint32), ("sums", np.float64))))
+        _LevelFiles(
+            step,
+            *(
+                image.create_append(f"{table_prefix}.{i}.{name}", kind)
+                for name, kind in (("hot", np.uint64), ("cold", np.uint32), ("sums", np.float64))
+            ),
+        )
         for i, step in enumerate(level_block_sizes(rows.size))
     ]
     positives, positive_count = image.create_append(f"{table_prefix}.positives", np.int64), 0
@@ -290,13 +389,33 @@ def _tables(context: BuildContext, table_prefix: str, prefix: str, file: str) ->
             bounds = np.append(np.arange(0, chunk.size, level.step), chunk.size)
             alias_threshold, alias_fraction, sums = alias.build_rows(bounds, chunk)
             max_errors, fault = alias_audit.new_outputs()
-            alias_audit.audit_rows(as_kernel_array(bounds), as_kernel_array(chunk), as_kernel_array(sums), as_kernel_array(alias_threshold), as_kernel_array(alias_fraction), 0.0, MAX_DISTANCE, max_errors, fault)
+            alias_audit.audit_rows(
+                as_kernel_array(bounds),
+                as_kernel_array(chunk),
+                as_kernel_array(sums),
+                as_kernel_array(alias_threshold),
+                as_kernel_array(alias_fraction),
+                0.0,
+                MAX_DISTANCE,
+                max_errors,
+                fault,
+            )
             if fault[1]:
-                raise Internal(f"part {context.part}: {table_prefix}: the table of rows {low + int(fault[0]) * level.step} on is not the law of its weights")
+                raise Internal(
+                    f"part {context.part}: {table_prefix}: the table of rows "
+                    f"{low + int(fault[0]) * level.step} on is not the law of its weights"
+                )
             level.threshold_file.append(alias_threshold)
             level.fraction_file.append(alias_fraction)
             level.sums_file.append(sums)
-        running_counts = np.append(0, np.cumsum(np.add.reduceat((chunk > 0).astype(np.int64), np.arange(0, chunk.size, BLOCK_SIZES[0]))))
+        running_counts = np.append(
+            0,
+            np.cumsum(
+                np.add.reduceat(
+                    (chunk > 0).astype(np.int64), np.arange(0, chunk.size, BLOCK_SIZES[0])
+                )
+            ),
+        )
         positives.append(running_counts[:-1] + positive_count)
         positive_count += int(running_counts[-1])
         context.progress.step(chunk.size)

@@ -47,8 +47,19 @@ def build_labels(context: BuildContext, type_id: int, rows: int, features: str) 
         return
     column = [feature.name for feature in node_type.features].index(node_type.graph_label)
     context.progress.phase(f"graph labels {node_type.name}")
-    unit = Unit(name=f"{name}.labels", digest=context.unit_input("graph labels", features, column).digest(), files=(f"{name}.label_*",))
-    context.units.make(unit, lambda: context.steps.run(f"{name}.labels", lambda: _build_index(context, name, f"{name}.c{column}", rows), rows=rows))
+    unit = Unit(
+        name=f"{name}.labels",
+        digest=context.unit_input("graph labels", features, column).digest(),
+        files=(f"{name}.label_*",),
+    )
+    context.units.make(
+        unit,
+        lambda: context.steps.run(
+            f"{name}.labels",
+            lambda: _build_index(context, name, f"{name}.c{column}", rows),
+            rows=rows,
+        ),
+    )
 
 
 def _build_index(context: BuildContext, name: str, column: str, rows: int) -> StepState:
@@ -61,17 +72,37 @@ def _build_index(context: BuildContext, name: str, column: str, rows: int) -> St
             yield graph_labels.hash_strings(indptr, values, low, count)[labelled], labelled + low
 
     out_rows = context.image.create_append(f"{name}.label_rows", np.uint32)
-    out_hash, out_indptr = context.image.create_append(f"{name}.label_hash", np.int64), context.image.create_append(f"{name}.label_indptr", np.int64)
+    out_hash, out_indptr = (
+        context.image.create_append(f"{name}.label_hash", np.int64),
+        context.image.create_append(f"{name}.label_indptr", np.int64),
+    )
     limit, row_count, bucket_end = context.task.row_limit(_RECORD_BYTES), 0, _BucketEnd(-1, -1, 0)
-    for bucket in split_into_buckets(records(), rows, low=0, high=(1 << 63) - 1, limit=limit, folder=context.spool_folder, keys=(0, 1)):
+    for bucket in split_into_buckets(
+        records(),
+        rows,
+        low=0,
+        high=(1 << 63) - 1,
+        limit=limit,
+        folder=context.spool_folder,
+        keys=(0, 1),
+    ):
         row_hashes, row_numbers = bucket.records
         if not row_hashes.size:
             continue
-        ordered, starts, hashes = graph_labels.group_strings(row_hashes, row_numbers, indptr, values)
+        ordered, starts, hashes = graph_labels.group_strings(
+            row_hashes, row_numbers, indptr, values
+        )
         if hashes[0] == bucket_end.hash:
             # More nodes of one label than fit in memory at once: the group goes on.
-            if bucket_end.groups > 1 or starts.size > 1 or _text(indptr, values, bucket_end.row) != _text(indptr, values, int(ordered[0])):
-                raise Internal(f"part {context.part}: two graph labels of {name} have one hash, and more nodes than the memory limit allows; raise it")
+            if (
+                bucket_end.groups > 1
+                or starts.size > 1
+                or _text(indptr, values, bucket_end.row) != _text(indptr, values, int(ordered[0]))
+            ):
+                raise Internal(
+                    f"part {context.part}: two graph labels of {name} have one hash, and "
+                    "more nodes than the memory limit allows; raise it"
+                )
             starts, hashes = starts[1:], hashes[1:]
         else:
             bucket_end = _BucketEnd(int(hashes[-1]), int(ordered[0]), hashes.size)

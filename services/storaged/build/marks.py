@@ -1,4 +1,6 @@
-"""Marks: what is finished of a build, part by part, for a later attempt at it and for later builds."""
+"""Marks: what is finished of a build, part by part, for a later attempt at it and for later
+builds.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +36,39 @@ class CompletedPart:
 
     @classmethod
     def read(cls, output: Path, part: int) -> CompletedPart | None:
-        """The mark of a part; None where it is not finished, or the mark is not that of the image beside it."""
+        """The mark of a part; None where it is not finished, or the mark is not that of the image
+        beside it.
+        """
         try:
             record = json.loads(_path(output, part).read_text())
             manifest = (part_folder(output, part) / MANIFEST).read_bytes()
             content = record["content"]
             result = PartResult.from_dict(content["result"])
-            if record["sha256"] != _digest(content) or hashlib.sha256(manifest).hexdigest() != result.digest:
+            if (
+                record["sha256"] != _digest(content)
+                or hashlib.sha256(manifest).hexdigest() != result.digest
+            ):
                 return None
-            return cls(output=output, part=part, input=content["input"], result=result, units=content["units"], manifest=json.loads(manifest))
+            return cls(
+                output=output,
+                part=part,
+                input=content["input"],
+                result=result,
+                units=content["units"],
+                manifest=json.loads(manifest),
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
 
-def write_completion(output: Path, part: int, *, task: str, result: PartResult, units: Mapping[str, Mapping[str, Any]]) -> None:
+def write_completion(
+    output: Path,
+    part: int,
+    *,
+    task: str,
+    result: PartResult,
+    units: Mapping[str, Mapping[str, Any]],
+) -> None:
     """Say durably that a part is finished; its image is."""
     content = {"input": task, "result": result.to_dict(), "units": dict(units)}
     path = _path(output, part)

@@ -1,4 +1,6 @@
-"""Features that lie beside the edges, at both ends: those of indexes, a value per slot of each adjacency."""
+"""Features that lie beside the edges, at both ends: those of indexes, a value per slot of each
+adjacency.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ def edge_column_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
     return [(f"n{number}", np.dtype(edge_type.features[number].dtype)) for number in numbers]
 
 
-def edge_column_values(edge_type: EdgeType, sections: Sections, rows: int) -> tuple[NDArray[Any], ...]:
+def edge_column_values(
+    edge_type: EdgeType, sections: Sections, rows: int
+) -> tuple[NDArray[Any], ...]:
     """Their values at each edge of a block, 0 where it came without, as features have it."""
     columns = (sections.get(f"{COLUMN_PREFIX}{name}") for name in edge_type.indexed)
     return tuple(
@@ -30,5 +34,7 @@ def edge_column_values(edge_type: EdgeType, sections: Sections, rows: int) -> tu
 
 
 def value_bits(values: NDArray[Any], number: int) -> NDArray[np.uint32]:
-    """What `storaged.build.block_kernels.mix_records` mixes of the values of the ``number``-th such feature: so that they can not change places."""
+    """What `storaged.build.block_kernels.mix_records` mixes of the values of the ``number``-th such
+    feature: so that they can not change places.
+    """
     return time_bits(sort_keys(values) ^ np.int64(number + 1))

@@ -23,7 +23,13 @@ from storaged.build.spool import Records, split_into_buckets
 from storaged.build.table import WEIGHT
 from storaged.build.task_records import PartitionStats
 from storaged.build.unit import InputDigest, Unit
-from storaged.build.weights import InvalidWeights, WeightResult, build_node_weights, build_weights, manifest_tables
+from storaged.build.weights import (
+    InvalidWeights,
+    WeightResult,
+    build_node_weights,
+    build_weights,
+    manifest_tables,
+)
 from storaged.store import keys
 from storaged.store.block_store import NODES, BlockRef
 
@@ -58,7 +64,9 @@ class NodesResult:
 
 
 def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
-    """Write the node image of one type, in units: which rows there are, their table, their features."""
+    """Write the node image of one type, in units: which rows there are, their table, their
+    features.
+    """
     node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     refs = context.reader.refs(type_id, NODES)
     row_count = sum(ref.rows for ref in refs)
@@ -67,9 +75,14 @@ def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
         Unit(
             name=name,
             digest=context.node_input(type_id, refs, "nodes", node_type.weighted).digest(),
-            files=tuple(f"{name}.{file}" for file in ("ids", "index_ids", "index_rows", "live", "live_rows", "weights")),
+            files=tuple(
+                f"{name}.{file}"
+                for file in ("ids", "index_ids", "index_rows", "live", "live_rows", "weights")
+            ),
         ),
-        lambda: context.steps.run(f"{name}.rows", lambda: _make_rows(context, type_id, refs), rows=row_count),
+        lambda: context.steps.run(
+            f"{name}.rows", lambda: _make_rows(context, type_id, refs), rows=row_count
+        ),
     )
     rows = _load_rows(context, name, state)
     weights = context.image.map(f"{name}.weights") if node_type.weighted else None
@@ -98,14 +111,31 @@ def build_nodes(context: BuildContext, type_id: int) -> BuiltNodes:
     )
     features = _features(context, type_id, rows) if node_type.features else ""
     build_labels(context, type_id, rows.rows, features)
-    return BuiltNodes(rows=rows, own_weights=own_weights, weights_digest=state["weights"], features_digest=features)
+    return BuiltNodes(
+        rows=rows,
+        own_weights=own_weights,
+        weights_digest=state["weights"],
+        features_digest=features,
+    )
 
 
 def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) -> NodesResult:
-    """Write further weights with their tables, and indexes, in units; the edges of all types are written."""
-    node_type, rows, own_weights = context.task.schema.node_types[type_id], nodes.rows, nodes.own_weights
-    extra_weights = list(build_node_weights(context, type_id, rows, rows.digest, nodes.weights_digest, nodes.features_digest))
-    indexes = build_indexes(context, type_id, rows, weights=nodes.weights_digest, features=nodes.features_digest)
+    """Write further weights with their tables, and indexes, in units; the edges of all types are
+    written.
+    """
+    node_type, rows, own_weights = (
+        context.task.schema.node_types[type_id],
+        nodes.rows,
+        nodes.own_weights,
+    )
+    extra_weights = list(
+        build_node_weights(
+            context, type_id, rows, rows.digest, nodes.weights_digest, nodes.features_digest
+        )
+    )
+    indexes = build_indexes(
+        context, type_id, rows, weights=nodes.weights_digest, features=nodes.features_digest
+    )
     description = {
         "rows": rows.rows,
         "count": rows.count,
@@ -115,12 +145,19 @@ def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) ->
         **manifest_tables(node_type.tables, extra_weights),
         **({"indexes": indexes} if indexes else {}),
     }
-    totals = (PartitionStats(part=context.part, element=1, type_id=type_id, count=rows.count, **result.stats_fields()) for result in (own_weights, *extra_weights))
+    totals = (
+        PartitionStats(
+            part=context.part, element=1, type_id=type_id, count=rows.count, **result.stats_fields()
+        )
+        for result in (own_weights, *extra_weights)
+    )
     return NodesResult(totals=tuple(totals), description=description)
 
 
 def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
-    """The columns of a type: they follow from which row an id has, whatever its weight. Gives their unit's digest."""
+    """The columns of a type: they follow from which row an id has, whatever its weight. Gives their
+    unit's digest.
+    """
     node_type, name = context.task.schema.node_types[type_id], f"n{type_id}"
     columns = context.reader.refs(type_id, NODES | keys.COLUMNS)
 
@@ -142,25 +179,44 @@ def _features(context: BuildContext, type_id: int, rows: RowMap) -> str:
     context.progress.phase(f"features {node_type.name}")
     unit = Unit(
         name=f"{name}.features",
-        digest=context.node_input(type_id, columns, "node features", [asdict(feature) for feature in node_type.features], rows.digest).digest(),
+        digest=context.node_input(
+            type_id,
+            columns,
+            "node features",
+            [asdict(feature) for feature in node_type.features],
+            rows.digest,
+        ).digest(),
         files=(f"{name}.c[0-9]*",),
     )
-    context.units.make(unit, lambda: context.steps.run(f"{name}.features", write_features, rows=sum(ref.rows for ref in columns)))
+    context.units.make(
+        unit,
+        lambda: context.steps.run(
+            f"{name}.features", write_features, rows=sum(ref.rows for ref in columns)
+        ),
+    )
     return unit.digest
 
 
 def _make_rows(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
     """Write ids or live rows, and weights, and hold these against the graph."""
-    state = (_build_dense if _is_dense_candidate(context, refs) else _build_sparse)(context, type_id, refs)
+    state = (_build_dense if _is_dense_candidate(context, refs) else _build_sparse)(
+        context, type_id, refs
+    )
     if state["rows"] > MAX_ROWS:
-        raise InvalidRequest(f"part {context.part} has {state['rows']} rows of one type, more than {MAX_ROWS}; make the space with more parts")
+        raise InvalidRequest(
+            f"part {context.part} has {state['rows']} rows of one type, more than "
+            f"{MAX_ROWS}; make the space with more parts"
+        )
     rows, weights = _load_rows(context, f"n{type_id}", state), None
     if context.task.schema.node_types[type_id].weighted:
         weights = context.image.map(f"n{type_id}.weights")
         _audit_weights(context, type_id, refs, rows, weights)
     return {
         **state,
-        "digest": InputDigest(rows.rows, rows.count, rows.dense).add_array(rows.live).add_array(rows.ids).digest(),
+        "digest": InputDigest(rows.rows, rows.count, rows.dense)
+        .add_array(rows.live)
+        .add_array(rows.ids)
+        .digest(),
         "weights": None if weights is None else InputDigest().add_array(weights).digest(),
     }
 
@@ -176,14 +232,22 @@ def _load_rows(context: BuildContext, name: str, state: StepState) -> RowMap:
         dense=state["dense"],
         live=image.map(f"{name}.live") if f"{name}.live" in image else np.zeros(0, np.uint8),
         ids=image.map(f"{name}.ids") if f"{name}.ids" in image else np.zeros(0, np.int64),
-        index_ids=image.map(f"{name}.index_ids") if f"{name}.index_ids" in image else np.zeros(0, np.int64),
-        index_rows=image.map(f"{name}.index_rows") if f"{name}.index_rows" in image else np.zeros(0, np.uint32),
+        index_ids=image.map(f"{name}.index_ids")
+        if f"{name}.index_ids" in image
+        else np.zeros(0, np.int64),
+        index_rows=image.map(f"{name}.index_rows")
+        if f"{name}.index_rows" in image
+        else np.zeros(0, np.uint32),
         digest=state.get("digest", ""),
     )
 
 
-def _live_records(context: BuildContext, type_id: int, refs: list[BlockRef]) -> Iterator[tuple[I64, NDArray[np.float32]]]:
-    """The ids of each block, without those that a later tombstone killed, and their weights (empty: not given)."""
+def _live_records(
+    context: BuildContext, type_id: int, refs: list[BlockRef]
+) -> Iterator[tuple[I64, NDArray[np.float32]]]:
+    """The ids of each block, without those that a later tombstone killed, and their weights (empty:
+    not given).
+    """
     tombstones = context.reader.tombstones(type_id)
     for ref, sections in context.reader.read(refs):
         ids, weights = sections["ids"], sections.get("weight", _NONE)
@@ -196,11 +260,17 @@ def _live_records(context: BuildContext, type_id: int, refs: list[BlockRef]) -> 
 def _is_dense_candidate(context: BuildContext, refs: list[BlockRef]) -> bool:
     row_count = sum(ref.rows for ref in refs)
     highest = max((ref.highest for ref in refs), default=-1)
-    return context.task.schema.placement == "mod" and row_count > 0 and 2 * row_count >= highest // context.task.schema.parts + 1
+    return (
+        context.task.schema.placement == "mod"
+        and row_count > 0
+        and 2 * row_count >= highest // context.task.schema.parts + 1
+    )
 
 
 def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
-    """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer than half are."""
+    """Rows by arithmetic: a byte per possible row says whether it is alive. Sparse rows where fewer
+    than half are.
+    """
     parts, name = context.task.schema.parts, f"n{type_id}"
     weighted = context.task.schema.node_types[type_id].weighted
     capacity = max(ref.highest for ref in refs) // parts + 1
@@ -235,10 +305,14 @@ def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> S
     return {"rows": rows, "count": count, "dense": True}
 
 
-def _compact_dense(context: BuildContext, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]) -> None:
+def _compact_dense(
+    context: BuildContext, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]
+) -> None:
     """Sorted ids, and their weights, from what `_dense` found to be too thin."""
     ids = context.image.create_append(f"{name}.ids", np.int64)
-    out_weights = context.image.create_append(f"{name}.weights", np.float32) if weights.size else None
+    out_weights = (
+        context.image.create_append(f"{name}.weights", np.float32) if weights.size else None
+    )
     for low in range(0, live.size, CHUNK):
         live_rows = np.flatnonzero(live[low : low + CHUNK]) + low
         ids.append(live_rows * context.task.schema.parts + context.part)
@@ -247,9 +321,14 @@ def _compact_dense(context: BuildContext, name: str, live: NDArray[np.uint8], we
 
 
 def _build_sparse(context: BuildContext, type_id: int, refs: list[BlockRef]) -> StepState:
-    """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into its row."""
+    """Sorted ids: records are bucketed by id, each bucket sorted, and an id's records folded into
+    its row.
+    """
     name, weighted = f"n{type_id}", context.task.schema.node_types[type_id].weighted
-    low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+    low, high = (
+        min((ref.lowest for ref in refs if ref.rows), default=0),
+        max((ref.highest for ref in refs if ref.rows), default=0),
+    )
 
     def records() -> Iterator[Records]:
         for ids, weights in _live_records(context, type_id, refs):
@@ -258,10 +337,23 @@ def _build_sparse(context: BuildContext, type_id: int, refs: list[BlockRef]) -> 
     ids = context.image.create_append(f"{name}.ids", np.int64)
     weight_file = context.image.create_append(f"{name}.weights", np.float32) if weighted else None
     row_count, limit = sum(ref.rows for ref in refs), context.task.row_limit(_SPARSE_BYTES)
-    for bucket in split_into_buckets(records(), row_count, low=low, high=high, limit=limit, folder=context.spool_folder):
+    for bucket in split_into_buckets(
+        records(), row_count, low=low, high=high, limit=limit, folder=context.spool_folder
+    ):
         bucket_ids, bucket_weights = bucket.records
-        out_ids, out_weights = np.empty(bucket_ids.size, np.int64), np.empty(bucket_ids.size, np.float32)
-        n = int(fold_nodes(bucket_ids, bucket_weights, np.argsort(bucket_ids, kind="stable"), out_ids, out_weights))
+        out_ids, out_weights = (
+            np.empty(bucket_ids.size, np.int64),
+            np.empty(bucket_ids.size, np.float32),
+        )
+        n = int(
+            fold_nodes(
+                bucket_ids,
+                bucket_weights,
+                np.argsort(bucket_ids, kind="stable"),
+                out_ids,
+                out_weights,
+            )
+        )
         ids.append(out_ids[:n])
         if weight_file is not None:
             weight_file.append(out_weights[:n])
@@ -273,12 +365,23 @@ def _build_id_index(context: BuildContext, name: str, rows: int) -> StepState:
     ids = context.image.map(f"{name}.ids")
     if rows > 0:
         slots = index_slots(rows)
-        # Mapped: an index is larger than its ids, and a page that is not looked at may go to the disk.
-        fill_index(ids, context.image.create(f"{name}.index_ids", np.int64, (slots,)), context.image.create(f"{name}.index_rows", np.uint32, (slots,)))
+        # Mapped: an index is larger than its ids, and a page that is not looked at may go to the
+        # disk.
+        fill_index(
+            ids,
+            context.image.create(f"{name}.index_ids", np.int64, (slots,)),
+            context.image.create(f"{name}.index_rows", np.uint32, (slots,)),
+        )
     return {"rows": rows, "count": rows, "dense": False}
 
 
-def _audit_weights(context: BuildContext, type_id: int, refs: list[BlockRef], rows: RowMap, weights: NDArray[np.float32]) -> None:
+def _audit_weights(
+    context: BuildContext,
+    type_id: int,
+    refs: list[BlockRef],
+    rows: RowMap,
+    weights: NDArray[np.float32],
+) -> None:
     """Read the weights again from the graph, last writes first, and hold the image against them."""
     tombstones = context.reader.tombstones(type_id)
     seen = context.scratch.create("seen", np.uint8, (rows.rows,))
@@ -292,4 +395,7 @@ def _audit_weights(context: BuildContext, type_id: int, refs: list[BlockRef], ro
             wrong += int(audit_nodes(located_rows, sections["weight"], weights, seen))
     context.scratch.remove("seen")
     if wrong:
-        raise Internal(f"part {context.part}, node type {type_id}: {wrong} weights of the image are not those of the graph; the version is refused")
+        raise Internal(
+            f"part {context.part}, node type {type_id}: {wrong} weights of the image are not "
+            "those of the graph; the version is refused"
+        )

@@ -1,4 +1,6 @@
-"""What draws read at random once more, closer together: ids in half the room, and beside each alias column what it decides between."""
+"""What draws read at random once more, closer together: ids in half the room, and beside each alias
+column what it decides between.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ _NONE = np.uint64(NO_NEIGHBOR << 32 | NO_NEIGHBOR)
 
 
 @kernel
-def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64) -> None:
+def pack_rows(
+    indptr: I64,
+    first: np.int64,
+    end: np.int64,
+    narrow: U32,
+    sums: F64,
+    alias_threshold: U64,
+    packed: U64,
+) -> None:
     """Put beside each alias column of some rows its own neighbor and its alias's.
 
     Parameters
@@ -46,7 +56,9 @@ def pack_rows(indptr: I64, first: np.int64, end: np.int64, narrow: U32, sums: F6
 
 
 def narrow_ids(context: BuildContext, prefix: str) -> StepState:
-    """Write the neighbors of an adjacency in 32 bits each, and beside their edges' ids, where all of them fit; says whether the neighbors do."""
+    """Write the neighbors of an adjacency in 32 bits each, and beside their edges' ids, where all
+    of them fit; says whether the neighbors do.
+    """
     nbr, eid = context.image.map(f"{prefix}.nbr"), context.image.map(f"{prefix}.eid")
     if not _fits_32_bits(nbr):
         return {"fit": False}
@@ -66,7 +78,8 @@ def _fits_32_bits(ids: I64) -> bool:
 
 
 def build_packed_rows(context: BuildContext, prefix: str, side: str) -> StepState:
-    """Write the packed rows of an adjacency by one of its weights, where it has alias rows by these.
+    """Write the packed rows of an adjacency by one of its weights, where it has alias rows by
+    these.
 
     Parameters
     ----------
@@ -76,12 +89,17 @@ def build_packed_rows(context: BuildContext, prefix: str, side: str) -> StepStat
     image = context.image
     if f"{prefix}.hot" not in image:
         return {}
-    indptr, narrow, alias_threshold, sums = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{side}.narrow", f"{prefix}.hot", f"{prefix}.sums"))
+    indptr, narrow, alias_threshold, sums = (
+        as_kernel_array(image.map(name))
+        for name in (f"{side}.indptr", f"{side}.narrow", f"{prefix}.hot", f"{prefix}.sums")
+    )
     packed = image.create(f"{prefix}.packed", np.uint64, (2 * alias_threshold.size,))
     rows = indptr.size - 1
     low = 0
     while low < rows:
-        high = min(max(int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + 1), rows)
+        high = min(
+            max(int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + 1), rows
+        )
         pack_rows(indptr, np.int64(low), np.int64(high), narrow, sums, alias_threshold, packed)
         low = high
     return {}

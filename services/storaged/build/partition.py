@@ -1,4 +1,6 @@
-"""One part, from blocks to a finished image; what is finished is finished once and for all where the input is the same."""
+"""One part, from blocks to a finished image; what is finished is finished once and for all where
+the input is the same.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from storaged.store.tables import StatStore
 
 
 def completed_result(task: BuildTask, part: int) -> PartResult | None:
-    """What an earlier attempt at the same input came to, where it finished this part and its image is still what it was."""
+    """What an earlier attempt at the same input came to, where it finished this part and its image
+    is still what it was.
+    """
     completed = CompletedPart.read(task.output, part)
     if completed is None or completed.input != task.digest():
         return None
@@ -34,15 +38,27 @@ def completed_result(task: BuildTask, part: int) -> PartResult | None:
     return completed.result
 
 
-def build_part(task: BuildTask, part: int, store: BlockStore, tables: StatStore, progress: ProgressReporter) -> PartResult:
+def build_part(
+    task: BuildTask, part: int, store: BlockStore, tables: StatStore, progress: ProgressReporter
+) -> PartResult:
     """Build one part, from the last step on that an attempt before at the same input left."""
     remove_completion(task.output, part)
     steps = PartSteps(task, part, part_folder(task.output, part), tables, progress)
     scratch = ArrayFiles(task.output / "scratch")
     reader = BlockReader(store, task, part, progress, scratch)
-    units = PartUnitCache(part=part, image=steps.image, tables=tables, sources=task.sources, progress=progress)
+    units = PartUnitCache(
+        part=part, image=steps.image, tables=tables, sources=task.sources, progress=progress
+    )
     context = BuildContext(
-        task=task, part=part, reader=reader, image=steps.image, scratch=scratch, tables=tables, progress=progress, steps=steps, units=units
+        task=task,
+        part=part,
+        reader=reader,
+        image=steps.image,
+        scratch=scratch,
+        tables=tables,
+        progress=progress,
+        steps=steps,
+        units=units,
     )
     try:
         result = _build(context)
@@ -64,7 +80,9 @@ def _build(context: BuildContext) -> PartResult:
     rows = [result.rows for result in nodes]
     edges = [build_edges(context, type_id, rows) for type_id in range(len(schema.edge_types))]
     # Behind edges: weights of nodes may be made of how many they have.
-    node_results = [build_node_tables(context, type_id, built) for type_id, built in enumerate(nodes)]
+    node_results = [
+        build_node_tables(context, type_id, built) for type_id, built in enumerate(nodes)
+    ]
     description = {
         "part": context.part,
         "parts": schema.parts,
@@ -75,12 +93,23 @@ def _build(context: BuildContext) -> PartResult:
     context.progress.phase("seal")
     digest = context.image.finish(description)
     context.tables.flush()
-    totals = tuple(total for built in (*(n.totals for n in node_results), *(e.totals for e in edges)) for total in built)
-    return PartResult(part=context.part, digest=digest, totals=totals, units=count_units(context.units.records(), context.part))
+    totals = tuple(
+        total
+        for built in (*(n.totals for n in node_results), *(e.totals for e in edges))
+        for total in built
+    )
+    return PartResult(
+        part=context.part,
+        digest=digest,
+        totals=totals,
+        units=count_units(context.units.records(), context.part),
+    )
 
 
 def expected_rows(task: BuildTask, part: int, store: BlockStore) -> int:
-    """Rows that the passes over a part will report: each block once or twice, then its rows in a table."""
+    """Rows that the passes over a part will report: each block once or twice, then its rows in a
+    table.
+    """
 
     def written_rows(type_id: int, *kinds: int) -> int:
         return sum(ref.rows for ref in store.refs(part, kinds, type_id, task.loads))
@@ -92,6 +121,14 @@ def expected_rows(task: BuildTask, part: int, store: BlockStore) -> int:
         rows += indexed_rows(task.indexes, NODE, type_id, nodes, tables + node_type.weighted)
     for type_id, edge_type in enumerate(schema.edge_types):
         tables = len(edge_type.tables)
-        rows += written_rows(type_id, OUT_EDGES, IN_EDGES) * ((2 if edge_type.weighted else 1) + tables) + written_rows(type_id, OUT_EDGES) * (1 + tables)
-        rows += indexed_rows(task.indexes, EDGE, type_id, written_rows(type_id, OUT_EDGES), tables + edge_type.weighted)
+        rows += written_rows(type_id, OUT_EDGES, IN_EDGES) * (
+            (2 if edge_type.weighted else 1) + tables
+        ) + written_rows(type_id, OUT_EDGES) * (1 + tables)
+        rows += indexed_rows(
+            task.indexes,
+            EDGE,
+            type_id,
+            written_rows(type_id, OUT_EDGES),
+            tables + edge_type.weighted,
+        )
     return rows

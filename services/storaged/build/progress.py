@@ -9,7 +9,9 @@ from typing import Any, TextIO
 
 
 class ProgressReporter:
-    """Counts rows and writes JSON lines, from a thread of its own: kernels and RocksDB may take longer than a beat."""
+    """Counts rows and writes JSON lines, from a thread of its own: kernels and RocksDB may take
+    longer than a beat.
+    """
 
     def __init__(self, out: TextIO, interval_s: float = 0.4) -> None:
         self._out, self._interval_s = out, interval_s
@@ -22,7 +24,12 @@ class ProgressReporter:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._finished.set()
         self._thread.join()
 
@@ -53,7 +60,9 @@ class ProgressReporter:
             self._out.flush()
 
     def _run(self) -> None:
-        """A line at once, one every beat, and one when the work is over: what is done between two beats has been counted too."""
+        """A line at once, one every beat, and one when the work is over: what is done between two
+        beats has been counted too.
+        """
         self._write_counts()
         while not self._finished.wait(self._interval_s):
             self._write_counts()
@@ -61,5 +70,9 @@ class ProgressReporter:
 
     def _write_counts(self) -> None:
         with self._lock:
-            line = {"phase": self._phase, "rows_done": min(self._done, self._total), "rows_total": self._total}
+            line = {
+                "phase": self._phase,
+                "rows_done": min(self._done, self._total),
+                "rows_total": self._total,
+            }
         self.write_line(line)

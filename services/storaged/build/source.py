@@ -1,4 +1,6 @@
-"""What a build reads: the blocks of one part, in the order of the writes, without what a later tombstone killed."""
+"""What a build reads: the blocks of one part, in the order of the writes, without what a later
+tombstone killed.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _CHUNK = 1 << 18
 COLUMN_PREFIX = "w:"
 """What sections of near columns, those that a draw goes by, begin with: ``w:NAME``."""
 _TOMBSTONE_BYTES = 80
-"""Per record of a bucket of deletes or times: itself, its place in the order, its copy in it, what is kept of it."""
+"""Per record of a bucket of deletes or times: itself, its place in the order, its copy in it, what
+is kept of it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,9 @@ class Tombstones:
         return deleted if deleted.any() else None
 
     def deleted_at_cut(self, ids: I64) -> NDArray[np.bool_] | None:
-        """Which of the ids are deleted at the cut; None where none is. Every part says the same, whichever they are rows of."""
+        """Which of the ids are deleted at the cut; None where none is. Every part says the same,
+        whichever they are rows of.
+        """
         if self.ids.size == 0 or ids.size == 0:
             return None
         positions = self._find(ids)
@@ -63,7 +69,9 @@ class Tombstones:
         if self.ids.size == 0 or ids.size == 0:
             return
         positions = self._find(ids)
-        self.revived[positions[(self.ids[positions] == ids) & (self.stamps[positions] < stamp)]] = True
+        self.revived[positions[(self.ids[positions] == ids) & (self.stamps[positions] < stamp)]] = (
+            True
+        )
 
     def _find(self, ids: I64) -> I64:
         return np.minimum(np.searchsorted(self.ids, ids), self.ids.size - 1)
@@ -99,8 +107,21 @@ class BlockReader:
         Where tombstones and times of nodes are kept: mapped, as there may be as many as nodes.
     """
 
-    def __init__(self, store: BlockStore, task: BuildTask, part: int, progress: ProgressReporter, scratch: ArrayFiles) -> None:
-        self._store, self._task, self._part, self._progress, self._scratch = store, task, part, progress, scratch
+    def __init__(
+        self,
+        store: BlockStore,
+        task: BuildTask,
+        part: int,
+        progress: ProgressReporter,
+        scratch: ArrayFiles,
+    ) -> None:
+        self._store, self._task, self._part, self._progress, self._scratch = (
+            store,
+            task,
+            part,
+            progress,
+            scratch,
+        )
         self._tombstones: dict[int, Tombstones] = {}
         self._times: dict[int, NodeTimes] = {}
 
@@ -133,30 +154,50 @@ class BlockReader:
     def times(self, node_type: int) -> NodeTimes:
         """The times of the nodes of a type that has one; they come to every part.
 
-        As a column of features is made: later writes over earlier ones, and what was written before a node's last delete is gone.
-        """
+        As a column of features is made: later writes over earlier ones, and what was written before
+        a node's last delete is gone."""
         if node_type not in self._times:
             self._times[node_type] = self._read_times(node_type)
         return self._times[node_type]
 
     def _read_times(self, node_type: int) -> NodeTimes:
-        refs, section = self.time_refs(node_type), f"{COLUMN_PREFIX}{self._task.schema.node_types[node_type].time}"
-        low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
+        refs, section = (
+            self.time_refs(node_type),
+            f"{COLUMN_PREFIX}{self._task.schema.node_types[node_type].time}",
+        )
+        low, high = (
+            min((ref.lowest for ref in refs if ref.rows), default=0),
+            max((ref.highest for ref in refs if ref.rows), default=0),
+        )
         tombstones = self.tombstones(node_type)
 
         def records() -> Iterator[Records]:
             for ref in refs:
-                sections = self._store.read(ref)  # no progress of rows: those are counted as nodes where they live
+                sections = self._store.read(
+                    ref
+                )  # no progress of rows: those are counted as nodes where they live
                 deleted = tombstones.deleted_after(sections["ids"], ref.stamp)
                 selected = slice(None) if deleted is None else ~deleted
                 yield sections["ids"][selected], encode_times(sections[section])[selected]
 
         ids, keys = f"times{node_type}.ids", f"times{node_type}.keys"
-        out_ids, out_keys = self._scratch.create_append(ids, np.int64), self._scratch.create_append(keys, np.int64)
+        out_ids, out_keys = (
+            self._scratch.create_append(ids, np.int64),
+            self._scratch.create_append(keys, np.int64),
+        )
         limit = self._task.row_limit(_TOMBSTONE_BYTES)
-        for bucket in split_into_buckets(records(), sum(ref.rows for ref in refs), low=low, high=high, limit=limit, folder=self._scratch.folder):
+        for bucket in split_into_buckets(
+            records(),
+            sum(ref.rows for ref in refs),
+            low=low,
+            high=high,
+            limit=limit,
+            folder=self._scratch.folder,
+        ):
             bucket_ids, bucket_keys = bucket.records
-            order = np.argsort(bucket_ids, kind="stable")  # the order of the writes among equals: the last one counts
+            order = np.argsort(
+                bucket_ids, kind="stable"
+            )  # the order of the writes among equals: the last one counts
             bucket_ids = bucket_ids[order]
             is_last = np.append(bucket_ids[1:] != bucket_ids[:-1], True)[: bucket_ids.size]
             out_ids.append(bucket_ids[is_last])
@@ -167,14 +208,32 @@ class BlockReader:
         refs, scratch = self.refs(node_type, NODE_DELETES), self._scratch
         if not refs:
             return Tombstones(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
-        low, high = min((ref.lowest for ref in refs if ref.rows), default=0), max((ref.highest for ref in refs if ref.rows), default=0)
-        records = ((sections["ids"], np.full(ref.rows, ref.stamp, np.int64)) for ref, sections in self.read(refs))
+        low, high = (
+            min((ref.lowest for ref in refs if ref.rows), default=0),
+            max((ref.highest for ref in refs if ref.rows), default=0),
+        )
+        records = (
+            (sections["ids"], np.full(ref.rows, ref.stamp, np.int64))
+            for ref, sections in self.read(refs)
+        )
         ids, stamps = f"deleted{node_type}.ids", f"deleted{node_type}.stamps"
-        out_ids, out_stamps = scratch.create_append(ids, np.int64), scratch.create_append(stamps, np.int64)
+        out_ids, out_stamps = (
+            scratch.create_append(ids, np.int64),
+            scratch.create_append(stamps, np.int64),
+        )
         limit = self._task.row_limit(_TOMBSTONE_BYTES)
-        for bucket in split_into_buckets(records, sum(ref.rows for ref in refs), low=low, high=high, limit=limit, folder=scratch.folder):
+        for bucket in split_into_buckets(
+            records,
+            sum(ref.rows for ref in refs),
+            low=low,
+            high=high,
+            limit=limit,
+            folder=scratch.folder,
+        ):
             bucket_ids, bucket_stamps = bucket.records
-            order = np.argsort(bucket_ids, kind="stable")  # the order of the writes among equals: the last delete is last
+            order = np.argsort(
+                bucket_ids, kind="stable"
+            )  # the order of the writes among equals: the last delete is last
             bucket_ids, bucket_stamps = bucket_ids[order], bucket_stamps[order]
             is_last = np.append(bucket_ids[1:] != bucket_ids[:-1], True)[: bucket_ids.size]
             out_ids.append(bucket_ids[is_last])
@@ -199,11 +258,21 @@ class BuildContext:
 
     def unit_input(self, *components: object) -> InputDigest:
         """The beginning of a unit's digest: which part of what space it is in."""
-        return InputDigest(self.part, self.task.schema.parts, self.task.schema.placement, *components)
+        return InputDigest(
+            self.part, self.task.schema.parts, self.task.schema.placement, *components
+        )
 
-    def node_input(self, node_type: int, refs: Sequence[BlockRef], *components: object) -> InputDigest:
-        """As `input`, of blocks of nodes of this part: what was deleted of other parts does not matter to them."""
-        return self.unit_input(*components).add_blocks(refs).add_deletes(self._own_deletes(node_type), refs)
+    def node_input(
+        self, node_type: int, refs: Sequence[BlockRef], *components: object
+    ) -> InputDigest:
+        """As `input`, of blocks of nodes of this part: what was deleted of other parts does not
+        matter to them.
+        """
+        return (
+            self.unit_input(*components)
+            .add_blocks(refs)
+            .add_deletes(self._own_deletes(node_type), refs)
+        )
 
     def _own_deletes(self, node_type: int) -> Iterator[tuple[I64, I64]]:
         """Deletes of nodes of this part, piece by piece."""

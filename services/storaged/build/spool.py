@@ -1,4 +1,6 @@
-"""Buckets: records that do not fit in memory, split by ranges of a key over flat files, a range at a time."""
+"""Buckets: records that do not fit in memory, split by ranges of a key over flat files, a range at
+a time.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,15 @@ def concat_records(runs: Iterable[Records]) -> Records:
 
 
 def split_into_buckets(
-    source: Iterable[Records], rows: int, *, low: int, high: int, limit: int, folder: Path, keys: tuple[int, ...] = (0,), span: int = 0
+    source: Iterable[Records],
+    rows: int,
+    *,
+    low: int,
+    high: int,
+    limit: int,
+    folder: Path,
+    keys: tuple[int, ...] = (0,),
+    span: int = 0,
 ) -> Iterator[Bucket]:
     """Split ``source`` by ranges of a key, in ascending order of ranges.
 
@@ -77,15 +87,17 @@ def split_into_buckets(
     low, high : int
         The key is in low .. high.
     limit : int
-        Records that fit in memory at once. Where they all do there is one bucket, and no file is written.
+        Records that fit in memory at once. Where they all do there is one bucket, and no file is
+        written.
     folder : Path
         Where files may be; nothing is left in it.
     keys : tuple of int
-        Numbers of the columns to split by. Records that share the first key and are still too many are split by the
-        next: their buckets have equal ``low`` and ``high``. Records that share every key come in one bucket, however
-        many they are.
+        Numbers of the columns to split by. Records that share the first key and are still too many
+        are split by the next: their buckets have equal ``low`` and ``high``. Records that share
+        every key come in one bucket, however many they are.
     span : int
-        How many values of the first key a bucket may range over, where what is made of it goes with them; 0 is any.
+        How many values of the first key a bucket may range over, where what is made of it goes with
+        them; 0 is any.
     """
     if rows <= limit or (low == high and len(keys) == 1):
         records = concat_records(source)
@@ -104,37 +116,65 @@ def split_into_buckets(
         first = low + i * width
         if spool.rows:
             last = min(first + width - 1, high)
-            yield from split_into_buckets(spool.read(), spool.rows, low=first, high=last, limit=limit, folder=folder, keys=keys, span=span)
+            yield from split_into_buckets(
+                spool.read(),
+                spool.rows,
+                low=first,
+                high=last,
+                limit=limit,
+                folder=folder,
+                keys=keys,
+                span=span,
+            )
         spool.remove()
 
 
 def _split_by_span(bucket: Bucket, key: int, span: int) -> Iterator[Bucket]:
     """The same records in buckets that range over at most ``span`` keys."""
     groups = -(-(bucket.high - bucket.low + 1) // span)
-    order, offsets = group_by_key(((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups)
+    order, offsets = group_by_key(
+        ((bucket.records[key].astype(np.int64) - bucket.low) // span).astype(np.int32), groups
+    )
     for i in np.flatnonzero(np.diff(offsets)).tolist():
         first = bucket.low + i * span
         selected = order[offsets[i] : offsets[i + 1]]
-        yield Bucket(first, min(first + span - 1, bucket.high), tuple(column[selected] for column in bucket.records))
+        yield Bucket(
+            first,
+            min(first + span - 1, bucket.high),
+            tuple(column[selected] for column in bucket.records),
+        )
 
 
-def _split_by_next_key(source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]) -> Iterator[Bucket]:
-    """Buckets of records that share their first key, by the next one, whose range is looked at first."""
+def _split_by_next_key(
+    source: Iterable[Records], key: int, *, limit: int, folder: Path, keys: tuple[int, ...]
+) -> Iterator[Bucket]:
+    """Buckets of records that share their first key, by the next one, whose range is looked at
+    first.
+    """
     spool = _new_spool(folder)
     low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
     for records in source:
         spool.append(records)
         if len(records[0]):
-            low, high = min(low, int(records[keys[1]].min())), max(high, int(records[keys[1]].max()))
-    for bucket in split_into_buckets(spool.read(), spool.rows, low=low, high=high, limit=limit, folder=folder, keys=keys[1:]):
+            low, high = (
+                min(low, int(records[keys[1]].min())),
+                max(high, int(records[keys[1]].max())),
+            )
+    for bucket in split_into_buckets(
+        spool.read(), spool.rows, low=low, high=high, limit=limit, folder=folder, keys=keys[1:]
+    ):
         yield Bucket(key, key, bucket.records)
     spool.remove()
 
 
-def _distribute(source: Iterable[Records], count: int, key: int, low: int, width: int, limit: int, folder: Path) -> list[SpoolFile]:
+def _distribute(
+    source: Iterable[Records], count: int, key: int, low: int, width: int, limit: int, folder: Path
+) -> list[SpoolFile]:
     spools = [_new_spool(folder) for _ in range(count)]
     for records in _batches(source, max(limit // 4, 1)):
-        order, offsets = group_by_key(((records[key].astype(np.int64) - low) // width).astype(np.int32), count)
+        order, offsets = group_by_key(
+            ((records[key].astype(np.int64) - low) // width).astype(np.int32), count
+        )
         grouped = tuple(column[order] for column in records)
         for i, spool in enumerate(spools):
             if offsets[i] < offsets[i + 1]:

@@ -1,4 +1,6 @@
-"""The sweep over two streams of blocks: what is light takes what is heavy as alias; it can be left and gone on with."""
+"""The sweep over two streams of blocks: what is light takes what is heavy as alias; it can be left
+and gone on with.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ U32 = NDArray[np.uint32]
 
 
 class RowSink(Protocol):
-    """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in memory."""
+    """Takes (position, probability, alias, alias id), positions ascending: a table, or a place in
+    memory.
+    """
 
     def append(self, *columns: NDArray[Any]) -> None:
         """Add rows, column by column."""
@@ -47,7 +51,8 @@ class SweepPosition:
 
 
 class AliasSweep:
-    """Drives `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p) and writes two.
+    """Drives `asterism_graphkit.random.alias.sweep` over two streams of (position, id, p) and
+    writes two.
 
     Parameters
     ----------
@@ -58,9 +63,25 @@ class AliasSweep:
         Where an earlier sweep was left.
     """
 
-    def __init__(self, lights: Iterator[Columns], heavies: Iterator[Columns], light_out: RowSink, heavy_out: RowSink, position: SweepPosition = SweepPosition()) -> None:
-        self._lights, self._heavies, self._light_out, self._heavy_out = lights, heavies, light_out, heavy_out
-        self._light_blocks, self._heavy_blocks, self._open_id = position.light_blocks, position.heavy_blocks, position.open_id
+    def __init__(
+        self,
+        lights: Iterator[Columns],
+        heavies: Iterator[Columns],
+        light_out: RowSink,
+        heavy_out: RowSink,
+        position: SweepPosition = SweepPosition(),
+    ) -> None:
+        self._lights, self._heavies, self._light_out, self._heavy_out = (
+            lights,
+            heavies,
+            light_out,
+            heavy_out,
+        )
+        self._light_blocks, self._heavy_blocks, self._open_id = (
+            position.light_blocks,
+            position.heavy_blocks,
+            position.open_id,
+        )
         self._light, self._heavy = next(lights, _NO_ROWS), next(heavies, _NO_ROWS)
         self._aliases = np.empty(self._light[0].size, np.uint32)
         self._cursor = np.array([position.light, position.heavy, position.open_row], np.int64)
@@ -82,8 +103,12 @@ class AliasSweep:
             low=low,
         )
 
-    def run(self, checkpoint: Callable[[SweepPosition], None] | None = None, interval: int = 0) -> float:
-        """Sweep to the end; gives what the leftovers are short of. Calls ``checkpoint`` after every so many blocks."""
+    def run(
+        self, checkpoint: Callable[[SweepPosition], None] | None = None, interval: int = 0
+    ) -> float:
+        """Sweep to the end; gives what the leftovers are short of. Calls ``checkpoint`` after every
+        so many blocks.
+        """
         reported = self._light_blocks + self._heavy_blocks
         while self._step():
             self._refill()
@@ -96,34 +121,83 @@ class AliasSweep:
     def _refill(self) -> None:
         """The next block where one is done with; none at the end of a stream."""
         if 0 < self._light[0].size == self._cursor[0]:
-            self._light, self._light_blocks, self._cursor[0] = next(self._lights, _NO_ROWS), self._light_blocks + 1, 0
+            self._light, self._light_blocks, self._cursor[0] = (
+                next(self._lights, _NO_ROWS),
+                self._light_blocks + 1,
+                0,
+            )
             self._aliases = np.empty(self._light[0].size, np.uint32)
         if 0 < self._heavy[0].size == self._cursor[1]:
-            self._heavy, self._heavy_blocks, self._cursor[1] = next(self._heavies, _NO_ROWS), self._heavy_blocks + 1, 0
+            self._heavy, self._heavy_blocks, self._cursor[1] = (
+                next(self._heavies, _NO_ROWS),
+                self._heavy_blocks + 1,
+                0,
+            )
 
     def _step(self) -> bool:
-        """One call over the blocks at hand; False where it moved nothing: a stream that it wants is at its end."""
+        """One call over the blocks at hand; False where it moved nothing: a stream that it wants is
+        at its end.
+        """
         before = self._cursor.copy()
         open_row, open_id = int(before[2]), self._open_id
         capacity = self._heavy[0].size + 1
-        closed_row, closed_prob, closed_alias = np.empty(capacity, np.uint32), np.empty(capacity, np.float64), np.empty(capacity, np.uint32)
-        light_p, heavy_row, heavy_p = as_kernel_array(self._light[2]), as_kernel_array(self._heavy[0]), as_kernel_array(self._heavy[2])
-        closed = int(sweep(light_p, self._aliases, heavy_row, heavy_p, closed_row, closed_prob, closed_alias, self._cursor, self._residual))
+        closed_row, closed_prob, closed_alias = (
+            np.empty(capacity, np.uint32),
+            np.empty(capacity, np.float64),
+            np.empty(capacity, np.uint32),
+        )
+        light_p, heavy_row, heavy_p = (
+            as_kernel_array(self._light[2]),
+            as_kernel_array(self._heavy[0]),
+            as_kernel_array(self._heavy[2]),
+        )
+        closed = int(
+            sweep(
+                light_p,
+                self._aliases,
+                heavy_row,
+                heavy_p,
+                closed_row,
+                closed_prob,
+                closed_alias,
+                self._cursor,
+                self._residual,
+            )
+        )
         i0, i1 = int(before[0]), int(self._cursor[0])
         if i1 > i0:
             aliases = self._aliases[i0:i1]
-            self._light_out.append(self._light[0][i0:i1], self._light[2][i0:i1], aliases.copy(), self._heavy_ids(aliases, open_row, open_id))
+            self._light_out.append(
+                self._light[0][i0:i1],
+                self._light[2][i0:i1],
+                aliases.copy(),
+                self._heavy_ids(aliases, open_row, open_id),
+            )
         if closed:
             aliases = closed_alias[:closed]
-            self._heavy_out.append(closed_row[:closed], closed_prob[:closed], aliases, self._heavy_ids(aliases, open_row, open_id))
+            self._heavy_out.append(
+                closed_row[:closed],
+                closed_prob[:closed],
+                aliases,
+                self._heavy_ids(aliases, open_row, open_id),
+            )
         if self._cursor[2] != open_row:
-            self._open_id = int(self._heavy_ids(np.array([self._cursor[2]], np.uint32), open_row, open_id)[0])
+            self._open_id = int(
+                self._heavy_ids(np.array([self._cursor[2]], np.uint32), open_row, open_id)[0]
+            )
         return bool((before != self._cursor).any())
 
     def _heavy_ids(self, positions: U32, open_row: int, open_id: int) -> I64:
         """The ids of heavy columns, ascending: the one that was open, or of the block at hand."""
         out = np.empty(positions.size, np.int64)
-        alias_ids(as_kernel_array(positions), as_kernel_array(self._heavy[0]), as_kernel_array(self._heavy[1]), np.int64(open_row), np.int64(open_id), out)
+        alias_ids(
+            as_kernel_array(positions),
+            as_kernel_array(self._heavy[0]),
+            as_kernel_array(self._heavy[1]),
+            np.int64(open_row),
+            np.int64(open_id),
+            out,
+        )
         return out
 
     def _write_leftovers(self) -> float:
@@ -144,7 +218,12 @@ class AliasSweep:
             row, ids, p = (column[remaining] for column in self._light)
             shortfall += float((1.0 - p).sum())
             if open_row >= 0:
-                self._light_out.append(row, p, np.full(row.size, open_row, np.uint32), np.full(row.size, self._open_id, np.int64))
+                self._light_out.append(
+                    row,
+                    p,
+                    np.full(row.size, open_row, np.uint32),
+                    np.full(row.size, self._open_id, np.int64),
+                )
             else:
                 self._light_out.append(row, p, row, ids)
             self._light, self._cursor[0] = next(self._lights, _NO_ROWS), 0

@@ -1,4 +1,6 @@
-"""The alias table of one (part, type): B1, B2, B3, the sweep, the merge, the image, the audit (docs/storage.md)."""
+"""The alias table of one (part, type): B1, B2, B3, the sweep, the merge, the image, the audit
+(docs/storage.md).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ WEIGHT = "weight"
 MAX_DISTANCE = 1e-9
 """Total variation between an image's law and its weights beyond which a version is refused."""
 SWEEP_CHECKPOINTS = 16
-"""A sweep is recorded once per so many times ``Task.checkpoint_rows``: it is the fastest pass, and writes two files each time."""
+"""A sweep is recorded once per so many times ``Task.checkpoint_rows``: it is the fastest pass, and
+writes two files each time.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,8 @@ def build_table(
     weight_name: str = WEIGHT,
     keyed: bool = False,
 ) -> TableResult:
-    """Make the table over ``rows`` rows and write it to the stat database and the image, each pass a step of its own.
+    """Make the table over ``rows`` rows and write it to the stat database and the image, each pass
+    a step of its own.
 
     Parameters
     ----------
@@ -109,33 +114,64 @@ def build_table(
         Whether the image has ids beside thresholds once more.
     """
     passes = _TablePasses(context, f"{name}.table", kind, type_id, weight_name)
-    scan = _ScanResult(**passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of))))
+    scan = _ScanResult(
+        **passes.step("scan", rows, lambda: asdict(passes.scan(rows, weights, live, ids_of)))
+    )
     if scan.all_equal:
         passes.step("merge", scan.size, lambda: passes.merge_equal(scan), drops_scratch=True)
         return TableResult(size=scan.size, weight=scan.weight)
-    split = _ClassifyResult(**passes.step("classify", scan.size, lambda: asdict(passes.classify(scan))))
+    split = _ClassifyResult(
+        **passes.step("classify", scan.size, lambda: asdict(passes.classify(scan)))
+    )
     passes.step("sweep", scan.size, lambda: passes.sweep(split, scan.size))
     passes.step("merge", scan.size, lambda: passes.merge(scan, split, keyed), drops_scratch=True)
-    return TableResult(**passes.step("audit", scan.size, lambda: asdict(passes.audit(scan, weights))))
+    return TableResult(
+        **passes.step("audit", scan.size, lambda: asdict(passes.audit(scan, weights)))
+    )
 
 
 class _TablePasses:
     """The passes over one table, each a forward stream over blocks."""
 
-    def __init__(self, context: BuildContext, prefix: str, kind: int, type_id: int, weight_name: str) -> None:
-        self._work, self._prefix, self._kind, self._type_id, self._weight_name = context, prefix, kind, type_id, weight_name
+    def __init__(
+        self, context: BuildContext, prefix: str, kind: int, type_id: int, weight_name: str
+    ) -> None:
+        self._work, self._prefix, self._kind, self._type_id, self._weight_name = (
+            context,
+            prefix,
+            kind,
+            type_id,
+            weight_name,
+        )
 
-    def step(self, name: str, rows: int, make: Callable[[], StepState], *, drops_scratch: bool = False) -> StepState:
+    def step(
+        self, name: str, rows: int, make: Callable[[], StepState], *, drops_scratch: bool = False
+    ) -> StepState:
         """One pass, unless an earlier attempt made it."""
-        return self._work.steps.run(f"{self._prefix}.{name}", make, rows=rows, drops_scratch=drops_scratch)
+        return self._work.steps.run(
+            f"{self._prefix}.{name}", make, rows=rows, drops_scratch=drops_scratch
+        )
 
-    def _writer(self, table: int, *, final: bool = False, resume: TableExtent | None = None) -> TableWriter:
-        return self._work.tables.writer(self._work.part, self._kind | table, self._type_id, self._weight_name, final=final, resume=resume)
+    def _writer(
+        self, table: int, *, final: bool = False, resume: TableExtent | None = None
+    ) -> TableWriter:
+        return self._work.tables.writer(
+            self._work.part,
+            self._kind | table,
+            self._type_id,
+            self._weight_name,
+            final=final,
+            resume=resume,
+        )
 
     def _blocks(self, table: int, rows: int, skip: int = 0) -> Iterator[Columns]:
-        return self._work.tables.blocks(self._work.part, self._kind | table, self._type_id, self._weight_name, rows, skip=skip)
+        return self._work.tables.blocks(
+            self._work.part, self._kind | table, self._type_id, self._weight_name, rows, skip=skip
+        )
 
-    def scan(self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf) -> _ScanResult:
+    def scan(
+        self, rows: int, weights: F32 | None, live: NDArray[np.uint8], ids_of: IdsOf
+    ) -> _ScanResult:
         """Pass 1: rows of positive weight in row order, their number and sum."""
         self._work.progress.phase("B1")
         out, row_of = self._writer(keys.B1), None
@@ -144,7 +180,9 @@ class _TablePasses:
         for low in range(0, rows, SCRATCH_ROWS):
             high = min(low + SCRATCH_ROWS, rows)
             chunk = np.ones(high - low, np.float32) if weights is None else weights[low:high]
-            selected = np.flatnonzero((chunk > 0) & (live[low:high] > 0) if live.size else chunk > 0)
+            selected = np.flatnonzero(
+                (chunk > 0) & (live[low:high] > 0) if live.size else chunk > 0
+            )
             if selected.size < high - low and row_of is None:
                 row_of = self._work.image.create_append(f"{self._prefix}.row_of", np.uint32)
                 row_of.append(np.arange(low, dtype=np.uint32))
@@ -153,11 +191,16 @@ class _TablePasses:
             if row_of is not None:
                 row_of.append(row)
             if selected.size:
-                lightest, heaviest = min(lightest, float(chunk.min())), max(heaviest, float(chunk.max()))
+                lightest, heaviest = (
+                    min(lightest, float(chunk.min())),
+                    max(heaviest, float(chunk.max())),
+                )
                 sums.add(chunk)
                 out.append(row.astype(np.uint32), ids_of(row), chunk)
             self._work.progress.step(high - low)
-        return _ScanResult(size=out.finish(), weight=sums.total(), lightest=lightest, heaviest=heaviest)
+        return _ScanResult(
+            size=out.finish(), weight=sums.total(), lightest=lightest, heaviest=heaviest
+        )
 
     def classify(self, scan: _ScanResult) -> _ClassifyResult:
         """Pass 2: columns below 1 to B2, the others to B3."""
@@ -166,14 +209,18 @@ class _TablePasses:
         position = 0
         for _, ids, weights in self._blocks(keys.B1, scan.size):
             p = weights.astype(np.float64) * scan.size / scan.weight
-            for out, selected in ((light, np.flatnonzero(p < 1.0)), (heavy, np.flatnonzero(p >= 1.0))):
+            for out, selected in (
+                (light, np.flatnonzero(p < 1.0)),
+                (heavy, np.flatnonzero(p >= 1.0)),
+            ):
                 if selected.size:
                     out.append((selected + position).astype(np.uint32), ids[selected], p[selected])
             position += ids.size
         return _ClassifyResult(lights=light.finish(), heavies=heavy.finish())
 
     def sweep(self, split: _ClassifyResult, size: int) -> StepState:
-        """Pass 3: every light column takes the open heavy one as alias, every closed heavy column the next.
+        """Pass 3: every light column takes the open heavy one as alias, every closed heavy column
+        the next.
 
         Goes on in the middle where an earlier attempt ended there.
         """
@@ -182,36 +229,65 @@ class _TablePasses:
         saved = steps.saved_state(name)
         position = SweepPosition() if saved is None else SweepPosition(**saved["place"])
         light_out, heavy_out = (
-            self._writer(table, resume=None if saved is None else TableExtent(**saved[key])) for table, key in ((keys.LIGHT, "light"), (keys.HEAVY, "heavy"))
+            self._writer(table, resume=None if saved is None else TableExtent(**saved[key]))
+            for table, key in ((keys.LIGHT, "light"), (keys.HEAVY, "heavy"))
         )
 
         def checkpoint(position: SweepPosition) -> None:
             light, heavy = light_out.flush(), heavy_out.flush()
-            steps.checkpoint(name, {"place": asdict(position), "light": asdict(light), "heavy": asdict(heavy)}, light, heavy)
+            steps.checkpoint(
+                name,
+                {"place": asdict(position), "light": asdict(light), "heavy": asdict(heavy)},
+                light,
+                heavy,
+            )
 
-        lights, heavies = self._blocks(keys.B2, split.lights, position.light_blocks), self._blocks(keys.B3, split.heavies, position.heavy_blocks)
+        lights, heavies = (
+            self._blocks(keys.B2, split.lights, position.light_blocks),
+            self._blocks(keys.B3, split.heavies, position.heavy_blocks),
+        )
         alias_sweep = AliasSweep(lights, heavies, light_out, heavy_out, position)
-        shortfall = alias_sweep.run(checkpoint, max(1, SWEEP_CHECKPOINTS * self._work.task.checkpoint_rows // SCRATCH_ROWS))
+        shortfall = alias_sweep.run(
+            checkpoint, max(1, SWEEP_CHECKPOINTS * self._work.task.checkpoint_rows // SCRATCH_ROWS)
+        )
         if not shortfall <= LEFTOVER_TOLERANCE * size:
-            raise Internal(f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are short of {shortfall}; the version is refused")
+            raise Internal(
+                f"{self._prefix} of part {self._work.part}: the leftovers of the sweep are "
+                f"short of {shortfall}; the version is refused"
+            )
         return {}
 
     def merge(self, scan: _ScanResult, split: _ClassifyResult, keyed: bool) -> StepState:
-        """The merge of B1 with both spools by position: the final B1, and the image's thresholds."""
+        """The merge of B1 with both spools by position: the final B1, and the image's
+        thresholds.
+        """
         self._work.progress.phase("merge")
-        streams = (_PositionStream(self._blocks(keys.LIGHT, split.lights)), _PositionStream(self._blocks(keys.HEAVY, split.heavies)))
+        streams = (
+            _PositionStream(self._blocks(keys.LIGHT, split.lights)),
+            _PositionStream(self._blocks(keys.HEAVY, split.heavies)),
+        )
         final = self._writer(keys.B1, final=True)
         threshold_out = self._work.image.create_append(f"{self._prefix}.hot", np.uint64)
         fraction_out = self._work.image.create_append(f"{self._prefix}.cold", np.uint32)
-        keyed_out = self._work.image.create_append(f"{self._prefix}.keyed", np.uint64) if keyed else None
+        keyed_out = (
+            self._work.image.create_append(f"{self._prefix}.keyed", np.uint64) if keyed else None
+        )
         low = 0
         for row, ids, weights in self._blocks(keys.B1, scan.size):
             n = row.size
-            prob, alias, alias_id = np.empty(n, np.float64), np.empty(n, np.uint32), np.empty(n, np.int64)
+            prob, alias, alias_id = (
+                np.empty(n, np.float64),
+                np.empty(n, np.uint32),
+                np.empty(n, np.int64),
+            )
             for stream in streams:
                 for position, p, alias_position, alias_target in stream.take_below(low + n):
                     offsets = position - np.uint32(low)
-                    prob[offsets], alias[offsets], alias_id[offsets] = p, alias_position, alias_target
+                    prob[offsets], alias[offsets], alias_id[offsets] = (
+                        p,
+                        alias_position,
+                        alias_target,
+                    )
             final.append(row, ids, prob, alias, alias_id, weights)
             alias_threshold, alias_fraction = np.empty(n, np.uint64), np.empty(n, np.uint32)
             threshold_block(prob, alias, alias_threshold, alias_fraction)
@@ -238,17 +314,37 @@ class _TablePasses:
         """Pass 5: the exact law of what was written, against the weights."""
         self._work.progress.phase("audit")
         image, prefix = self._work.image, self._prefix
-        row_of: U32 = image.map(f"{prefix}.row_of") if f"{prefix}.row_of" in image else np.zeros(0, np.uint32)
+        row_of: U32 = (
+            image.map(f"{prefix}.row_of") if f"{prefix}.row_of" in image else np.zeros(0, np.uint32)
+        )
         out = np.zeros(3, np.float64)
         assert weights is not None  # a table without weights is even
-        audit_table(image.map(f"{prefix}.hot"), image.map(f"{prefix}.cold"), row_of, weights, np.float64(scan.weight), out)
+        audit_table(
+            image.map(f"{prefix}.hot"),
+            image.map(f"{prefix}.cold"),
+            row_of,
+            weights,
+            np.float64(scan.weight),
+            out,
+        )
         if not out[0] <= MAX_DISTANCE:
-            raise Internal(f"{prefix} of part {self._work.part}: the table's law is {out[0]:.3g} away from its weights; the version is refused")
-        return TableResult(size=scan.size, weight=scan.weight, distance=float(out[0]), worst=float(out[1]), underflow=int(out[2]))
+            raise Internal(
+                f"{prefix} of part {self._work.part}: the table's law is {out[0]:.3g} away "
+                "from its weights; the version is refused"
+            )
+        return TableResult(
+            size=scan.size,
+            weight=scan.weight,
+            distance=float(out[0]),
+            worst=float(out[1]),
+            underflow=int(out[2]),
+        )
 
 
 class BlockSums:
-    """Compensated sums of every ``BLOCK`` weights (or their squares), whatever the pieces they come in."""
+    """Compensated sums of every ``BLOCK`` weights (or their squares), whatever the pieces they come
+    in.
+    """
 
     def __init__(self) -> None:
         self._pending: list[NDArray[Any]] = []
@@ -281,7 +377,11 @@ class _PositionStream:
 
     def take_below(self, position: int) -> Iterator[Columns]:
         while self._block is not None:
-            end = int(np.searchsorted(self._block[0], np.uint32(position))) if position <= 0xFFFFFFFF else self._block[0].size
+            end = (
+                int(np.searchsorted(self._block[0], np.uint32(position)))
+                if position <= 0xFFFFFFFF
+                else self._block[0].size
+            )
             if end:
                 yield tuple(column[:end] for column in self._block)
             if end < self._block[0].size:

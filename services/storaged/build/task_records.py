@@ -16,7 +16,9 @@ from asterism_proto.errors import InvalidRequest
 MIB = 1 << 20
 RESULT_FILE = "result.json"
 FORMAT = 2
-"""Of what a build makes of its input: raised whenever the same input comes to other bytes or other figures."""
+"""Of what a build makes of its input: raised whenever the same input comes to other bytes or other
+figures.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +35,20 @@ class BuildTask:
     output: Path
     memory_limit_mib: int = 512
     checkpoint_rows: int = 1 << 18
-    """What was done is made durable once it is that many rows: less would cost more than doing it again."""
+    """What was done is made durable once it is that many rows: less would cost more than doing it
+    again.
+    """
     indexes: tuple[Index, ...] = ()
     """That its parts are to have."""
     sources: tuple[Path, ...] = ()
-    """Outputs of finished builds of the space, from which units of the same input are linked; the first is asked first."""
+    """Outputs of finished builds of the space, from which units of the same input are linked; the
+    first is asked first.
+    """
 
     fingerprints: tuple[LoadFingerprint, ...] = ()
-    """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is built."""
+    """Of the loads, as the catalog knows: the checkpoint is compared with them before anything is
+    built.
+    """
 
     @classmethod
     def read(cls, path: Path) -> BuildTask:
@@ -59,21 +67,35 @@ class BuildTask:
                 checkpoint_rows=int(data.get("checkpoint_rows") or 1 << 18),
                 indexes=tuple(Index(**index) for index in data.get("indexes") or ()),
                 sources=tuple(Path(source) for source in data.get("sources") or ()),
-                fingerprints=tuple(LoadFingerprint.from_dict(load) for load in data.get("fingerprints") or ()),
+                fingerprints=tuple(
+                    LoadFingerprint.from_dict(load) for load in data.get("fingerprints") or ()
+                ),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InvalidRequest(f"build task {path}: {error!r}; expected space_id, schema, parts, cut, loads, checkpoint, output") from error
+            raise InvalidRequest(
+                f"build task {path}: {error!r}; expected space_id, schema, parts, cut, "
+                "loads, checkpoint, output"
+            ) from error
 
     def digest(self) -> str:
-        """What the input of this build is called: a part that was finished for the same input need not be built again."""
-        components: dict[str, Any] = {"format": FORMAT, "schema": self.schema.to_dict(), "cut": self.cut, "loads": self.loads}
+        """What the input of this build is called: a part that was finished for the same input need
+        not be built again.
+        """
+        components: dict[str, Any] = {
+            "format": FORMAT,
+            "schema": self.schema.to_dict(),
+            "cut": self.cut,
+            "loads": self.loads,
+        }
         if self.indexes:
             components["indexes"] = [asdict(index) for index in self.indexes]
         content = json.dumps(components, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def row_limit(self, bytes_per_row: int) -> int:
-        """How many records may be held at once. Half of the limit is left to blocks in flight, RocksDB and the process."""
+        """How many records may be held at once. Half of the limit is left to blocks in flight,
+        RocksDB and the process.
+        """
         return max(1024, self.memory_limit_mib * MIB // 2 // bytes_per_row)
 
 
@@ -107,7 +129,9 @@ class PartitionStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartUnits:
-    """As common.proto's PartUnits: how much of a part was linked from an earlier build, and how much was made."""
+    """As common.proto's PartUnits: how much of a part was linked from an earlier build, and how
+    much was made.
+    """
 
     part: int
     linked: int
@@ -127,13 +151,23 @@ class PartResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {"part": self.part, "digest": self.digest, "totals": [asdict(total) for total in self.totals], "units": asdict(self.units)}
+        return {
+            "part": self.part,
+            "digest": self.digest,
+            "totals": [asdict(total) for total in self.totals],
+            "units": asdict(self.units),
+        }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PartResult:
         """What `to_dict` gave."""
         totals = tuple(PartitionStats(**total) for total in data["totals"])
-        return cls(part=data["part"], digest=data["digest"], totals=totals, units=PartUnits(**data["units"]))
+        return cls(
+            part=data["part"],
+            digest=data["digest"],
+            totals=totals,
+            units=PartUnits(**data["units"]),
+        )
 
 
 def task_result(results: list[PartResult]) -> dict[str, Any]:

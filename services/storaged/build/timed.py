@@ -1,4 +1,6 @@
-"""The edges of each row in order of their times, and what they weigh up to each: what is seen until a time is a beginning of that order."""
+"""The edges of each row in order of their times, and what they weigh up to each: what is seen until
+a time is a beginning of that order.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,11 @@ def time_bits(times: NDArray[Any]) -> U32:
 
 
 @kernel
-def merge_slots(times: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32) -> None:
-    """Merge two sorted runs of slots, ``source[first:middle]`` and ``source[middle:end]``, into ``out[first:end]``.
+def merge_slots(
+    times: I64, source: U32, first: np.int64, middle: np.int64, end: np.int64, out: U32
+) -> None:
+    """Merge two sorted runs of slots, ``source[first:middle]`` and ``source[middle:end]``, into
+    ``out[first:end]``.
 
     Parameters
     ----------
@@ -57,7 +62,8 @@ def merge_slots(times: I64, source: U32, first: np.int64, middle: np.int64, end:
 
 @kernel
 def first_unsorted(indptr: I64, first: np.int64, end: np.int64, times: I64, order: U32) -> int:
-    """The first place of some rows where the order is not the one of their times; -1 where there is none.
+    """The first place of some rows where the order is not the one of their times; -1 where there is
+    none.
 
     Parameters
     ----------
@@ -78,7 +84,9 @@ def first_unsorted(indptr: I64, first: np.int64, end: np.int64, times: I64, orde
                 return position
             if position > start:
                 previous = np.int64(order[position - 1])
-                if times[previous] > times[slot] or (times[previous] == times[slot] and previous >= slot):
+                if times[previous] > times[slot] or (
+                    times[previous] == times[slot] and previous >= slot
+                ):
                     return position
     return -1
 
@@ -87,32 +95,50 @@ def row_ranges(indptr: I64, limit: int) -> Iterator[tuple[int, int]]:
     """Runs of rows with at most ``limit`` slots and rows, or one row."""
     low, rows = 0, indptr.size - 1
     while low < rows:
-        high = max(min(int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1, low + limit, rows), low + 1)
+        high = max(
+            min(
+                int(np.searchsorted(indptr, indptr[low] + limit, side="right")) - 1,
+                low + limit,
+                rows,
+            ),
+            low + 1,
+        )
         yield low, high
         low = high
 
 
 def build_time_order(context: BuildContext, side: str) -> StepState:
     """Write the order of an adjacency's slots by their times."""
-    sort_row_slots(context, f"{side}.order", context.image.map(f"{side}.indptr"), as_kernel_array(context.image.map(f"{side}.when")))
+    sort_row_slots(
+        context,
+        f"{side}.order",
+        context.image.map(f"{side}.indptr"),
+        as_kernel_array(context.image.map(f"{side}.when")),
+    )
     return {}
 
 
 def sort_row_slots(context: BuildContext, name: str, indptr: I64, slot_keys: I64) -> U32:
-    """Write the order of each row's slots by ``slot_keys``; a row of more than fit in memory by sorted runs of it, merged file to file."""
+    """Write the order of each row's slots by ``slot_keys``; a row of more than fit in memory by
+    sorted runs of it, merged file to file.
+    """
     limit = max(context.task.row_limit(_SLOT_BYTES), 2)
     order = context.image.create(name, np.uint32, (slot_keys.size,))
     for low, high in row_ranges(indptr, limit):
         first, end = int(indptr[low]), int(indptr[high])
         if end - first <= limit:
-            rows = np.repeat(np.arange(high - low, dtype=np.uint32), np.diff(indptr[low : high + 1]))
+            rows = np.repeat(
+                np.arange(high - low, dtype=np.uint32), np.diff(indptr[low : high + 1])
+            )
             order[first:end] = np.lexsort((slot_keys[first:end], rows)) + first
         else:
             _sort_heavy_row(context, name, slot_keys, order, first, end, limit)
     return order
 
 
-def _sort_heavy_row(context: BuildContext, name: str, slot_keys: I64, order: U32, first: int, end: int, limit: int) -> None:
+def _sort_heavy_row(
+    context: BuildContext, name: str, slot_keys: I64, order: U32, first: int, end: int, limit: int
+) -> None:
     """Order one row by runs of at most ``limit`` slots."""
     for low in range(first, end, limit):
         high = min(low + limit, end)
@@ -121,7 +147,14 @@ def _sort_heavy_row(context: BuildContext, name: str, slot_keys: I64, order: U32
     source, out, width = order, scratch, limit
     while width < end - first:
         for low in range(first, end, 2 * width):
-            merge_slots(slot_keys, as_kernel_array(source), np.int64(low), np.int64(min(low + width, end)), np.int64(min(low + 2 * width, end)), out)
+            merge_slots(
+                slot_keys,
+                as_kernel_array(source),
+                np.int64(low),
+                np.int64(min(low + width, end)),
+                np.int64(min(low + 2 * width, end)),
+                out,
+            )
         source, out, width = out, source, 2 * width
     if source is scratch:
         for low in range(first, end, limit):
@@ -140,7 +173,10 @@ def build_time_sums(context: BuildContext, prefix: str, side: str) -> StepState:
         Of the files of the weights, and of the adjacency's.
     """
     image = context.image
-    indptr, order, weights = (as_kernel_array(image.map(name)) for name in (f"{side}.indptr", f"{side}.order", f"{prefix}.weights"))
+    indptr, order, weights = (
+        as_kernel_array(image.map(name))
+        for name in (f"{side}.indptr", f"{side}.order", f"{prefix}.weights")
+    )
     out = image.create(f"{prefix}.time_sums", np.float64, (weights.size,))
     running_weight_sums(indptr, np.int64(0), np.int64(indptr.size - 1), order, weights, out)
     return {}

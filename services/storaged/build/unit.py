@@ -1,15 +1,18 @@
-"""Units: the pieces that a part is built of, each linked from an earlier build where its input is the same.
+"""Units: the pieces that a part is built of, each linked from an earlier build where its input is
+the same.
 
-A unit is declared where it is made: a name, the digest of everything that its bytes and figures follow from, patterns
-of the image's files and the final tables that are its own, and a function that makes them and gives its state:
+A unit is declared where it is made: a name, the digest of everything that its bytes and figures
+follow from, patterns of the image's files and the final tables that are its own, and a function
+that makes them and gives its state:
 
-    state = work.units.make(Unit(name="n0", digest=work.input("nodes").blocks(refs).digest(), files=("n0.ids",)), make)
+    state = work.units.make(Unit(name="n0", digest=work.input("nodes").blocks(refs).digest(),
+    files=("n0.ids",)), make)
 
-The state is plain values for JSON: what totals, the manifest and later units need to know. Code behind a unit must not
-read anything that its digest leaves out, and reads what an earlier unit made from the image and from that unit's state
-only: it may have been linked. Inside of ``make`` are steps (`storaged.build.checkpoints`): they are how an attempt goes on after an
-earlier one of the same build, units are what one build shares with others.
-"""
+The state is plain values for JSON: what totals, the manifest and later units need to know. Code
+behind a unit must not read anything that its digest leaves out, and reads what an earlier unit made
+from the image and from that unit's state only: it may have been linked. Inside of ``make`` are
+steps (`storaged.build.checkpoints`): they are how an attempt goes on after an earlier one of the
+same build, units are what one build shares with others."""
 
 from __future__ import annotations
 
@@ -52,23 +55,36 @@ class InputDigest:
         self._add(json.dumps([FORMAT, IMAGE_FORMAT, *components]).encode())
 
     def add_blocks(self, refs: Sequence[BlockRef]) -> Self:
-        """Blocks that are read, of whatever kinds, and which of their writes came before which others.
+        """Blocks that are read, of whatever kinds, and which of their writes came before which
+        others.
 
-        Keys and checksums say what they are. The order is taken among them only, so that loads which wrote none of
-        them do not matter.
-        """
+        Keys and checksums say what they are. The order is taken among them only, so that loads
+        which wrote none of them do not matter."""
         ranks = {stamp: rank for rank, stamp in enumerate(sorted({ref.stamp for ref in refs}))}
-        ordered = sorted(refs, key=lambda ref: (ref.stamp, ref.key.kind, ref.key.type_id, ref.key.sub))
-        packed = (_REF.pack(ranks[ref.stamp], *ref.key, ref.rows, ref.size, ref.crc, ref.lowest, ref.highest) for ref in ordered)
+        ordered = sorted(
+            refs, key=lambda ref: (ref.stamp, ref.key.kind, ref.key.type_id, ref.key.sub)
+        )
+        packed = (
+            _REF.pack(
+                ranks[ref.stamp], *ref.key, ref.rows, ref.size, ref.crc, ref.lowest, ref.highest
+            )
+            for ref in ordered
+        )
         return self._add(b"".join(packed))
 
-    def add_deletes(self, pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]], refs: Sequence[BlockRef]) -> Self:
-        """Deletes of single ids, as far as these blocks meet them: after how many of their writes each comes.
+    def add_deletes(
+        self,
+        pieces: Iterable[tuple[NDArray[np.int64], NDArray[np.int64]]],
+        refs: Sequence[BlockRef],
+    ) -> Self:
+        """Deletes of single ids, as far as these blocks meet them: after how many of their writes
+        each comes.
 
         Parameters
         ----------
         pieces : iterable of (int64[n], int64[n])
-            Ids, ascending over all pieces, and when each was deleted last; where pieces end does not matter.
+            Ids, ascending over all pieces, and when each was deleted last; where pieces end does
+            not matter.
         refs : sequence of BlockRef
             What they are applied to, and `blocks` has.
         """
@@ -122,37 +138,67 @@ class PartUnitCache:
     image : ImageWriter
     tables : TableStore
     sources : sequence of Path
-        Outputs of finished builds of the same space, the first one asked first. They may go at any time.
+        Outputs of finished builds of the same space, the first one asked first. They may go at any
+        time.
     progress : Progress
     """
 
-    def __init__(self, *, part: int, image: ImageWriter, tables: StatStore, sources: Sequence[Path], progress: ProgressReporter) -> None:
+    def __init__(
+        self,
+        *,
+        part: int,
+        image: ImageWriter,
+        tables: StatStore,
+        sources: Sequence[Path],
+        progress: ProgressReporter,
+    ) -> None:
         self._part, self._image, self._tables, self._progress = part, image, tables, progress
-        self._sources = [completed for source in sources if (completed := CompletedPart.read(source, part)) is not None]
+        self._sources = [
+            completed
+            for source in sources
+            if (completed := CompletedPart.read(source, part)) is not None
+        ]
         self._done: dict[str, tuple[Unit, dict[str, Any]]] = {}
         self._records: dict[str, dict[str, Any]] | None = None
 
     def make(self, unit: Unit, make: Callable[[], StepState]) -> StepState:
-        """What a unit came to: linked where an earlier build made it of the same input, otherwise made now."""
+        """What a unit came to: linked where an earlier build made it of the same input, otherwise
+        made now.
+        """
         for source in self._sources:
             record = source.units.get(unit.name)
-            if record is not None and record["digest"] == unit.digest and self._link(unit, record, source):
+            if (
+                record is not None
+                and record["digest"] == unit.digest
+                and self._link(unit, record, source)
+            ):
                 self._progress.step(record["rows"])
-                self._done[unit.name] = unit, {"state": record["state"], "rows": record["rows"], "linked": True}
+                self._done[unit.name] = (
+                    unit,
+                    {"state": record["state"], "rows": record["rows"], "linked": True},
+                )
                 return dict(record["state"])
         rows_before = self._progress.rows_done
         state = make()
-        self._done[unit.name] = unit, {"state": state, "rows": self._progress.rows_done - rows_before, "linked": False}
+        self._done[unit.name] = (
+            unit,
+            {"state": state, "rows": self._progress.rows_done - rows_before, "linked": False},
+        )
         return state
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Every unit as later builds find it; the image is finished, and no unit is made any more."""
+        """Every unit as later builds find it; the image is finished, and no unit is made any
+        more.
+        """
         if self._records is None:
             self._records = self._build_records()
         return self._records
 
     def _build_records(self) -> dict[str, dict[str, Any]]:
-        owners = {file: [name for name, (unit, _) in self._done.items() if unit.owns(file)] for file in self._image.file_entries}
+        owners = {
+            file: [name for name, (unit, _) in self._done.items() if unit.owns(file)]
+            for file in self._image.file_entries
+        }
         if stray := {file: names for file, names in owners.items() if len(names) != 1}:
             raise Internal(f"part {self._part}: every file of an image is of one unit, but {stray}")
         records = {}
@@ -160,11 +206,19 @@ class PartUnitCache:
             files = [file for file, [owner] in owners.items() if owner == name]
             tables = [self._tables.run_bytes(table) for table in self._extents(unit)]
             size = sum(self._image.size(file) for file in files) + sum(tables)
-            records[name] = {"digest": unit.digest, **record, "files": files, "tables": tables, "bytes": size}
+            records[name] = {
+                "digest": unit.digest,
+                **record,
+                "files": files,
+                "tables": tables,
+                "bytes": size,
+            }
         return records
 
     def _link(self, unit: Unit, record: Mapping[str, Any], source: CompletedPart) -> bool:
-        """Share what a unit of an earlier build made; False, and nothing of it, where it is not all there any more."""
+        """Share what a unit of an earlier build made; False, and nothing of it, where it is not all
+        there any more.
+        """
         folder = part_folder(source.output, self._part)
         files: list[str] = []
         tables: list[TableExtent] = []
@@ -177,9 +231,12 @@ class PartUnitCache:
                     tables.append(table)
                     self._tables.link(table, source.output)
                     if self._tables.run_bytes(table) != size:
-                        raise ValueError(f"{table} of {source.output} does not have {size} bytes any more")
+                        raise ValueError(
+                            f"{table} of {source.output} does not have {size} bytes any more"
+                        )
         except (OSError, ValueError, KeyError, AsterismError):
-            # A folder that is being removed, too many links, a damaged file: the unit is made instead.
+            # A folder that is being removed, too many links, a damaged file: the unit is made
+            # instead.
             for file in files:
                 self._image.remove(file)
             for table in tables:
@@ -188,11 +245,20 @@ class PartUnitCache:
         return True
 
     def _extents(self, unit: Unit) -> list[TableExtent]:
-        return [TableExtent(part=self._part, kind=kind, type_id=type_id, weight_name=name, final=True) for kind, type_id, name in unit.tables]
+        return [
+            TableExtent(part=self._part, kind=kind, type_id=type_id, weight_name=name, final=True)
+            for kind, type_id, name in unit.tables
+        ]
 
 
 def count_units(records: Mapping[str, Mapping[str, Any]], part: int) -> PartUnits:
     """How many of a part's units were linked and how many made, and their bytes."""
     linked = [record["bytes"] for record in records.values() if record["linked"]]
     built = [record["bytes"] for record in records.values() if not record["linked"]]
-    return PartUnits(part=part, linked=len(linked), built=len(built), bytes_linked=sum(linked), bytes_built=sum(built))
+    return PartUnits(
+        part=part,
+        linked=len(linked),
+        built=len(built),
+        bytes_linked=sum(linked),
+        bytes_built=sum(built),
+    )

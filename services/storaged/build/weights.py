@@ -1,4 +1,6 @@
-"""Further weights of a type, as its tables' expressions have them, and what is found odd about weights of any name."""
+"""Further weights of a type, as its tables' expressions have them, and what is found odd about
+weights of any name.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]
 
 COLUMN_PREFIX = "w:"
-"""In a block of edges, what begins the name of a feature that weights are made of, or that is their time."""
+"""In a block of edges, what begins the name of a feature that weights are made of, or that is their
+time.
+"""
 MIN_NORMAL = np.float32(np.finfo(np.float32).tiny)
 """The smallest weight that has all of its bits."""
 
@@ -60,16 +64,28 @@ class InvalidWeights:
         return sum(getattr(self, field.name) for field in fields(self))
 
 
-def check_weights(context: BuildContext, owner: NodeType | EdgeType, table: WeightTable, values: F32, invalid: InvalidWeights, ids: I64) -> None:
-    """Make weights of an expression's values, in place; InvalidRequest for the first that is none, unless these are to be 0."""
+def check_weights(
+    context: BuildContext,
+    owner: NodeType | EdgeType,
+    table: WeightTable,
+    values: F32,
+    invalid: InvalidWeights,
+    ids: I64,
+) -> None:
+    """Make weights of an expression's values, in place; InvalidRequest for the first that is none,
+    unless these are to be 0.
+    """
     original = values.copy() if table.invalid == "fail" else values
     invalid_mask = invalid.zero_invalid(values)
     if table.invalid == "fail" and invalid_mask.any():
         position = int(np.argmax(invalid_mask))
         element = "node" if isinstance(owner, NodeType) else "edge"
         raise InvalidRequest(
-            f"part {context.part}, {element} type {owner.name!r}, {element} {ids[position]}: weight {table.name!r} is {original[position]} ({table.expression}); a weight is "
-            f"finite, not negative and fits float32: write another value, or make the space with `invalid: zero` for this table"
+            f"part {context.part}, {element} type {owner.name!r}, {element} {ids[position]}: "
+            f"weight {table.name!r} is {original[position]} ({table.expression}); a weight "
+            "is "
+            "finite, not negative and fits float32: write another value, or make the space "
+            "with `invalid: zero` for this table"
         )
 
 
@@ -83,7 +99,9 @@ class WeightStats:
     largest: float = 0.0
 
 
-def weight_stats(weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int) -> WeightStats:
+def weight_stats(
+    weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int
+) -> WeightStats:
     """Look at the weights of a type once more, in row order.
 
     Parameters
@@ -129,7 +147,17 @@ class WeightResult:
         return {**self.table.stats_fields(self.name), **self.anomalies}
 
 
-def build_weights(context: BuildContext, invalid: InvalidWeights, *, name: str, count: int, weights: F32 | None, live: NDArray[np.uint8], rows: int, **table_options: Any) -> StepState:
+def build_weights(
+    context: BuildContext,
+    invalid: InvalidWeights,
+    *,
+    name: str,
+    count: int,
+    weights: F32 | None,
+    live: NDArray[np.uint8],
+    rows: int,
+    **table_options: Any,
+) -> StepState:
     """Make the table of weights that are written, and look at them.
 
     Parameters
@@ -142,18 +170,31 @@ def build_weights(context: BuildContext, invalid: InvalidWeights, *, name: str, 
         As of `build_table`.
     """
     table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
-    stats = context.steps.run(f"{name}.hygiene", lambda: asdict(weight_stats(weights, live, rows, count)), rows=rows)
-    return {"table": asdict(table), "odd": {**stats, **asdict(invalid), "zero": stats["zero"] - invalid.count}}
+    stats = context.steps.run(
+        f"{name}.hygiene", lambda: asdict(weight_stats(weights, live, rows, count)), rows=rows
+    )
+    return {
+        "table": asdict(table),
+        "odd": {**stats, **asdict(invalid), "zero": stats["zero"] - invalid.count},
+    }
 
 
-def manifest_tables(tables: Sequence[WeightTable], extra_weights: Sequence[WeightResult]) -> dict[str, Any]:
+def manifest_tables(
+    tables: Sequence[WeightTable], extra_weights: Sequence[WeightResult]
+) -> dict[str, Any]:
     """The tables of a type as the image's manifest has them; nothing where there are none."""
-    entries = [{"name": table.name, "size": result.table.size, "total": result.table.weight} for table, result in zip(tables, extra_weights, strict=True)]
+    entries = [
+        {"name": table.name, "size": result.table.size, "total": result.table.weight}
+        for table, result in zip(tables, extra_weights, strict=True)
+    ]
     return {"tables": entries} if entries else {}
 
 
-def build_node_weights(context: BuildContext, type_id: int, rows: RowMap, *inputs: object) -> Iterator[WeightResult]:
-    """Write the weights of every table of a node type, row by row, and their alias tables, a unit each.
+def build_node_weights(
+    context: BuildContext, type_id: int, rows: RowMap, *inputs: object
+) -> Iterator[WeightResult]:
+    """Write the weights of every table of a node type, row by row, and their alias tables, a unit
+    each.
 
     Parameters
     ----------
@@ -167,31 +208,59 @@ def build_node_weights(context: BuildContext, type_id: int, rows: RowMap, *input
         context.progress.phase(f"weights {node_type.name} {table.name}")
         unit = Unit(
             name=f"n{type_id}.w{i}",
-            digest=context.unit_input("node weights", weight_inputs(context, type_id, table), *inputs).digest(),
+            digest=context.unit_input(
+                "node weights", weight_inputs(context, type_id, table), *inputs
+            ).digest(),
             files=(f"n{type_id}.w{i}.*",),
             tables=((keys.B1, type_id, table.name),),
         )
-        yield WeightResult.from_state(context.units.make(unit, partial(_node_table, context, type_id, rows, i)), table.name)
+        yield WeightResult.from_state(
+            context.units.make(unit, partial(_node_table, context, type_id, rows, i)), table.name
+        )
 
 
 def weight_inputs(context: BuildContext, type_id: int, table: WeightTable) -> object:
-    """What the weights of a table of nodes follow from, beside the nodes: the table, and the degrees that it is made of."""
+    """What the weights of a table of nodes follow from, beside the nodes: the table, and the
+    degrees that it is made of.
+    """
     degrees = _degrees(context, type_id, table)
-    return [asdict(table), *(InputDigest().add_array(indptr).digest() for offsets in degrees.values() for indptr in offsets)] if degrees else asdict(table)
+    return (
+        [
+            asdict(table),
+            *(
+                InputDigest().add_array(indptr).digest()
+                for offsets in degrees.values()
+                for indptr in offsets
+            ),
+        ]
+        if degrees
+        else asdict(table)
+    )
 
 
 def _degrees(context: BuildContext, type_id: int, table: WeightTable) -> dict[str, list[I64]]:
-    """The degrees that a table is made of, each as offsets int64[rows + 1] of the adjacencies that it is the sum of."""
+    """The degrees that a table is made of, each as offsets int64[rows + 1] of the adjacencies that
+    it is the sum of.
+    """
     schema, offsets = context.task.schema, {}
     for column in degree_columns(schema.node_types[type_id], table.parsed_expression.columns):
         incoming, edge_types = resolve_degree(schema, schema.node_types[type_id], column)
-        offsets[column] = [context.image.map(f"e{edge_type}.{'in' if incoming else 'out'}.indptr") for edge_type in edge_types]
+        offsets[column] = [
+            context.image.map(f"e{edge_type}.{'in' if incoming else 'out'}.indptr")
+            for edge_type in edge_types
+        ]
     return offsets
 
 
 def _node_table(context: BuildContext, type_id: int, rows: RowMap, i: int) -> StepState:
     name, table = f"n{type_id}.w{i}", context.task.schema.node_types[type_id].tables[i]
-    invalid = InvalidWeights(**context.steps.run(f"{name}.weights", partial(_evaluate_table, context, type_id, rows, table, name), rows=rows.rows))
+    invalid = InvalidWeights(
+        **context.steps.run(
+            f"{name}.weights",
+            partial(_evaluate_table, context, type_id, rows, table, name),
+            rows=rows.rows,
+        )
+    )
     return build_weights(
         context,
         invalid,
@@ -208,20 +277,32 @@ def _node_table(context: BuildContext, type_id: int, rows: RowMap, i: int) -> St
     )
 
 
-def _evaluate_table(context: BuildContext, type_id: int, rows: RowMap, table: WeightTable, name: str) -> StepState:
+def _evaluate_table(
+    context: BuildContext, type_id: int, rows: RowMap, table: WeightTable, name: str
+) -> StepState:
     """Evaluate one table's expression at every row; what is dead weighs 0."""
     node_type, parsed = context.task.schema.node_types[type_id], table.parsed_expression
     columns: dict[str, NDArray[Any]] = {}
     for i, feature in enumerate(node_type.features):
         if feature.name in parsed.columns:
             columns[feature.name] = context.image.map(f"n{type_id}.c{i}.values")
-    columns["weight"] = context.image.map(f"n{type_id}.weights") if node_type.weighted else np.broadcast_to(np.float32(1), (rows.rows,))
+    columns["weight"] = (
+        context.image.map(f"n{type_id}.weights")
+        if node_type.weighted
+        else np.broadcast_to(np.float32(1), (rows.rows,))
+    )
     degrees = _degrees(context, type_id, table)
-    out, invalid = context.image.create(f"{name}.weights", np.float32, (rows.rows,)), InvalidWeights()
+    out, invalid = (
+        context.image.create(f"{name}.weights", np.float32, (rows.rows,)),
+        InvalidWeights(),
+    )
     for low in range(0, rows.rows, SUM_BLOCK):
         high = min(low + SUM_BLOCK, rows.rows)
         chunk = {column: array[low:high] for column, array in columns.items()}
-        chunk |= {column: np.sum([np.diff(indptr[low : high + 1]) for indptr in offsets], axis=0) for column, offsets in degrees.items()}
+        chunk |= {
+            column: np.sum([np.diff(indptr[low : high + 1]) for indptr in offsets], axis=0)
+            for column, offsets in degrees.items()
+        }
         values = expressions.evaluate_weights(parsed, chunk, high - low)
         if rows.live.size:
             values[rows.live[low:high] == 0] = 0
@@ -236,10 +317,15 @@ def _ids(rows: RowMap, low: int, high: int) -> I64:
 
 
 def edge_weight_values(edge_type: EdgeType, sections: Sections, own_weights: F32) -> Iterator[F32]:
-    """The values of every table of an edge type at each edge of a block: not yet weights, for an edge may be gone by the cut."""
+    """The values of every table of an edge type at each edge of a block: not yet weights, for an
+    edge may be gone by the cut.
+    """
     columns: Mapping[str, NDArray[Any]] = {
         "weight": own_weights,
-        **{name: sections.get(f"{COLUMN_PREFIX}{name}", np.zeros(own_weights.size, np.float32)) for name in edge_type.weight_columns},
+        **{
+            name: sections.get(f"{COLUMN_PREFIX}{name}", np.zeros(own_weights.size, np.float32))
+            for name in edge_type.weight_columns
+        },
     }
     for table in edge_type.tables:
         yield expressions.evaluate_weights(table.parsed_expression, columns, own_weights.size)

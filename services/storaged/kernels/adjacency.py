@@ -1,22 +1,49 @@
 """A host's adjacencies of one edge type as a table of addresses, and where a node stands in it.
 
-One call of a kernel costs some microseconds whatever it does, so one call goes over all parts of a host.
-"""
+One call of a kernel costs some microseconds whatever it does, so one call goes over all parts of a
+host."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, i64_at, inlined, kernel, prefetch_at, u8_at, u32_at
+from asterism_graphkit.compile.jit import (
+    IntLike,
+    i64_at,
+    inlined,
+    kernel,
+    prefetch_at,
+    u8_at,
+    u32_at,
+)
 from asterism_graphkit.random.rng import mix64
 from asterism_graphkit.relabel.hash_index import FREE
 
 (
-    ROWS, LIVE, INDEX_IDS, INDEX_ROWS, INDEX_BITS, INDPTR, SLOTS, NBR, EID, WEIGHTS, SUMS, HOT, COLD, NARROW, PAIRS, PACKED, WHEN, ORDER,
+    ROWS,
+    LIVE,
+    INDEX_IDS,
+    INDEX_ROWS,
+    INDEX_BITS,
+    INDPTR,
+    SLOTS,
+    NBR,
+    EID,
+    WEIGHTS,
+    SUMS,
+    HOT,
+    COLD,
+    NARROW,
+    PAIRS,
+    PACKED,
+    WHEN,
+    ORDER,
     TIME_SUMS,
-) = range(19)  # fmt: skip
-"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is none."""
+) = range(19)
+"""Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is
+none.
+"""
 COLUMNS = 19
 ABSENT = -1
 """As a count of rows: the part is not held here."""
@@ -27,14 +54,18 @@ _S32, _LOW, _EIGHT = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(8)
 
 @inlined
 def prefetch_row_bounds(address: np.uint64) -> None:
-    """Ask for where a row's edges begin and end, which is told at an address and behind it: for one of eight rows in the next cache line."""
+    """Ask for where a row's edges begin and end, which is told at an address and behind it: for one
+    of eight rows in the next cache line.
+    """
     prefetch_at(address)
     prefetch_at(address + _EIGHT)
 
 
 @inlined
 def unpack_pair(pair: np.uint64) -> tuple[IntLike, IntLike]:
-    """The ids of an edge and of the neighbor to which it leads, as ``pairs`` of an image has them."""
+    """The ids of an edge and of the neighbor to which it leads, as ``pairs`` of an image has
+    them.
+    """
     return np.int64(pair >> _S32), np.int64(pair & _LOW)
 
 
@@ -47,7 +78,9 @@ def part_of_node(node: np.int64, parts: np.int64, shift: np.int64, mod: bool) ->
 
 
 @inlined
-def row_of_node(node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], table_row: IntLike) -> IntLike:
+def row_of_node(
+    node: np.int64, parts: np.int64, shift: np.int64, table: NDArray[np.int64], table_row: IntLike
+) -> IntLike:
     """The row of a node that lives in the part of a line, -1 where it has none."""
     if table[table_row, INDEX_IDS] != 0:
         ids, bits = np.uint64(table[table_row, INDEX_IDS]), table[table_row, INDEX_BITS]
@@ -57,16 +90,26 @@ def row_of_node(node: np.int64, parts: np.int64, shift: np.int64, table: NDArray
         while stored_id != FREE and stored_id != node:
             bucket = (bucket + 1) & mask
             stored_id = i64_at(ids, bucket)
-        return np.int64(u32_at(np.uint64(table[table_row, INDEX_ROWS]), bucket)) if stored_id == node else np.int64(-1)
+        return (
+            np.int64(u32_at(np.uint64(table[table_row, INDEX_ROWS]), bucket))
+            if stored_id == node
+            else np.int64(-1)
+        )
     row = node >> shift if shift >= 0 else node // parts
-    if row >= table[table_row, ROWS] or (table[table_row, LIVE] != 0 and u8_at(np.uint64(table[table_row, LIVE]), row) == 0):
+    if row >= table[table_row, ROWS] or (
+        table[table_row, LIVE] != 0 and u8_at(np.uint64(table[table_row, LIVE]), row) == 0
+    ):
         return np.int64(-1)
     return row
 
 
 @inlined
-def find_row(node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]) -> tuple[IntLike, IntLike]:
-    """The part of a node and its row there, -1 where it has none; part -1 where that is not held."""
+def find_row(
+    node: np.int64, parts: np.int64, shift: np.int64, mod: bool, table: NDArray[np.int64]
+) -> tuple[IntLike, IntLike]:
+    """The part of a node and its row there, -1 where it has none; part -1 where that is not
+    held.
+    """
     if node < 0:
         return np.int64(0), np.int64(-1)
     part = part_of_node(node, parts, shift, mod)

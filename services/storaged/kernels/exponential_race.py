@@ -1,9 +1,10 @@
-"""Exponential races: the rows with the smallest keys -log(u) / w are a draw without replacement, in order of the draws.
+"""Exponential races: the rows with the smallest keys -log(u) / w are a draw without replacement, in
+order of the draws.
 
-(Efraimidis & Spirakis 2006; the keys are exponential variables of rate w, and the first of such variables is row i with
-probability w_i / W.) A row's u depends on the row, never on where or when it is met, so a race can be run in parts and
-merged. ``log`` is our own: bytes must not depend on the C library's.
-"""
+(Efraimidis & Spirakis 2006; the keys are exponential variables of rate w, and the first of such
+variables is row i with probability w_i / W.) A row's u depends on the row, never on where or when
+it is met, so a race can be run in parts and merged. ``log`` is our own: bytes must not depend on
+the C library's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,14 @@ def exponential_key(w: np.uint64, weight: float) -> float:
 
 
 @inlined
-def _comes_after(key: float, tag: IntLike, item: IntLike, other_key: float, other_tag: IntLike, other_item: IntLike) -> bool | np.bool_:
+def _comes_after(
+    key: float,
+    tag: IntLike,
+    item: IntLike,
+    other_key: float,
+    other_tag: IntLike,
+    other_item: IntLike,
+) -> bool | np.bool_:
     """Whether (key, tag, item) comes after the other in a race: ties go by tag, then by item."""
     if key != other_key:
         return key > other_key
@@ -48,11 +56,23 @@ def _sift_down(
         child = 2 * pos + 1
         if child >= size:
             break
-        if child + 1 < size and _comes_after(keys[child + 1], tags[child + 1], items[child + 1], keys[child], tags[child], items[child]):
+        if child + 1 < size and _comes_after(
+            keys[child + 1],
+            tags[child + 1],
+            items[child + 1],
+            keys[child],
+            tags[child],
+            items[child],
+        ):
             child += 1
         if not _comes_after(keys[child], tags[child], items[child], key, tag, item):
             break
-        keys[pos], tags[pos], items[pos], payloads[pos] = keys[child], tags[child], items[child], payloads[child]
+        keys[pos], tags[pos], items[pos], payloads[pos] = (
+            keys[child],
+            tags[child],
+            items[child],
+            payloads[child],
+        )
         pos = child
     keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
 
@@ -69,18 +89,23 @@ def keep_smallest(
     item: IntLike,
     payload: IntLike,
 ) -> IntLike:
-    """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new size.
+    """Keep (key, tag, item, mark) if it is among the first of a race so far; gives the heap's new
+    size.
 
-    The four arrays are a heap whose root comes last; their length is how many are kept. ``items`` and ``payloads`` may be
-    the same array.
-    """
+    The four arrays are a heap whose root comes last; their length is how many are kept. ``items``
+    and ``payloads`` may be the same array."""
     if size < keys.shape[0]:
         pos = size
         while pos > 0:
             parent = (pos - 1) // 2
             if not _comes_after(key, tag, item, keys[parent], tags[parent], items[parent]):
                 break
-            keys[pos], tags[pos], items[pos], payloads[pos] = keys[parent], tags[parent], items[parent], payloads[parent]
+            keys[pos], tags[pos], items[pos], payloads[pos] = (
+                keys[parent],
+                tags[parent],
+                items[parent],
+                payloads[parent],
+            )
             pos = parent
         keys[pos], tags[pos], items[pos], payloads[pos] = key, tag, item, payload
         return size + 1
@@ -103,7 +128,12 @@ def sort_heap(
         if last & STOP_CHECK_MASK == 0 and is_set(stop):
             return
         key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
-        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        keys[last], tags[last], items[last], payloads[last] = (
+            keys[0],
+            tags[0],
+            items[0],
+            payloads[0],
+        )
         _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)
 
 
@@ -180,7 +210,9 @@ def select_rows(
             continue
         if slot_of(item, excluded_index, excluded_shift) >= 0:
             continue
-        filled = keep_smallest(keys, tags, items, payloads, filled, row_key, tag, item, base | np.int64(row))
+        filled = keep_smallest(
+            keys, tags, items, payloads, filled, row_key, tag, item, base | np.int64(row)
+        )
     return filled  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
@@ -194,7 +226,8 @@ def sort_selection(
     size: np.int64,
     stop: NDArray[np.int64],
 ) -> None:
-    """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as in `race_rows`.
+    """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as
+    in `race_rows`.
 
     Parameters
     ----------
@@ -207,5 +240,10 @@ def sort_selection(
         if last & STOP_CHECK_MASK == 0 and is_set(stop):
             return
         key, tag, item, payload = keys[last], tags[last], items[last], payloads[last]
-        keys[last], tags[last], items[last], payloads[last] = keys[0], tags[0], items[0], payloads[0]
+        keys[last], tags[last], items[last], payloads[last] = (
+            keys[0],
+            tags[0],
+            items[0],
+            payloads[0],
+        )
         _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)

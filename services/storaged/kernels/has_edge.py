@@ -9,7 +9,13 @@ from asterism_graphkit.compile.jit import kernel
 
 
 @kernel
-def mark_joined_rows(rows: NDArray[np.int64], indptr: NDArray[np.int64], nbr: NDArray[np.int64], targets: NDArray[np.int64], out: NDArray[np.bool_]) -> None:
+def mark_joined_rows(
+    rows: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    nbr: NDArray[np.int64],
+    targets: NDArray[np.int64],
+    out: NDArray[np.bool_],
+) -> None:
     """Mark the rows that have an edge to their target.
 
     Parameters

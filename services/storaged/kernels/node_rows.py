@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import f64_at, i64_at, kernel, prefetch, prefetch_at, u8_at, u32_at
+from asterism_graphkit.compile.jit import (
+    f64_at,
+    i64_at,
+    kernel,
+    prefetch,
+    prefetch_at,
+    u8_at,
+    u32_at,
+)
 from asterism_graphkit.random.rng import derive, mix64, mix_key
 from asterism_graphkit.relabel.hash_index import FREE
 from storaged.kernels.adjacency import prefetch_row_bounds
@@ -15,7 +23,13 @@ _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 
 
 @kernel
-def dense_rows(ids: NDArray[np.int64], parts: np.int64, rows: np.int64, live: NDArray[np.uint8], out: NDArray[np.int64]) -> None:
+def dense_rows(
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    rows: np.int64,
+    live: NDArray[np.uint8],
+    out: NDArray[np.int64],
+) -> None:
     """The rows of ids of a dense type that are placed in this part.
 
     Parameters
@@ -73,7 +87,8 @@ def locate_nodes(
     live_addresses : uint64[P]
         Of dense ones, address of uint8[rows], 0 for a hole; 0: there is none.
     index_ids, index_rows : uint64[P], uint64[P]
-        Of others, addresses of an index as of `asterism_graphkit.relabel.hash_index.build_index`; 0: it is empty.
+        Of others, addresses of an index as of `asterism_graphkit.relabel.hash_index.build_index`;
+        0: it is empty.
     shifts : uint64[P]
         64 - k of an index of 2^k slots.
     out_parts, out_rows : int32[n], int64[n], out
@@ -104,10 +119,14 @@ def locate_nodes(
                 missing = part
             elif dense[part] > 0:
                 row = ids[i] >> shift if shift >= 0 else ids[i] // parts
-                if row >= rows[part] or (live_addresses[part] > 0 and u8_at(live_addresses[part], row) == 0):
+                if row >= rows[part] or (
+                    live_addresses[part] > 0 and u8_at(live_addresses[part], row) == 0
+                ):
                     row = np.int64(-1)
             elif index_ids[part] > 0:
-                row = np.int64(mix64(np.uint64(ids[i])) >> shifts[part])  # where its search begins, below
+                row = np.int64(
+                    mix64(np.uint64(ids[i])) >> shifts[part]
+                )  # where its search begins, below
                 needs_search = True
         out_rows[i] = row
     if needs_search:
@@ -125,13 +144,19 @@ def locate_nodes(
             while stored_id != FREE and stored_id != ids[i]:
                 slot = (slot + 1) & mask
                 stored_id = i64_at(index_ids[part], slot)
-            out_rows[i] = np.int64(u32_at(index_rows[part], slot)) if stored_id == ids[i] else np.int64(-1)
+            out_rows[i] = (
+                np.int64(u32_at(index_rows[part], slot)) if stored_id == ids[i] else np.int64(-1)
+            )
     return missing  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
 def measure_nodes(
-    parts: NDArray[np.int32], rows: NDArray[np.int64], indptr: NDArray[np.uint64], sums: NDArray[np.uint64], out: NDArray[np.float64]
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    indptr: NDArray[np.uint64],
+    sums: NDArray[np.uint64],
+    out: NDArray[np.float64],
 ) -> None:
     """What each of some located nodes weighs in a union of edge types.
 
@@ -140,7 +165,8 @@ def measure_nodes(
     parts, rows : int32[m], int64[m]
         As of `locate`.
     indptr, sums : uint64[P], uint64[P]
-        Addresses of each part's int64[rows + 1], and of float64[rows], weight sums; 0: the degree counts.
+        Addresses of each part's int64[rows + 1], and of float64[rows], weight sums; 0: the degree
+        counts.
     out : float64[m], out
     """
     n = rows.shape[0]
@@ -176,7 +202,12 @@ def salt_keys(key: np.uint64, out: NDArray[np.uint64]) -> None:
 
 
 @kernel
-def measure_rows(rows: NDArray[np.int64], indptr: NDArray[np.int64], sums: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+def measure_rows(
+    rows: NDArray[np.int64],
+    indptr: NDArray[np.int64],
+    sums: NDArray[np.float64],
+    out: NDArray[np.float64],
+) -> None:
     """What each row weighs in a union of edge types.
 
     Parameters

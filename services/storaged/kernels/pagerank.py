@@ -1,25 +1,37 @@
-"""Personalised PageRank where every part of a version is held: rounds of forward push over edges where they lie, one start after another.
+"""Personalised PageRank where every part of a version is held: rounds of forward push over edges
+where they lie, one start after another.
 
-What `asterism_graphkit.operators.pagerank_push` does of edges that were read, by the same sums in the same order and so with the same bits. A start by itself
-comes to few nodes, whose table stays in the nearest cache.
-"""
+What `asterism_graphkit.operators.pagerank_push` does of edges that were read, by the same sums in
+the same order and so with the same bits. A start by itself comes to few nodes, whose table stays in
+the nearest cache."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, f64_at, i64_at, inlined, kernel, prefetch_at, view_at
+from asterism_graphkit.compile.jit import (
+    IntLike,
+    f64_at,
+    i64_at,
+    inlined,
+    kernel,
+    prefetch_at,
+    view_at,
+)
 from asterism_graphkit.random.rng import mix64
 from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
 
 START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
-"""Of the state of `push`: the start at hand, its round (0: it has not begun), how many nodes hand on in it, which of them comes next
-and with which edge of which type, how many were met in it, how many the start came to, of how many of them it is known what their
-edges weigh, and the last slot of the table that is in use."""
+"""Of the state of `push`: the start at hand, its round (0: it has not begun), how many nodes hand
+on in it, which of them comes next and with which edge of which type, how many were met in it, how
+many the start came to, of how many of them it is known what their edges weigh, and the last slot of
+the table that is in use."""
 STATE = 10
 DONE, OUT_OF_CAPACITY, UNFINISHED = range(3)
-"""What `push` says: all is done, the start comes to more nodes than there is room for, or enough edges were looked at."""
+"""What `push` says: all is done, the start comes to more nodes than there is room for, or enough
+edges were looked at.
+"""
 MIN_SLOTS = 1 << 10
 """Slots that a start begins with."""
 _AHEAD = 12
@@ -33,7 +45,13 @@ def _slot(node: np.int64, kind: np.int32, mask: np.int64) -> IntLike:
 
 
 @inlined
-def _rebuild_hash_table(hash_table: NDArray[np.int32], mask: np.int64, ids: NDArray[np.int64], kinds: NDArray[np.int32], pairs: IntLike) -> None:
+def _rebuild_hash_table(
+    hash_table: NDArray[np.int32],
+    mask: np.int64,
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+    pairs: IntLike,
+) -> None:
     """Make a table of more slots of what there is."""
     for i in range(mask + 1):
         hash_table[i] = 0
@@ -49,7 +67,10 @@ def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: 
     """What the edges of a row weigh together, along one edge type."""
     if not uniform and table[part, SUMS] != 0:
         return np.float64(f64_at(np.uint64(table[part, SUMS]), row))
-    return np.float64(i64_at(np.uint64(table[part, INDPTR]), row + 1) - i64_at(np.uint64(table[part, INDPTR]), row))
+    return np.float64(
+        i64_at(np.uint64(table[part, INDPTR]), row + 1)
+        - i64_at(np.uint64(table[part, INDPTR]), row)
+    )
 
 
 @inlined
@@ -59,7 +80,9 @@ def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.
 
 
 @inlined
-def _sort(frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> None:
+def _sort(
+    frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]
+) -> None:
     """Shell's sort: a front has a handful of nodes most of the time."""
     gap = np.int64(1)
     while gap < size // 3:
@@ -75,13 +98,26 @@ def _sort(frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], ki
 
 
 @inlined
-def _ranks_before(a: IntLike, b: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> bool:
+def _ranks_before(
+    a: IntLike,
+    b: IntLike,
+    scores: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+) -> bool:
     """Whether one pair's score is the higher one; ties by id, then by type."""
     return scores[a] > scores[b] or (scores[a] == scores[b] and _precedes(a, b, ids, kinds))
 
 
 @inlined
-def _sift_down(heap: NDArray[np.int32], size: IntLike, pos: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> None:
+def _sift_down(
+    heap: NDArray[np.int32],
+    size: IntLike,
+    pos: IntLike,
+    scores: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+) -> None:
     """Let an entry of a heap, whose worst one is on top, sink to its place."""
     pair = heap[pos]
     while 2 * pos + 1 < size:
@@ -96,7 +132,14 @@ def _sift_down(heap: NDArray[np.int32], size: IntLike, pos: IntLike, scores: NDA
 
 
 @inlined
-def _select_top(pairs: IntLike, scores: NDArray[np.float64], ids: NDArray[np.int64], kinds: NDArray[np.int32], top: IntLike, heap: NDArray[np.int32]) -> IntLike:
+def _select_top(
+    pairs: IntLike,
+    scores: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+    top: IntLike,
+    heap: NDArray[np.int32],
+) -> IntLike:
     """The pairs of the highest scores, best first; gives how many they are."""
     size = np.int64(0)
     for pair in range(pairs):
@@ -141,7 +184,11 @@ def _sum_weights(
             if ahead < end and local_types[t] == kinds[ahead]:
                 part, row = find_row(ids[ahead], parts, shift, mod, tables[t])
                 if row >= 0:
-                    sum_address = tables[t, part, INDPTR] if uniform or tables[t, part, SUMS] == 0 else tables[t, part, SUMS]
+                    sum_address = (
+                        tables[t, part, INDPTR]
+                        if uniform or tables[t, part, SUMS] == 0
+                        else tables[t, part, SUMS]
+                    )
                     prefetch_at(np.uint64(sum_address) + (np.uint64(row) << _EIGHTS))
         weight_sum = 0.0
         for t in range(local_types.shape[0]):
@@ -191,13 +238,36 @@ def _absorb_residuals(
 
 @kernel
 def push_mass(
-    starts: NDArray[np.int64], start_kinds: NDArray[np.int32], parts: np.int64, mod: bool, tables: NDArray[np.int64], local_types: NDArray[np.int32],
-    remote_types: NDArray[np.int32], uniform: bool, alpha: float, epsilon: float, max_edges: np.int64, state: NDArray[np.int64], heap: NDArray[np.int32],
-    out_ids: NDArray[np.int64], out_kinds: NDArray[np.int32], out_scores: NDArray[np.float64], out_residuals: NDArray[np.float64],
-    hash_table: NDArray[np.int32], ids: NDArray[np.int64], kinds: NDArray[np.int32], scores: NDArray[np.float64], residuals: NDArray[np.float64],
-    weight_sums: NDArray[np.float64], rounds: NDArray[np.int32], frontier: NDArray[np.int32], reached: NDArray[np.int32], per_weight: NDArray[np.float64],
-) -> int:  # fmt: skip
-    """Push the mass of one start after another, until all are done, enough edges were looked at, or there is no room.
+    starts: NDArray[np.int64],
+    start_kinds: NDArray[np.int32],
+    parts: np.int64,
+    mod: bool,
+    tables: NDArray[np.int64],
+    local_types: NDArray[np.int32],
+    remote_types: NDArray[np.int32],
+    uniform: bool,
+    alpha: float,
+    epsilon: float,
+    max_edges: np.int64,
+    state: NDArray[np.int64],
+    heap: NDArray[np.int32],
+    out_ids: NDArray[np.int64],
+    out_kinds: NDArray[np.int32],
+    out_scores: NDArray[np.float64],
+    out_residuals: NDArray[np.float64],
+    hash_table: NDArray[np.int32],
+    ids: NDArray[np.int64],
+    kinds: NDArray[np.int32],
+    scores: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    weight_sums: NDArray[np.float64],
+    rounds: NDArray[np.int32],
+    frontier: NDArray[np.int32],
+    reached: NDArray[np.int32],
+    per_weight: NDArray[np.float64],
+) -> int:
+    """Push the mass of one start after another, until all are done, enough edges were looked at, or
+    there is no room.
 
     Parameters
     ----------
@@ -223,7 +293,8 @@ def push_mass(
     out_residuals : float64[m], out
     hash_table : int32[slots], inout
         Four times as many slots as there is room; SMALLEST at least.
-    ids, kinds, scores, residuals, weight_sums, rounds, frontier, reached, per_weight : [room], inout
+    ids, kinds, scores, residuals, weight_sums, rounds, frontier, reached, per_weight : [room],
+    inout
         Of the nodes that a start comes to, by number.
 
     Returns
@@ -238,20 +309,48 @@ def push_mass(
             state[START] = s + 1
             continue
         if state[ROUND] == 0:
-            state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER], state[ROUND] = MIN_SLOTS - 1, 1, 0, 1, 1
-            ids[0], kinds[0], scores[0], residuals[0], rounds[0], frontier[0] = starts[s], start_kinds[s], 0.0, 1.0, 0, 0
+            state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER], state[ROUND] = (
+                MIN_SLOTS - 1,
+                1,
+                0,
+                1,
+                1,
+            )
+            ids[0], kinds[0], scores[0], residuals[0], rounds[0], frontier[0] = (
+                starts[s],
+                start_kinds[s],
+                0.0,
+                1.0,
+                0,
+                0,
+            )
             _rebuild_hash_table(hash_table, state[MASK], ids, kinds, np.int64(1))
             state[PLACE], state[TYPE], state[EDGE], state[REACHED] = -1, 0, 0, 0
         pairs, mask, count = state[PAIRS], state[MASK], state[REACHED]
         while state[FRONTIER] > 0:
             if state[PLACE] < 0:  # a round begins: all of its nodes settle before anything arrives
-                _sum_weights(state[WEIGHED], pairs, ids, kinds, parts, mod, tables, local_types, uniform, weight_sums)
+                _sum_weights(
+                    state[WEIGHED],
+                    pairs,
+                    ids,
+                    kinds,
+                    parts,
+                    mod,
+                    tables,
+                    local_types,
+                    uniform,
+                    weight_sums,
+                )
                 state[WEIGHED] = pairs
                 if state[ROUND] > 1:
-                    size = _select_frontier(reached, count, epsilon, weight_sums, residuals, frontier)
+                    size = _select_frontier(
+                        reached, count, epsilon, weight_sums, residuals, frontier
+                    )
                     _sort(frontier, size, ids, kinds)
                     state[FRONTIER], count = size, 0
-                _absorb_residuals(frontier, state[FRONTIER], alpha, weight_sums, scores, residuals, per_weight)
+                _absorb_residuals(
+                    frontier, state[FRONTIER], alpha, weight_sums, scores, residuals, per_weight
+                )
                 state[PLACE] = 0
             for i in range(state[PLACE], state[FRONTIER]):
                 node, kind, mass_per_weight = ids[frontier[i]], kinds[frontier[i]], per_weight[i]
@@ -259,7 +358,13 @@ def push_mass(
                     if local_types[t] != kind or weight_sums[frontier[i]] == 0.0:
                         continue
                     if num_scanned >= max_edges:
-                        state[PLACE], state[TYPE], state[PAIRS], state[MASK], state[REACHED] = i, t, pairs, mask, count
+                        state[PLACE], state[TYPE], state[PAIRS], state[MASK], state[REACHED] = (
+                            i,
+                            t,
+                            pairs,
+                            mask,
+                            count,
+                        )
                         return UNFINISHED
                     part, row = find_row(node, parts, shift, mod, tables[t])
                     if row < 0:
@@ -268,27 +373,49 @@ def push_mass(
                     degree = i64_at(np.uint64(tables[t, part, INDPTR]), row + 1) - begin
                     nbr = view_at(tables[t, part, NBR], tables[t, part, SLOTS], _I64)
                     weighted = not uniform and tables[t, part, WEIGHTS] != 0
-                    slot_weights = view_at(tables[t, part, WEIGHTS], tables[t, part, SLOTS] if weighted else np.int64(0), _F32)
+                    slot_weights = view_at(
+                        tables[t, part, WEIGHTS],
+                        tables[t, part, SLOTS] if weighted else np.int64(0),
+                        _F32,
+                    )
                     for e in range(begin + state[EDGE], begin + degree):
                         if weighted and not slot_weights[e] > 0.0:
                             continue
                         neighbor, slot = nbr[e], _slot(nbr[e], remote_types[t], mask)
-                        while hash_table[slot] != 0 and not (ids[hash_table[slot] - 1] == neighbor and kinds[hash_table[slot] - 1] == remote_types[t]):
+                        while hash_table[slot] != 0 and not (
+                            ids[hash_table[slot] - 1] == neighbor
+                            and kinds[hash_table[slot] - 1] == remote_types[t]
+                        ):
                             slot = (slot + 1) & mask
                         pair = hash_table[slot] - 1
                         if pair < 0:
                             if pairs == capacity:
-                                state[PLACE], state[TYPE], state[EDGE], state[PAIRS] = i, t, e - begin, pairs
+                                state[PLACE], state[TYPE], state[EDGE], state[PAIRS] = (
+                                    i,
+                                    t,
+                                    e - begin,
+                                    pairs,
+                                )
                                 state[MASK], state[REACHED] = mask, count
                                 return OUT_OF_CAPACITY
                             pair = np.int32(pairs)
-                            ids[pair], kinds[pair], scores[pair], residuals[pair], rounds[pair] = neighbor, remote_types[t], 0.0, 0.0, 0
+                            ids[pair], kinds[pair], scores[pair], residuals[pair], rounds[pair] = (
+                                neighbor,
+                                remote_types[t],
+                                0.0,
+                                0.0,
+                                0,
+                            )
                             hash_table[slot] = np.int32(pairs + 1)
                             pairs += 1
                             if 2 * pairs > mask:
                                 mask = 2 * mask + 1
                                 _rebuild_hash_table(hash_table, mask, ids, kinds, pairs)
-                        residuals[pair] += mass_per_weight * np.float64(slot_weights[e]) if weighted else mass_per_weight
+                        residuals[pair] += (
+                            mass_per_weight * np.float64(slot_weights[e])
+                            if weighted
+                            else mass_per_weight
+                        )
                         if rounds[pair] != state[ROUND]:
                             rounds[pair] = np.int32(state[ROUND])
                             reached[count] = pair
@@ -303,6 +430,10 @@ def push_mass(
         out_residuals[s] = total
         top_count = _select_top(pairs, scores, ids, kinds, heap.shape[0], heap)
         for i in range(top_count):
-            out_ids[s, i], out_kinds[s, i], out_scores[s, i] = ids[heap[i]], kinds[heap[i]], scores[heap[i]]
+            out_ids[s, i], out_kinds[s, i], out_scores[s, i] = (
+                ids[heap[i]],
+                kinds[heap[i]],
+                scores[heap[i]],
+            )
         state[START], state[ROUND] = s + 1, 0
     return DONE

@@ -1,16 +1,28 @@
 """Draws and reads over the parts of a version that are held here: arrays in, arrays out.
 
-What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure function of a `Version`
-and its arguments. Arguments are checked here, in words; the loops are `storaged.kernels`'s. What may not: the network,
-a clock, protobuf, a database. `storaged.api.sampling` calls in.
-"""
+What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure
+function of a `Version` and its arguments. Arguments are checked here, in words; the loops are
+`storaged.kernels`'s. What may not: the network, a clock, protobuf, a database.
+`storaged.api.sampling` calls in."""
 
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
 from storaged.sampling.global_draws.by_index import sample_nodes_by_index
-from storaged.sampling.global_draws.edges import DistinctEdgeDraws, EdgeDraws, remaining_edge_weight, sample_distinct_edges, sample_edges
-from storaged.sampling.global_draws.nodes import DistinctNodeDraws, NodeDraws, remaining_node_weight, sample_distinct_nodes, sample_nodes
+from storaged.sampling.global_draws.edges import (
+    DistinctEdgeDraws,
+    EdgeDraws,
+    remaining_edge_weight,
+    sample_distinct_edges,
+    sample_edges,
+)
+from storaged.sampling.global_draws.nodes import (
+    DistinctNodeDraws,
+    NodeDraws,
+    remaining_node_weight,
+    sample_distinct_nodes,
+    sample_nodes,
+)
 from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
 from storaged.sampling.has_edge import has_edge
 from storaged.sampling.neighbors.all import RaggedNeighbors, read_neighbors
@@ -25,8 +37,21 @@ from storaged.sampling.subgraphs.expand import Expansion, expand
 from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
 from storaged.sampling.subgraphs.khop import sample_khop
 from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
-from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals, split_by_weight_name
-from storaged.sampling.walks.walks import WalkPaths, WalkSpec, WalkState, WalkSteps, continue_walks, sample_paths
+from storaged.sampling.version import (
+    EDGE,
+    NODE,
+    LocalVersion,
+    PartitionTotals,
+    split_by_weight_name,
+)
+from storaged.sampling.walks.walks import (
+    WalkPaths,
+    WalkSpec,
+    WalkState,
+    WalkSteps,
+    continue_walks,
+    sample_paths,
+)
 from storaged.sampling.weight_histogram import WeightHistogram, build_histogram
 
 __all__ = [

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Checkpoint = Callable[[], object]
-"""Raises where a request is to stop. Where it returns the seconds left, blocks are fitted to the time that they take."""
+"""Raises where a request is to stop. Where it returns the seconds left, blocks are fitted to the
+time that they take.
+"""
 BLOCK_DRAWS = 1 << 18
 """Draws of a first block: some milliseconds."""
 BLOCK_EDGES = 1 << 20
@@ -22,14 +24,17 @@ def no_checkpoint() -> None:
     """Return: a checkpoint of work without a deadline."""
 
 
-def blocks(count: int, first: int, checkpoint: Checkpoint, *, max_size: int = 1 << 62) -> Iterator[slice]:
+def blocks(
+    count: int, first: int, checkpoint: Checkpoint, *, max_size: int = 1 << 62
+) -> Iterator[slice]:
     """Yield slices of ``range(count)``, with a checkpoint between each two of them.
 
     Parameters
     ----------
     count : int
     first : int
-        Size of the first block. Later ones are halved or doubled where they take longer than 20 ms or less than 5 ms.
+        Size of the first block. Later ones are halved or doubled where they take longer than 20 ms
+        or less than 5 ms.
     max_size : int
         Size of the largest block.
     checkpoint : callable
@@ -53,12 +58,21 @@ def blocks(count: int, first: int, checkpoint: Checkpoint, *, max_size: int = 1 
             remaining_now = checkpoint()
             if isinstance(remaining_before, float) and isinstance(remaining_now, float):
                 elapsed = remaining_before - remaining_now
-                size = max(size // 2, 1) if elapsed > _LONG_S else min(2 * size, max_size) if elapsed < _SHORT_S else size
+                size = (
+                    max(size // 2, 1)
+                    if elapsed > _LONG_S
+                    else min(2 * size, max_size)
+                    if elapsed < _SHORT_S
+                    else size
+                )
             remaining_before = remaining_now
 
 
-def blocks_by_work(work: NDArray[np.int64], max_work: int, checkpoint: Checkpoint) -> Iterator[slice]:
-    """Yield slices of nodes that take at most so much work together, or of one node that takes more; with a checkpoint between each two.
+def blocks_by_work(
+    work: NDArray[np.int64], max_work: int, checkpoint: Checkpoint
+) -> Iterator[slice]:
+    """Yield slices of nodes that take at most so much work together, or of one node that takes
+    more; with a checkpoint between each two.
 
     Parameters
     ----------
@@ -77,7 +91,10 @@ def blocks_by_work(work: NDArray[np.int64], max_work: int, checkpoint: Checkpoin
     begin = 0
     while True:
         completed = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, completed + max_work, side="right")), min(begin + 1, work.size))
+        end = max(
+            int(np.searchsorted(ends, completed + max_work, side="right")),
+            min(begin + 1, work.size),
+        )
         yield slice(begin, end)
         begin = end
         if begin >= work.size:

@@ -1,4 +1,6 @@
-"""Stop flags of kernels: a watching thread sets one once its request is to end, and kernels look at it every few thousand steps."""
+"""Stop flags of kernels: a watching thread sets one once its request is to end, and kernels look at
+it every few thousand steps.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from asterism_proto.errors import Deadline
 from storaged.sampling.blocks import Checkpoint, no_checkpoint
 
 _INTERVAL_S = 0.04
-"""Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter from short requests for a moment."""
+"""Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter
+from short requests for a moment.
+"""
 _IDLE_ROUNDS = 25
 """Rounds without a kernel after which the thread ends."""
 
@@ -27,8 +31,8 @@ class StopFlag:
 
     Notes
     -----
-    What a kernel leaves once the flag is set is incomplete: call `check` after each kernel, before its arrays are read.
-    """
+    What a kernel leaves once the flag is set is incomplete: call `check` after each kernel, before
+    its arrays are read."""
 
     __slots__ = ("_checkpoint", "flag")
 
@@ -67,7 +71,9 @@ class StopFlag:
 
 
 class _StopWatcher:
-    """A thread that calls the checkpoints of kernels that run: it starts with the first of them, and ends where there is none for a while."""
+    """A thread that calls the checkpoints of kernels that run: it starts with the first of them,
+    and ends where there is none for a while.
+    """
 
     def __init__(self) -> None:
         self._stops: dict[int, StopFlag] = {}

@@ -25,7 +25,9 @@ FeatureRows = tuple[NDArray[np.int64], NDArray[np.int64], FeatureColumn]
 """Places in the answer, rows (-1: none) and the column that has them."""
 
 
-def node_features(version: LocalVersion, type_id: int, names: Sequence[str], ids: NDArray[np.int64]) -> Sections:
+def node_features(
+    version: LocalVersion, type_id: int, names: Sequence[str], ids: NDArray[np.int64]
+) -> Sections:
     """Feature columns of nodes.
 
     Parameters
@@ -39,34 +41,54 @@ def node_features(version: LocalVersion, type_id: int, names: Sequence[str], ids
     Returns
     -------
     dict
-        ``found`` uint8[m]; per name ``f:name`` [m, *shape], or ``f:name.indptr`` int64[m + 1] and ``f:name.values``. An
-        unknown node has zeros and empty rows.
+        ``found`` uint8[m]; per name ``f:name`` [m, *shape], or ``f:name.indptr`` int64[m + 1] and
+        ``f:name.values``. An unknown node has zeros and empty rows.
 
     Raises
     ------
     NotFound, InvalidRequest, Unavailable
-        Where a feature or type is unknown, the answer would be too large, or a part is not held here.
+        Where a feature or type is unknown, the answer would be too large, or a part is not held
+        here.
     """
     version.type_name(NODE, type_id)
     node_type = version.schema.node_types[type_id]
     features = {name: node_type.feature(name) for name in names if name != "weight"}
     (nodes,) = locate_nodes(version, type_id, ids, None)
-    groups = list(group_nodes(version, type_id, ids, None)) if any(feature.kind != "dense" for feature in features.values()) else []
+    groups = (
+        list(group_nodes(version, type_id, ids, None))
+        if any(feature.kind != "dense" for feature in features.values())
+        else []
+    )
     sections: Sections = {"found": (nodes.rows >= 0).astype(np.uint8)}
     for name in names:
         feature = features.get(name)
         if feature is None:
             sections["f:weight"] = _node_weights(version, nodes)
         elif feature.kind == "dense":
-            bases = version.cached((_column_addresses, type_id, name), partial(_column_addresses, version, type_id, name))
+            bases = version.cached(
+                (_column_addresses, type_id, name),
+                partial(_column_addresses, version, type_id, name),
+            )
             sections[f"f:{name}"] = _read_dense(feature, nodes.parts, nodes.rows, bases)
         else:
-            _gather(feature, ids.size, [(group.places, group.rows, group.image.nodes[type_id].columns[name]) for group in groups], sections)
+            _gather(
+                feature,
+                ids.size,
+                [
+                    (group.places, group.rows, group.image.nodes[type_id].columns[name])
+                    for group in groups
+                ],
+                sections,
+            )
     return sections
 
 
-def _array_addresses(version: LocalVersion, array_of: Callable[[PartImage], NDArray[Any]]) -> NDArray[np.uint64]:
-    """Where an array of each part begins; 0 of one that is empty, or whose part is not held here."""
+def _array_addresses(
+    version: LocalVersion, array_of: Callable[[PartImage], NDArray[Any]]
+) -> NDArray[np.uint64]:
+    """Where an array of each part begins; 0 of one that is empty, or whose part is not held
+    here.
+    """
     images = [version.parts.get(part) for part in range(version.schema.parts)]
     return addresses_of(EMPTY_U8 if image is None else array_of(image) for image in images)
 
@@ -77,14 +99,21 @@ def _column_addresses(version: LocalVersion, type_id: int, name: str) -> NDArray
 
 def _node_weights(version: LocalVersion, nodes: LocatedNodes) -> NDArray[np.float32]:
     """The weight of each node; 1 where its part keeps none."""
-    bases = version.cached((_node_weights, nodes.type_id), lambda: _array_addresses(version, lambda image: image.nodes[nodes.type_id].weights))
+    bases = version.cached(
+        (_node_weights, nodes.type_id),
+        lambda: _array_addresses(version, lambda image: image.nodes[nodes.type_id].weights),
+    )
     unweighted = bases[nodes.parts] == 0
-    out = gather_rows(nodes.parts, np.where(unweighted, -1, nodes.rows), bases, (), np.dtype(np.float32))
+    out = gather_rows(
+        nodes.parts, np.where(unweighted, -1, nodes.rows), bases, (), np.dtype(np.float32)
+    )
     out[unweighted & (nodes.rows >= 0)] = 1
     return out
 
 
-def edge_features(version: LocalVersion, type_id: int, names: Sequence[str], eids: NDArray[np.int64]) -> Sections:
+def edge_features(
+    version: LocalVersion, type_id: int, names: Sequence[str], eids: NDArray[np.int64]
+) -> Sections:
     """Feature columns of edges, which live at part eid % parts; as `node_features`, by edge id.
 
     Raises
@@ -107,7 +136,12 @@ def edge_features(version: LocalVersion, type_id: int, names: Sequence[str], eid
         sections["found"][places] = rows >= 0
         feature_rows.append((places, rows, image.edges[type_id]))
     for feature in features:
-        _gather(feature, eids.size, [(places, rows, image.columns[feature.name]) for places, rows, image in feature_rows], sections)
+        _gather(
+            feature,
+            eids.size,
+            [(places, rows, image.columns[feature.name]) for places, rows, image in feature_rows],
+            sections,
+        )
     return sections
 
 
@@ -120,7 +154,9 @@ def _edge_rows(image: PartImage, edge: EdgeImage, eids: NDArray[np.int64]) -> ND
     return as_kernel_array(np.where(edge.feature_eids[rows] == eids, rows, -1))
 
 
-def _gather(feature: Feature, size: int, feature_rows: Sequence[FeatureRows], sections: Sections) -> None:
+def _gather(
+    feature: Feature, size: int, feature_rows: Sequence[FeatureRows], sections: Sections
+) -> None:
     """Put one feature of all places into ``sections``."""
     name = f"f:{feature.name}"
     if feature.kind == "dense":
@@ -136,12 +172,25 @@ def _gather(feature: Feature, size: int, feature_rows: Sequence[FeatureRows], se
     raw = np.empty(int(indptr[-1]) * dtype.itemsize, np.uint8)
     for places, rows, column in feature_rows:
         values = as_kernel_array(column.values).view(np.uint8)
-        copy_ragged(as_kernel_array(rows), as_kernel_array(places), _indptr(column), values, np.int64(dtype.itemsize), as_kernel_array(indptr), raw)
+        copy_ragged(
+            as_kernel_array(rows),
+            as_kernel_array(places),
+            _indptr(column),
+            values,
+            np.int64(dtype.itemsize),
+            as_kernel_array(indptr),
+            raw,
+        )
     sections[f"{name}.indptr"] = indptr
     sections[f"{name}.values"] = raw.view(dtype)
 
 
-def _read_dense(feature: Feature, array_indices: NDArray[np.int32], rows: NDArray[np.int64], bases: NDArray[np.uint64]) -> NDArray[Any]:
+def _read_dense(
+    feature: Feature,
+    array_indices: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    bases: NDArray[np.uint64],
+) -> NDArray[Any]:
     """Rows of a dense feature; arrays as `gathered` takes them."""
     check_output_size(f"feature {feature.name!r}", rows.size, math.prod(feature.shape))
     return gather_rows(array_indices, rows, bases, feature.shape, np.dtype(feature.dtype))
@@ -157,10 +206,14 @@ def _ragged_indptr(size: int, feature_rows: Iterable[FeatureRows]) -> NDArray[np
 
 def _indptr(column: FeatureColumn) -> NDArray[np.int64]:
     if column.indptr is None:
-        raise InvalidRequest("a dense column was asked for as ragged: the image and the schema disagree")
+        raise InvalidRequest(
+            "a dense column was asked for as ragged: the image and the schema disagree"
+        )
     return column.indptr
 
 
-def read_feature_rows(feature: Feature, column: FeatureColumn, rows: NDArray[np.int64], sections: Sections) -> None:
+def read_feature_rows(
+    feature: Feature, column: FeatureColumn, rows: NDArray[np.int64], sections: Sections
+) -> None:
     """Put one feature of rows of one part into ``sections``, in the order of ``rows``."""
     _gather(feature, rows.size, [(np.arange(rows.size, dtype=np.int64), rows, column)], sections)

@@ -73,8 +73,12 @@ def has_edge(
             remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
             group_targets = targets[group.places]
             if target_kinds is not None:
-                group_targets = np.where(target_kinds[group.places] == remote_type, group_targets, -1)
+                group_targets = np.where(
+                    target_kinds[group.places] == remote_type, group_targets, -1
+                )
             edges = select_adjacency(group.image, edge_type, direction)
-            mark_joined_rows(group.rows, edges.indptr, edges.nbr, as_kernel_array(group_targets), group_out)
+            mark_joined_rows(
+                group.rows, edges.indptr, edges.nbr, as_kernel_array(group_targets), group_out
+            )
         out[group.places] = group_out
     return out

@@ -18,7 +18,14 @@ from storaged.kernels import node_rows as kernel_rows
 from storaged.sampling.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.version import EDGE, NODE, LocalVersion, check_length
 from storaged.store.huge_pages import copy_together
-from storaged.store.image import EMPTY_I64, EMPTY_U8, EMPTY_U32, AdjacencyImage, NodeImage, PartImage
+from storaged.store.image import (
+    EMPTY_I64,
+    EMPTY_U8,
+    EMPTY_U32,
+    AdjacencyImage,
+    NodeImage,
+    PartImage,
+)
 
 OUT, IN = 1, 2
 """Directions, as in `asterism.v1.Direction`."""
@@ -29,7 +36,9 @@ def find_rows(image: PartImage, node: NodeImage, ids: NDArray[np.int64]) -> NDAr
     if not node.dense:
         return as_kernel_array(hash_index.find(ids, node.index_ids, node.index_rows))
     out = np.empty(ids.size, np.int64)
-    kernel_rows.dense_rows(as_kernel_array(ids), np.int64(image.parts), np.int64(node.rows), node.live, out)
+    kernel_rows.dense_rows(
+        as_kernel_array(ids), np.int64(image.parts), np.int64(node.rows), node.live, out
+    )
     return as_kernel_array(out)
 
 
@@ -47,7 +56,9 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _RowTables:
-    """How ids of one node type lead to rows, by part; arrays are told by address, not to outlive the version that they are of."""
+    """How ids of one node type lead to rows, by part; arrays are told by address, not to outlive
+    the version that they are of.
+    """
 
     rows: NDArray[np.int64]
     """int64[P], -1 where a part is not held here."""
@@ -64,12 +75,26 @@ class _RowTables:
         images = [version.parts.get(part) for part in range(version.schema.parts)]
         nodes = [None if image is None else image.nodes[type_id] for image in images]
         return cls(
-            rows=as_kernel_array(np.array([-1 if node is None else node.rows for node in nodes], np.int64)),
-            dense=as_kernel_array(np.array([node is not None and node.dense for node in nodes], np.uint8)),
+            rows=as_kernel_array(
+                np.array([-1 if node is None else node.rows for node in nodes], np.int64)
+            ),
+            dense=as_kernel_array(
+                np.array([node is not None and node.dense for node in nodes], np.uint8)
+            ),
             lives=addresses_of(EMPTY_U8 if node is None else node.live for node in nodes),
             index_ids=addresses_of(EMPTY_I64 if node is None else node.index_ids for node in nodes),
-            index_rows=addresses_of(EMPTY_U32 if node is None else node.index_rows for node in nodes),
-            shifts=as_kernel_array(np.array([0 if node is None or node.dense else hash_index.shift_of(node.index_ids) for node in nodes], np.uint64)),
+            index_rows=addresses_of(
+                EMPTY_U32 if node is None else node.index_rows for node in nodes
+            ),
+            shifts=as_kernel_array(
+                np.array(
+                    [
+                        0 if node is None or node.dense else hash_index.shift_of(node.index_ids)
+                        for node in nodes
+                    ],
+                    np.uint64,
+                )
+            ),
         )
 
 
@@ -79,7 +104,9 @@ class LocatedNodes:
 
     type_id: int
     places: NDArray[np.int64]
-    """int64[m], their places in the request, ascending; empty: it has no others, and node i has place i."""
+    """int64[m], their places in the request, ascending; empty: it has no others, and node i has
+    place i.
+    """
     parts: NDArray[np.int32]
     """int32[m]."""
     rows: NDArray[np.int64]
@@ -91,7 +118,9 @@ class LocatedNodes:
             yield version.image(int(part)), np.flatnonzero((self.parts == part) & (self.rows >= 0))
 
 
-def locate_nodes(version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> Iterator[LocatedNodes]:
+def locate_nodes(
+    version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
+) -> Iterator[LocatedNodes]:
     """The nodes of a request by type, parts together; arguments and errors as of `groups_of`."""
     types = resolve_types(version, node_type, ids, types)
     if types is None:
@@ -100,10 +129,17 @@ def locate_nodes(version: LocalVersion, node_type: int, ids: NDArray[np.int64], 
     for type_id in np.unique(types[types >= 0]):
         places = np.flatnonzero(types == type_id)
         is_single_type = places.size == ids.size
-        yield _locate_type(version, int(type_id), ids if is_single_type else ids[places], as_kernel_array(EMPTY_I64 if is_single_type else places))
+        yield _locate_type(
+            version,
+            int(type_id),
+            ids if is_single_type else ids[places],
+            as_kernel_array(EMPTY_I64 if is_single_type else places),
+        )
 
 
-def _locate_type(version: LocalVersion, type_id: int, ids: NDArray[np.int64], places: NDArray[np.int64]) -> LocatedNodes:
+def _locate_type(
+    version: LocalVersion, type_id: int, ids: NDArray[np.int64], places: NDArray[np.int64]
+) -> LocatedNodes:
     schema = version.schema
     tables = version.cached((_RowTables, type_id), lambda: _RowTables.build(version, type_id))
     parts, rows = np.empty(ids.size, np.int32), np.empty(ids.size, np.int64)
@@ -124,17 +160,22 @@ def _locate_type(version: LocalVersion, type_id: int, ids: NDArray[np.int64], pl
     )
     if missing_part >= 0:
         version.image(missing_part)
-    return LocatedNodes(type_id=type_id, places=places, parts=as_kernel_array(parts), rows=as_kernel_array(rows))
+    return LocatedNodes(
+        type_id=type_id, places=places, parts=as_kernel_array(parts), rows=as_kernel_array(rows)
+    )
 
 
-def group_nodes(version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> Iterator[NodeGroup]:
+def group_nodes(
+    version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
+) -> Iterator[NodeGroup]:
     """The nodes of a request by (type, part); ids below 0 are in no group.
 
     Parameters
     ----------
     version : Version
     node_type : int
-        Of all ids; -1: ``types`` says, or, without them in a space of global ids, the ids are looked up in every type.
+        Of all ids; -1: ``types`` says, or, without them in a space of global ids, the ids are
+        looked up in every type.
     ids : int64[m]
     types : int32[m], optional
         -1 is no node.
@@ -156,12 +197,22 @@ def group_nodes(version: LocalVersion, node_type: int, ids: NDArray[np.int64], t
         keys = np.where(absent, np.int32(no_group), keys)
     order, offsets = partition_choice.group_by_key(keys, no_group + 1)
     for group in np.flatnonzero(np.diff(offsets[:-1])):
-        type_id, image = first_type + int(group) // schema.parts, version.image(int(group) % schema.parts)
+        type_id, image = (
+            first_type + int(group) // schema.parts,
+            version.image(int(group) % schema.parts),
+        )
         places = as_kernel_array(order[offsets[group] : offsets[group + 1]])
-        yield NodeGroup(type_id=type_id, image=image, places=places, rows=find_rows(image, image.nodes[type_id], ids[places]))
+        yield NodeGroup(
+            type_id=type_id,
+            image=image,
+            places=places,
+            rows=find_rows(image, image.nodes[type_id], ids[places]),
+        )
 
 
-def resolve_types(version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None) -> NDArray[np.int32] | None:
+def resolve_types(
+    version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
+) -> NDArray[np.int32] | None:
     """The type of each node, None where all are of ``node_type``."""
     schema = version.schema
     count = len(schema.node_types)
@@ -171,18 +222,25 @@ def resolve_types(version: LocalVersion, node_type: int, ids: NDArray[np.int64],
     if types is not None:
         check_length("types", types, ids.size)
         if types.size and not -1 <= int(types.min()) <= int(types.max()) < count:
-            raise InvalidRequest(f"types: found {int(types.min())} to {int(types.max())}; the schema has node types 0 to {count - 1}")
+            raise InvalidRequest(
+                f"types: found {int(types.min())} to {int(types.max())}; the schema has node "
+                f"types 0 to {count - 1}"
+            )
         return types
     if schema.ids == "global":
         return _lookup_types(version, ids)
-    raise InvalidRequest("node type -1 without types: ids of this space are per type, so say which type they are of")
+    raise InvalidRequest(
+        "node type -1 without types: ids of this space are per type, so say which type they are of"
+    )
 
 
 def _lookup_types(version: LocalVersion, ids: NDArray[np.int64]) -> NDArray[np.int32]:
     """The node type of each id of a space of global ids, -1 where there is none."""
     out = np.full(ids.size, -1, np.int32)
     parts = partition_choice.part_of(ids, version.schema.parts, version.schema.placement)
-    order, offsets = partition_choice.group_by_key(np.where(ids < 0, np.int32(version.schema.parts), parts), version.schema.parts + 1)
+    order, offsets = partition_choice.group_by_key(
+        np.where(ids < 0, np.int32(version.schema.parts), parts), version.schema.parts + 1
+    )
     for part in np.flatnonzero(np.diff(offsets[:-1])):
         image = version.image(int(part))
         places = order[offsets[part] : offsets[part + 1]]
@@ -193,7 +251,11 @@ def _lookup_types(version: LocalVersion, ids: NDArray[np.int64]) -> NDArray[np.i
 
 
 def node_types(
-    version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None, checkpoint: Checkpoint = no_checkpoint
+    version: LocalVersion,
+    node_type: int,
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32] | None,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.int32]:
     """The type of each node, -1 where there is no such node; int32[m].
 
@@ -212,19 +274,23 @@ def node_types(
     out = np.full(ids.size, -1, np.int32)
     for block in blocks(ids.size, BLOCK_DRAWS, checkpoint):
         block_out = out[block]
-        for group in group_nodes(version, node_type, ids[block], None if types is None else types[block]):
+        for group in group_nodes(
+            version, node_type, ids[block], None if types is None else types[block]
+        ):
             block_out[group.places[group.rows >= 0]] = group.type_id
     return out
 
 
-def resolve_local_types(version: LocalVersion, edge_types: Sequence[int], node_type: int, direction: int) -> list[int]:
+def resolve_local_types(
+    version: LocalVersion, edge_types: Sequence[int], node_type: int, direction: int
+) -> list[int]:
     """The node type at the near end of each edge type.
 
     Raises
     ------
     InvalidRequest
-        Where there are no edge types, one is unknown or given twice, the direction is not kept, or none of them begins
-        at ``node_type`` (where that is not -1).
+        Where there are no edge types, one is unknown or given twice, the direction is not kept, or
+        none of them begins at ``node_type`` (where that is not -1).
     """
     schema = version.schema
     if not edge_types:
@@ -234,24 +300,37 @@ def resolve_local_types(version: LocalVersion, edge_types: Sequence[int], node_t
     if direction not in (OUT, IN):
         raise InvalidRequest(f"direction {direction}: expected {OUT} (out) or {IN} (in)")
     if direction == IN and not schema.has_in:
-        raise InvalidRequest("direction in: this space keeps out-edges only; it needs `direction: both` in its schema")
+        raise InvalidRequest(
+            "direction in: this space keeps out-edges only; it needs `direction: both` in "
+            "its schema"
+        )
     names = [version.type_name(EDGE, type_id) for type_id in edge_types]
-    local_types = [schema.node_type_id(t.src_type if direction == OUT else t.dst_type) for t in (schema.edge_types[i] for i in edge_types)]
+    local_types = [
+        schema.node_type_id(t.src_type if direction == OUT else t.dst_type)
+        for t in (schema.edge_types[i] for i in edge_types)
+    ]
     if node_type >= 0 and node_type not in local_types:
         verb = "starts" if direction == OUT else "ends"
-        raise InvalidRequest(f"none of {', '.join(names)} {verb} at {version.type_name(NODE, node_type)}")
+        raise InvalidRequest(
+            f"none of {', '.join(names)} {verb} at {version.type_name(NODE, node_type)}"
+        )
     return local_types
 
 
 def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[int, int]:
-    """The node types at the near and the far end of an edge type; errors as of `checked_edge_types`."""
+    """The node types at the near and the far end of an edge type; errors as of
+    `checked_edge_types`.
+    """
     local_type = resolve_local_types(version, [edge_type], -1, direction)[0]
     edge = version.schema.edge_types[edge_type]
-    return local_type, version.schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
+    return local_type, version.schema.node_type_id(
+        edge.dst_type if direction == OUT else edge.src_type
+    )
 
 
 def address_table(version: LocalVersion, edge_type: int, direction: int) -> NDArray[np.int64]:
-    """int64[P, columns], read-only: where the arrays of an edge type are, by the end that is near, as `storaged.kernels.adjacency` lays it out.
+    """int64[P, columns], read-only: where the arrays of an edge type are, by the end that is near,
+    as `storaged.kernels.adjacency` lays it out.
 
     They are told by address, not to outlive the version. InvalidRequest as of `adjacency`.
     """
@@ -263,39 +342,67 @@ def address_table(version: LocalVersion, edge_type: int, direction: int) -> NDAr
         out = np.zeros((schema.parts, adjacency.COLUMNS), np.int64)
         out[:, adjacency.ROWS] = adjacency.ABSENT
         for part, image in version.parts.items():
-            out[part] = _table_row(image.nodes[local_type], select_adjacency(image, edge_type, direction))
+            out[part] = _table_row(
+                image.nodes[local_type], select_adjacency(image, edge_type, direction)
+            )
         copied_indptrs = version.cached(_copy_indptrs, lambda: _copy_indptrs(version))
         if (edge_type, direction) in copied_indptrs:
-            out[list(version.parts), adjacency.INDPTR] = addresses_of(copied_indptrs[edge_type, direction])
+            out[list(version.parts), adjacency.INDPTR] = addresses_of(
+                copied_indptrs[edge_type, direction]
+            )
         return as_kernel_array(out)
 
     return version.cached((address_table, edge_type, direction), make)
 
 
 def _copy_indptrs(version: LocalVersion) -> Mapping[tuple[int, int], Sequence[NDArray[np.int64]]]:
-    """Where the edges of rows begin, by edge type and direction, of each part held here: in large pages, where images have it in small ones.
+    """Where the edges of rows begin, by edge type and direction, of each part held here: in large
+    pages, where images have it in small ones.
 
-    Every draw of neighbors reads it, at random. Empty where there is nothing to gain, or rows are those of a condition and will not last.
-    """
+    Every draw of neighbors reads it, at random. Empty where there is nothing to gain, or rows are
+    those of a condition and will not last."""
     if version.filter_text:
         return {}
-    sides = [(edge_type, direction) for edge_type in range(len(version.schema.edge_types)) for direction in (OUT, IN)]
-    sides = [side for side in sides if side[1] == OUT or all(image.edges[side[0]].incoming is not None for image in version.parts.values())]
-    originals = [select_adjacency(image, *side).indptr for side in sides for image in version.parts.values()]
+    sides = [
+        (edge_type, direction)
+        for edge_type in range(len(version.schema.edge_types))
+        for direction in (OUT, IN)
+    ]
+    sides = [
+        side
+        for side in sides
+        if side[1] == OUT
+        or all(image.edges[side[0]].incoming is not None for image in version.parts.values())
+    ]
+    originals = [
+        select_adjacency(image, *side).indptr for side in sides for image in version.parts.values()
+    ]
     copies = copy_together(originals)
-    return {side: copies[i * len(version.parts) :][: len(version.parts)] for i, side in enumerate(sides)} if copies is not originals else {}
+    return (
+        {
+            side: copies[i * len(version.parts) :][: len(version.parts)]
+            for i, side in enumerate(sides)
+        }
+        if copies is not originals
+        else {}
+    )
 
 
 def _table_row(node: NodeImage, edges: AdjacencyImage) -> NDArray[np.int64]:
     out = np.zeros(adjacency.COLUMNS, np.int64)
     out[adjacency.ROWS], out[adjacency.SLOTS] = edges.indptr.size - 1, edges.nbr.size
     if not node.dense:
-        # An index is there in any case: of no ids, it is two free slots, for no word is shifted by all of its bits.
-        ids, rows = (node.index_ids, node.index_rows) if node.index_ids.size else (_FREE_IDS, _FREE_ROWS)
+        # An index is there in any case: of no ids, it is two free slots, for no word is shifted by
+        # all of its bits.
+        ids, rows = (
+            (node.index_ids, node.index_rows) if node.index_ids.size else (_FREE_IDS, _FREE_ROWS)
+        )
         out[adjacency.INDEX_BITS] = _BITS - int(hash_index.shift_of(ids))
         out[[adjacency.INDEX_IDS, adjacency.INDEX_ROWS]] = addresses_of([ids, rows])
     out[adjacency.LIVE] = addresses_of([node.live])[0]
-    out[[getattr(adjacency, name.upper()) for name in _COLUMNS]] = addresses_of(getattr(edges, name) for name in _COLUMNS)
+    out[[getattr(adjacency, name.upper()) for name in _COLUMNS]] = addresses_of(
+        getattr(edges, name) for name in _COLUMNS
+    )
     return out
 
 
@@ -315,19 +422,48 @@ class EdgeSpans:
     """Of all of them."""
 
     @classmethod
-    def locate(cls, version: LocalVersion, edge_type: int, direction: int, ids: NDArray[np.int64]) -> EdgeSpans:
-        """Those of some nodes, -1 being none; Unavailable where one lives in a part that is not held here."""
-        schema, ids, addresses = version.schema, as_kernel_array(ids), address_table(version, edge_type, direction)
+    def locate(
+        cls, version: LocalVersion, edge_type: int, direction: int, ids: NDArray[np.int64]
+    ) -> EdgeSpans:
+        """Those of some nodes, -1 being none; Unavailable where one lives in a part that is not
+        held here.
+        """
+        schema, ids, addresses = (
+            version.schema,
+            as_kernel_array(ids),
+            address_table(version, edge_type, direction),
+        )
         outputs = [np.empty(ids.size, np.int64) for _ in range(3)]
-        edges = int(adjacency.find_rows(ids, np.int64(schema.parts), schema.placement != "mix64", addresses, *outputs))
+        edges = int(
+            adjacency.find_rows(
+                ids, np.int64(schema.parts), schema.placement != "mix64", addresses, *outputs
+            )
+        )
         if edges < 0:
-            context = f"node {ids[-1 - edges]} of space {version.space_id} lives in a part that is not held here"
+            context = (
+                f"node {ids[-1 - edges]} of space {version.space_id} lives in a part that is "
+                "not held here"
+            )
             raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
         parts, starts, degrees = map(as_kernel_array, outputs)
         return cls(table=addresses, partitions=parts, starts=starts, degrees=degrees, edges=edges)
 
 
-_COLUMNS = ("indptr", "nbr", "eid", "weights", "sums", "hot", "cold", "narrow", "pairs", "packed", "when", "order", "time_sums")
+_COLUMNS = (
+    "indptr",
+    "nbr",
+    "eid",
+    "weights",
+    "sums",
+    "hot",
+    "cold",
+    "narrow",
+    "pairs",
+    "packed",
+    "when",
+    "order",
+    "time_sums",
+)
 """Arrays of an adjacency, and columns of a table."""
 _BITS = 64
 _FREE_IDS, _FREE_ROWS = np.full(2, hash_index.FREE, np.int64), np.zeros(2, np.uint32)
@@ -335,7 +471,8 @@ _FREE_IDS, _FREE_ROWS = np.full(2, hash_index.FREE, np.int64), np.zeros(2, np.ui
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AdjacencyAddresses:
-    """The adjacencies of one edge type by one end, by part; arrays are told by address, not to outlive the version that they are of.
+    """The adjacencies of one edge type by one end, by part; arrays are told by address, not to
+    outlive the version that they are of.
 
     Notes
     -----
@@ -358,22 +495,37 @@ class AdjacencyAddresses:
 
     @property
     def all_packed(self) -> bool:
-        """Whether every part that is held here and has edges has them once more as `storaged.kernels.neighbors.packed` reads them."""
+        """Whether every part that is held here and has edges has them once more as
+        `storaged.kernels.neighbors.packed` reads them.
+        """
         records = np.where(self.hot > 0, self.packed, self.narrow)
         return bool((records[self.nbr > 0] > 0).all())
 
     def without_weights(self) -> AdjacencyAddresses:
         """The same without weights: every edge alike."""
         zeros = as_kernel_array(np.zeros(self.indptr.size, np.uint64))
-        return replace(self, weights=zeros, sums=zeros, hot=zeros, cold=zeros, packed=zeros, time_sums=zeros)
+        return replace(
+            self, weights=zeros, sums=zeros, hot=zeros, cold=zeros, packed=zeros, time_sums=zeros
+        )
 
 
-def adjacency_addresses(version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False) -> AdjacencyAddresses:
-    """The columns of `table_of`, one array each, as kernels take them that have the rows of nodes."""
+def adjacency_addresses(
+    version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
+) -> AdjacencyAddresses:
+    """The columns of `table_of`, one array each, as kernels take them that have the rows of
+    nodes.
+    """
 
     def make() -> AdjacencyAddresses:
         addresses = address_table(version, edge_type, direction)
-        result = AdjacencyAddresses(**{name: as_kernel_array(addresses[:, getattr(adjacency, name.upper())].astype(np.uint64)) for name in _COLUMNS})
+        result = AdjacencyAddresses(
+            **{
+                name: as_kernel_array(
+                    addresses[:, getattr(adjacency, name.upper())].astype(np.uint64)
+                )
+                for name in _COLUMNS
+            }
+        )
         return result.without_weights() if uniform else result
 
     return version.cached((AdjacencyAddresses, edge_type, direction, uniform), make)
@@ -392,5 +544,7 @@ def select_adjacency(image: PartImage, edge_type: int, direction: int) -> Adjace
     if direction == OUT:
         return edge.outgoing
     if edge.incoming is None:
-        raise InvalidRequest(f"edge type {edge_type}: no in-copies in this version; build it with `direction: both`")
+        raise InvalidRequest(
+            f"edge type {edge_type}: no in-copies in this version; build it with `direction: both`"
+        )
     return edge.incoming

@@ -67,17 +67,28 @@ def rank_nodes(
     Raises
     ------
     InvalidRequest, Unavailable
-        Where a type, the direction or a number is impossible, a start comes to more than `MOST_NODES` nodes, or a part is not held here.
+        Where a type, the direction or a number is impossible, a start comes to more than
+        `MOST_NODES` nodes, or a part is not held here.
     """
     check_length("types", kinds, ids.size)
     resolve_local_types(version, edge_types, -1, direction)
     if not 0 < alpha <= 1 or not 0 < epsilon < np.inf or top < 1:
-        raise InvalidRequest(f"alpha {alpha}, epsilon {epsilon}, top {top}: expected a probability above 0, and numbers above 0")
+        raise InvalidRequest(
+            f"alpha {alpha}, epsilon {epsilon}, top {top}: expected a probability above 0, "
+            "and numbers above 0"
+        )
     check_output_size("ranks", ids.size, top)
     for part in range(version.schema.parts):
         version.image(part)
-    tables = as_kernel_array(np.stack([address_table(version, edge_type, direction) for edge_type in edge_types]))
-    local_types, remote_types = (as_kernel_array(np.array(side, np.int32)) for side in zip(*(end_types(version, edge_type, direction) for edge_type in edge_types), strict=True))
+    tables = as_kernel_array(
+        np.stack([address_table(version, edge_type, direction) for edge_type in edge_types])
+    )
+    local_types, remote_types = (
+        as_kernel_array(np.array(side, np.int32))
+        for side in zip(
+            *(end_types(version, edge_type, direction) for edge_type in edge_types), strict=True
+        )
+    )
     result = PageRankScores(
         ids=np.full((ids.size, top), -1, np.int64),
         kinds=np.full((ids.size, top), -1, np.int32),
@@ -117,7 +128,8 @@ def rank_nodes(
             if capacity == MAX_NODES:
                 start_index = int(state[kernel.START])
                 raise InvalidRequest(
-                    f"nodes[{start_index}] = {ids[start_index]} comes to more than {MAX_NODES} nodes with epsilon {epsilon:g}, "
+                    f"nodes[{start_index}] = {ids[start_index]} comes to more than "
+                    f"{MAX_NODES} nodes with epsilon {epsilon:g}, "
                     "the most that is held for one; ask with a larger epsilon"
                 )
             previous, capacity = buffers, min(2 * capacity, MAX_NODES)
@@ -127,7 +139,19 @@ def rank_nodes(
 
 
 def _allocate_buffers(capacity: int) -> list[NDArray[Any]]:
-    """What is held of the nodes that a start comes to, after the table of their numbers: as `push` takes them."""
+    """What is held of the nodes that a start comes to, after the table of their numbers: as `push`
+    takes them.
+    """
     slots = max(4 * capacity, kernel.MIN_SLOTS)  # it grows by two where it is half full
-    dtypes = (np.int64, np.int32, np.float64, np.float64, np.float64, np.int32, np.int32, np.int32, np.float64)
+    dtypes = (
+        np.int64,
+        np.int32,
+        np.float64,
+        np.float64,
+        np.float64,
+        np.int32,
+        np.int32,
+        np.int32,
+        np.float64,
+    )
     return [np.empty(slots, np.int32), *(np.empty(capacity, dtype) for dtype in dtypes)]

@@ -26,7 +26,9 @@ def _check_page(version: LocalVersion, part: int, cursor: int, limit: int) -> tu
     return version.image(part), limit or DEFAULT_ROWS
 
 
-def read_nodes(version: LocalVersion, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]) -> tuple[Sections, int]:
+def read_nodes(
+    version: LocalVersion, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
+) -> tuple[Sections, int]:
     """Live nodes of a part by id, from a row on.
 
     Parameters
@@ -54,11 +56,15 @@ def read_nodes(version: LocalVersion, type_id: int, part: int, cursor: int, limi
     version.type_name(NODE, type_id)
     image, limit = _check_page(version, part, cursor, limit)
     node = image.nodes[type_id]
-    features = [version.schema.node_types[type_id].feature(name) for name in names if name != "weight"]
+    features = [
+        version.schema.node_types[type_id].feature(name) for name in names if name != "weight"
+    ]
     if node.live.size:
         first = int(np.searchsorted(node.live_rows, cursor))
         rows = node.live_rows[first : first + limit].astype(np.int64)
-        next_cursor = int(node.live_rows[first + limit]) if first + limit < node.live_rows.size else -1
+        next_cursor = (
+            int(node.live_rows[first + limit]) if first + limit < node.live_rows.size else -1
+        )
     else:
         stop = min(cursor + limit, node.rows)
         rows = np.arange(min(cursor, stop), stop, dtype=np.int64)
@@ -74,8 +80,11 @@ def read_nodes(version: LocalVersion, type_id: int, part: int, cursor: int, limi
     return sections, next_cursor
 
 
-def read_nodes_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The ids of nodes by their places among a part's live nodes, as `read_nodes` goes through them.
+def read_nodes_at(
+    version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The ids of nodes by their places among a part's live nodes, as `read_nodes` goes through
+    them.
 
     Parameters
     ----------
@@ -104,7 +113,9 @@ def read_nodes_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32],
     return out
 
 
-def read_edges_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Sections:
+def read_edges_at(
+    version: LocalVersion, type_id: int, parts: NDArray[np.int32], places: NDArray[np.int64]
+) -> Sections:
     """Edges by their places in a part, as `read_edges` goes through them.
 
     Parameters
@@ -129,17 +140,24 @@ def read_edges_at(version: LocalVersion, type_id: int, parts: NDArray[np.int32],
     out["weights"] = np.empty(places.size, np.float32)
     for image, indices in _group_by_part(version, parts, places):
         slots = places[indices]
-        _check_places(slots, image.edges[type_id].outgoing.nbr.size, image.part, f"edges of type {type_id}")
+        _check_places(
+            slots, image.edges[type_id].outgoing.nbr.size, image.part, f"edges of type {type_id}"
+        )
         for name, column in _read_slots(version, image, type_id, slots).items():
             out[name][indices] = column
     return out
 
 
-def _group_by_part(version: LocalVersion, parts: NDArray[np.int32], places: NDArray[np.int64]) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
+def _group_by_part(
+    version: LocalVersion, parts: NDArray[np.int32], places: NDArray[np.int64]
+) -> Iterator[tuple[PartImage, NDArray[np.int64]]]:
     """The image of each part of a request, and which of its rows are there."""
     check_length("parts", parts, places.size)
     if parts.size and not 0 <= int(parts.min()) <= int(parts.max()) < version.schema.parts:
-        raise InvalidRequest(f"parts: found {int(parts.min())} to {int(parts.max())}; the space has {version.schema.parts}")
+        raise InvalidRequest(
+            f"parts: found {int(parts.min())} to {int(parts.max())}; the space has "
+            f"{version.schema.parts}"
+        )
     order, offsets = partition_choice.group_by_key(parts, version.schema.parts)
     for part in np.flatnonzero(np.diff(offsets)):
         yield version.image(int(part)), order[offsets[part] : offsets[part + 1]]
@@ -151,7 +169,9 @@ def _check_places(places: NDArray[np.int64], count: int, part: int, description:
         raise InvalidRequest(f"place {bad} of part {part}: it has {count} {description}")
 
 
-def read_edges(version: LocalVersion, type_id: int, part: int, cursor: int, limit: int) -> tuple[Sections, int]:
+def read_edges(
+    version: LocalVersion, type_id: int, part: int, cursor: int, limit: int
+) -> tuple[Sections, int]:
     """Edges of a part by (source, neighbor, edge id), from a slot on.
 
     Parameters
@@ -177,7 +197,9 @@ def read_edges(version: LocalVersion, type_id: int, part: int, cursor: int, limi
     return _read_slots(version, image, type_id, page), page.stop if page.stop < slots else -1
 
 
-def _read_slots(version: LocalVersion, image: PartImage, type_id: int, slots: slice | NDArray[np.int64]) -> Sections:
+def _read_slots(
+    version: LocalVersion, image: PartImage, type_id: int, slots: slice | NDArray[np.int64]
+) -> Sections:
     """The edges in some slots."""
     edge = image.edges[type_id]
     source = image.nodes[version.schema.node_type_id(version.schema.edge_types[type_id].src_type)]
@@ -186,5 +208,7 @@ def _read_slots(version: LocalVersion, image: PartImage, type_id: int, slots: sl
         "src": rows * image.parts + image.part if source.dense else source.ids[rows],
         "dst": edge.outgoing.nbr[slots],
         "eids": edge.outgoing.eid[slots],
-        "weights": edge.outgoing.weights[slots] if edge.outgoing.weights.size else np.ones(rows.size, np.float32),
+        "weights": edge.outgoing.weights[slots]
+        if edge.outgoing.weights.size
+        else np.ones(rows.size, np.float32),
     }

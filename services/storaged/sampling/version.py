@@ -1,4 +1,6 @@
-"""A version as draws see it: its schema, the totals of all parts, and the images of those held here."""
+"""A version as draws see it: its schema, the totals of all parts, and the images of those held
+here.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +45,24 @@ TotalsKey = tuple[int, int, int]
 """(element, type, part)."""
 
 
-def split_by_weight_name(totals: Iterable[tuple[str, TotalsKey, PartitionTotals]]) -> tuple[dict[TotalsKey, PartitionTotals], dict[str, dict[TotalsKey, PartitionTotals]]]:
+def split_by_weight_name(
+    totals: Iterable[tuple[str, TotalsKey, PartitionTotals]],
+) -> tuple[dict[TotalsKey, PartitionTotals], dict[str, dict[TotalsKey, PartitionTotals]]]:
     """Totals of the rows' own weights ("" or "weight"), and those of each further weight name."""
     own_totals: dict[TotalsKey, PartitionTotals] = {}
     named_totals: dict[str, dict[TotalsKey, PartitionTotals]] = {}
     for name, key, part_totals in totals:
-        (own_totals if name in OWN_WEIGHT_NAMES else named_totals.setdefault(name, {}))[key] = part_totals
+        (own_totals if name in OWN_WEIGHT_NAMES else named_totals.setdefault(name, {}))[key] = (
+            part_totals
+        )
     return own_totals, named_totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class LocalVersion:
-    """A published state of a space: the totals of all of its parts, and the images of those that are held here."""
+    """A published state of a space: the totals of all of its parts, and the images of those that
+    are held here.
+    """
 
     space_id: int
     version: int
@@ -71,40 +79,53 @@ class LocalVersion:
     filter_weight: str = ""
     """The name of the weights that its tables were then made by."""
     range_covers: Mapping[tuple[int, int], Any] = field(default_factory=dict)
-    """Where global draws take an index: of each type and part, the `storaged.sampling.filters.range_cover.Cover` that they are from.
-    Images are then whole."""
+    """Where global draws take an index: of each type and part, the
+    `storaged.sampling.filters.range_cover.Cover` that they are from. Images are then whole."""
     _by_weight_name: dict[str, LocalVersion] = field(default_factory=dict, init=False, repr=False)
-    _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(default_factory=dict, init=False, repr=False)
+    _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _cache: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.range_covers:  # else it was made of a version whose images are
-            object.__setattr__(self, "parts", {part: _as_kernel_arrays(image) for part, image in self.parts.items()})
+            object.__setattr__(
+                self,
+                "parts",
+                {part: _as_kernel_arrays(image) for part, image in self.parts.items()},
+            )
 
     def image(self, part: int) -> PartImage:
         """The image of a part; Unavailable where it is not held here."""
         image = self.parts.get(part)
         if image is None:
-            raise Unavailable(f"part {part} of space {self.space_id} is not held here; this host has parts {sorted(self.parts)}")
+            raise Unavailable(
+                f"part {part} of space {self.space_id} is not held here; this host has parts "
+                f"{sorted(self.parts)}"
+            )
         return image
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What ``make`` makes of this version, kept with it under ``key``: which says what it is and of what.
+        """What ``make`` makes of this version, kept with it under ``key``: which says what it is
+        and of what.
 
-        Threads that make it at the same time all get the one that is kept: others may have noted its address.
-        """
+        Threads that make it at the same time all get the one that is kept: others may have noted
+        its address."""
         value: T | None = self._cache.get(key)
         return self._cache.setdefault(key, make()) if value is None else value
 
     def with_weights(self, weight_name: str, element: int, types: Sequence[int]) -> LocalVersion:
-        """This version with the weights of that name in place of the rows' own; "" are the rows' own.
+        """This version with the weights of that name in place of the rows' own; "" are the rows'
+        own.
 
         Raises
         ------
         InvalidRequest, NotFound
             Where one of ``types`` is unknown, or has no weights of that name.
         """
-        if weight_name in OWN_WEIGHT_NAMES or (self.filter_text and weight_name == self.filter_weight):
+        if weight_name in OWN_WEIGHT_NAMES or (
+            self.filter_text and weight_name == self.filter_weight
+        ):
             return self
         for type_id in types:
             self.type_name(element, type_id)
@@ -112,13 +133,20 @@ class LocalVersion:
             owner.table(weight_name)
         result = self._by_weight_name.get(weight_name)
         if result is None and self.filter_text:
-            raise InvalidRequest(f"weight={weight_name!r}: expected {self.filter_weight!r}, as at.where.weight of {self.filter_text!r} says")
+            raise InvalidRequest(
+                f"weight={weight_name!r}: expected {self.filter_weight!r}, as "
+                f"at.where.weight of {self.filter_text!r} says"
+            )
         if result is None:
             parts = {part: with_weights(image, weight_name) for part, image in self.parts.items()}
-            result = self._by_weight_name[weight_name] = replace(self, totals={**self.totals, **self.named_totals.get(weight_name, {})}, parts=parts)
+            result = self._by_weight_name[weight_name] = replace(
+                self, totals={**self.totals, **self.named_totals.get(weight_name, {})}, parts=parts
+            )
         return result
 
-    def part_shares(self, element: int, types: Sequence[int], uniform: bool) -> partition_choice.PartShares:
+    def part_shares(
+        self, element: int, types: Sequence[int], uniform: bool
+    ) -> partition_choice.PartShares:
         """The shares of all parts in draws from ``types``.
 
         Raises
@@ -139,10 +167,20 @@ class LocalVersion:
             shares = partition_choice.build_shares(type_ids, totals, self.schema.parts)
             self._shares[element, type_ids, uniform] = shares
         if not shares.total > 0:
-            description = f"{'nodes' if element == NODE else 'edges'} of type {', '.join(self.type_name(element, t) for t in type_ids) or '(none given)'}"
+            description = (
+                f"{'nodes' if element == NODE else 'edges'} of type "
+                f"{', '.join(self.type_name(element, t) for t in type_ids) or '(none given)'}"
+            )
             description += f" where {self.filter_text}" if self.filter_text else ""
-            if any(self.totals[key].count for key in self.totals if key[0] == element and key[1] in type_ids):
-                raise InvalidRequest(f"the weights of all {description} are 0 in version {self.version}; draw them uniformly")
+            if any(
+                self.totals[key].count
+                for key in self.totals
+                if key[0] == element and key[1] in type_ids
+            ):
+                raise InvalidRequest(
+                    f"the weights of all {description} are 0 in version {self.version}; draw "
+                    "them uniformly"
+                )
             raise NotFound(f"there are no {description} in version {self.version}")
         return shares
 
@@ -150,16 +188,23 @@ class LocalVersion:
         """The name of a type; InvalidRequest where there is no such type."""
         types = self.schema.node_types if element == NODE else self.schema.edge_types
         if not 0 <= type_id < len(types):
-            raise InvalidRequest(f"{'node' if element == NODE else 'edge'} type {type_id}: the schema has {len(types)}")
+            raise InvalidRequest(
+                f"{'node' if element == NODE else 'edge'} type {type_id}: the schema has "
+                f"{len(types)}"
+            )
         return types[type_id].name
 
 
 def check_output_size(name: str, count: int, per_item: int = 1) -> None:
-    """InvalidRequest where an answer would have a negative number of values, or more than ``MAX_OUTPUTS``."""
+    """InvalidRequest where an answer would have a negative number of values, or more than
+    ``MAX_OUTPUTS``.
+    """
     if count < 0 or per_item < 0:
         raise InvalidRequest(f"{name}: {min(count, per_item)}; a count is >= 0")
     if count * per_item > MAX_OUTPUTS:
-        raise InvalidRequest(f"{name}: {count * per_item} values in one answer; ask for at most {MAX_OUTPUTS}")
+        raise InvalidRequest(
+            f"{name}: {count * per_item} values in one answer; ask for at most {MAX_OUTPUTS}"
+        )
 
 
 def max_rows_per_message(width: int) -> int:
@@ -168,7 +213,8 @@ def max_rows_per_message(width: int) -> int:
 
 
 def check_row_count(name: str, count: int, width: int = 4) -> None:
-    """Refuse an answer of more rows than a message holds, once they are counted and before they are read.
+    """Refuse an answer of more rows than a message holds, once they are counted and before they are
+    read.
 
     Parameters
     ----------
@@ -185,17 +231,23 @@ def check_row_count(name: str, count: int, width: int = 4) -> None:
     """
     max_rows = max_rows_per_message(width)
     if count > max_rows:
-        raise InvalidRequest(f"{name}: {count} rows in one answer, at most {max_rows}; ask for fewer nodes at a time")
+        raise InvalidRequest(
+            f"{name}: {count} rows in one answer, at most {max_rows}; ask for fewer nodes at a time"
+        )
 
 
 def check_length(name: str, array: np.ndarray[Any, Any], length: int) -> None:
     """InvalidRequest where an array has not one value per id."""
     if array.shape != (length,):
-        raise InvalidRequest(f"the array {name!r} has shape {list(array.shape)}; expected [{length}]")
+        raise InvalidRequest(
+            f"the array {name!r} has shape {list(array.shape)}; expected [{length}]"
+        )
 
 
 def _as_kernel_arrays(record: Any) -> Any:
-    """A copy of an image record whose arrays are all of the one type that kernels are compiled for."""
+    """A copy of an image record whose arrays are all of the one type that kernels are compiled
+    for.
+    """
     if isinstance(record, np.ndarray):
         return as_kernel_array(record)
     if isinstance(record, tuple):
@@ -203,5 +255,7 @@ def _as_kernel_arrays(record: Any) -> Any:
     if isinstance(record, dict):
         return {name: _as_kernel_arrays(item) for name, item in record.items()}
     if is_dataclass(record) and not isinstance(record, type):
-        return replace(record, **{f.name: _as_kernel_arrays(getattr(record, f.name)) for f in fields(record)})
+        return replace(
+            record, **{f.name: _as_kernel_arrays(getattr(record, f.name)) for f in fields(record)}
+        )
     return record

@@ -29,7 +29,13 @@ class WeightHistogram:
     """float64[BINS], the sum of the weights of each bin, plainly added."""
 
 
-def build_histogram(version: LocalVersion, element: int, type_id: int, parts: Sequence[int], checkpoint: Callable[[], object]) -> WeightHistogram:
+def build_histogram(
+    version: LocalVersion,
+    element: int,
+    type_id: int,
+    parts: Sequence[int],
+    checkpoint: Callable[[], object],
+) -> WeightHistogram:
     """Count the rows of positive weight of a type.
 
     Parameters
@@ -65,7 +71,10 @@ def build_histogram(version: LocalVersion, element: int, type_id: int, parts: Se
             histogram.counts[BIN_OF_ONE] += count
             histogram.sums[BIN_OF_ONE] += count
         for run in _runs(weights, live):
-            bins = np.floor(BINS_PER_OCTAVE * np.log2(run, dtype=np.float64)).astype(np.int64) + BIN_OF_ONE
+            bins = (
+                np.floor(BINS_PER_OCTAVE * np.log2(run, dtype=np.float64)).astype(np.int64)
+                + BIN_OF_ONE
+            )
             histogram.counts[:] += np.bincount(bins, minlength=BINS)
             histogram.sums[:] += np.bincount(bins, weights=run, minlength=BINS)
             checkpoint()

@@ -1,10 +1,11 @@
-"""The graph database: blocks as they were loaded, durable, replaced by a replay of themselves, seen by builds only.
+"""The graph database: blocks as they were loaded, durable, replaced by a replay of themselves, seen
+by builds only.
 
-A block is one chunk's rows of one kind and type for one part. It is kept as values of up to a mebibyte: its ids and
-weights under its own kind, its features under the kind's ``COLUMNS`` twin, beside ids of their own. A small record of
-each value (rows, size, crc, range of its ids) is kept in a family of its own: plans are made from records, and a value
-that is missing or altered can not go unnoticed.
-"""
+A block is one chunk's rows of one kind and type for one part. It is kept as values of up to a
+mebibyte: its ids and weights under its own kind, its features under the kind's ``COLUMNS`` twin,
+beside ids of their own. A small record of each value (rows, size, crc, range of its ids) is kept in
+a family of its own: plans are made from records, and a value that is missing or altered can not go
+unnoticed."""
 
 from __future__ import annotations
 
@@ -123,21 +124,32 @@ class BlockStore:
         for part, kind, type_id in self._kinds:
             if kind in (NODES, NODE_DELETES):
                 prefix = keys.type_prefix(part, kind, type_id)
-                self._live_ids.add_blocks(keys.parse_block_key(raw) for raw, _ in engine.scan(INDEX, prefix, keys.prefix_end(prefix)))
+                self._live_ids.add_blocks(
+                    keys.parse_block_key(raw)
+                    for raw, _ in engine.scan(INDEX, prefix, keys.prefix_end(prefix))
+                )
 
     @classmethod
-    def open(cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0) -> BlockStore:
+    def open(
+        cls, path: Path, schema: Schema, *, read_only: bool = False, memory_bytes: int = 0
+    ) -> BlockStore:
         """The store in a folder, made if it is not there; ``read_only`` for a checkpoint."""
         if read_only and not path.exists():
-            raise NotFound(f"checkpoint {path}: there is no such folder; the build needs the one that its job took")
+            raise NotFound(
+                f"checkpoint {path}: there is no such folder; the build needs the one that "
+                "its job took"
+            )
         engine = open_engine(path, FAMILIES, read_only=read_only, memory_bytes=memory_bytes)
-        return cls(engine, schema, spill=None if read_only else path.with_name(path.name + "-members"))
+        return cls(
+            engine, schema, spill=None if read_only else path.with_name(path.name + "-members")
+        )
 
     def write(self, blocks: Sequence[Block]) -> int:
-        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives the bytes kept.
+        """Keep the blocks, all or none, durable on return; a replay replaces what it replays. Gives
+        the bytes kept.
 
-        Births add to those that are there: they grow with the deletes that were known when they were told, and of two
-        tellers the one that knew less may come last.
+        Births add to those that are there: they grow with the deletes that were known when they
+        were told, and of two tellers the one that knew less may come last.
 
         Raises
         ------
@@ -146,16 +158,34 @@ class BlockStore:
         """
         dropped = self._dropped_loads.intersection(block.load_id for block in blocks)
         if dropped:
-            raise Conflict(f"load {min(dropped)} was given up, and what it wrote is removed; begin another one")
+            raise Conflict(
+                f"load {min(dropped)} was given up, and what it wrote is removed; begin another one"
+            )
         if any(block.kind == NODE_REVIVALS for block in blocks):
             with self._revivals_lock:
-                return self._write([self._merge_revivals(block) if block.kind == NODE_REVIVALS else block for block in blocks])
+                return self._write(
+                    [
+                        self._merge_revivals(block) if block.kind == NODE_REVIVALS else block
+                        for block in blocks
+                    ]
+                )
         return self._write(blocks)
 
     def _merge_revivals(self, block: Block) -> Block:
         """A block of births with those that were told before."""
-        refs = [ref for ref in self.refs(block.part, (NODE_REVIVALS,), block.type_id, (block.load_id,)) if ref.key.chunk == block.chunk]
-        return replace(block, arrays={"ids": np.unique(np.concatenate([block.arrays["ids"], *(self.read(ref)["ids"] for ref in refs)]))})
+        refs = [
+            ref
+            for ref in self.refs(block.part, (NODE_REVIVALS,), block.type_id, (block.load_id,))
+            if ref.key.chunk == block.chunk
+        ]
+        return replace(
+            block,
+            arrays={
+                "ids": np.unique(
+                    np.concatenate([block.arrays["ids"], *(self.read(ref)["ids"] for ref in refs)])
+                )
+            },
+        )
 
     def _write(self, blocks: Sequence[Block]) -> int:
         puts: list[Put] = []
@@ -176,17 +206,27 @@ class BlockStore:
             self._live_ids.add_blocks(key for key in written if key.kind in (NODES, NODE_DELETES))
         return sum(len(value) for _, _, value in puts if value is not None)
 
-    def exists(self, type_id: int, ids: NDArray[np.int64], load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
-        """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so far; uint8[n]."""
+    def exists(
+        self, type_id: int, ids: NDArray[np.int64], load_id: int, loads: Sequence[int]
+    ) -> NDArray[np.uint8]:
+        """Which ids are alive after ``loads`` in this order and then what load ``load_id`` wrote so
+        far; uint8[n].
+        """
         with self._lock:
-            return self._live_ids.live_mask(type_id, np.ascontiguousarray(ids, np.int64), load_id, loads)
+            return self._live_ids.live_mask(
+                type_id, np.ascontiguousarray(ids, np.int64), load_id, loads
+            )
 
     def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
-        """(type, chunk) of every block of load ``load_id`` that writes nodes which are deleted after ``loads``, or by it."""
+        """(type, chunk) of every block of load ``load_id`` that writes nodes which are deleted
+        after ``loads``, or by it.
+        """
         with self._lock:
             return self._live_ids.revivals(load_id, loads)
 
-    def revived_ids(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> NDArray[np.int64]:
+    def revived_ids(
+        self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]
+    ) -> NDArray[np.int64]:
         """Those nodes of one type and chunk; int64[n], ascending."""
         with self._lock:
             return self._live_ids.revived_ids(type_id, chunk, load_id, loads)
@@ -196,7 +236,9 @@ class BlockStore:
         with self._lock:
             return self._live_ids.deletes_nodes(load_id)
 
-    def refs(self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]) -> list[BlockRef]:
+    def refs(
+        self, part: int, kinds: Iterable[int], type_id: int, loads: Sequence[int]
+    ) -> list[BlockRef]:
         """The values of these kinds that ``loads`` wrote, in the order of the writes."""
         ranks = {load: rank for rank, load in enumerate(loads)}
         refs: list[BlockRef] = []
@@ -209,7 +251,9 @@ class BlockStore:
         return sorted(refs, key=lambda ref: (ref.rank, ref.key.chunk, ref.key.kind, ref.key.sub))
 
     def read(self, ref: BlockRef) -> dict[str, NDArray[Any]]:
-        """Return the sections of one value; Corrupt where it is missing, altered, or holds what no write may."""
+        """Return the sections of one value; Corrupt where it is missing, altered, or holds what no
+        write may.
+        """
         sections = _decoded(ref.key, self._value(ref.key), ref.rows, ref.size, ref.crc)
         check_value(self._schema, ref.key, ref.rows, sections)
         return sections
@@ -219,7 +263,9 @@ class BlockStore:
         extents = [_RECORD.unpack(record)[:2] for _, record in self._records(part, loads)]
         return sum(rows for rows, _ in extents), sum(size for _, size in extents)
 
-    def fingerprints(self, load_id: int, extents: Iterable[tuple[int, int, int]] | None = None) -> dict[int, PartFingerprint]:
+    def fingerprints(
+        self, load_id: int, extents: Iterable[tuple[int, int, int]] | None = None
+    ) -> dict[int, PartFingerprint]:
         """Return the fingerprints of what a load has written so far, by partition.
 
         Parameters
@@ -235,7 +281,9 @@ class BlockStore:
             prefix = keys.load_prefix(part, kind, type_id, load_id)
             for raw, record in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix)):
                 rows, size = unpack_record(keys.parse_block_key(raw), record)[:2]
-                accumulators.setdefault(part, FingerprintAccumulator()).add(keys.strip_load(raw), record, rows, size)
+                accumulators.setdefault(part, FingerprintAccumulator()).add(
+                    keys.strip_load(raw), record, rows, size
+                )
         return {part: accumulator.fingerprint(part) for part, accumulator in accumulators.items()}
 
     def verify(self, part: int, expected: Sequence[LoadFingerprint]) -> int:
@@ -258,17 +306,31 @@ class BlockStore:
             key = keys.parse_block_key(raw)
             if key.load_id in known_loads:
                 if len(record) != RECORD_BYTES:
-                    raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
+                    raise Corrupt(
+                        f"{key}: its record has {len(record)} bytes; expected "
+                        f"{RECORD_BYTES}; {_REMEDY}"
+                    )
                 rows, size, _, _, _ = _RECORD.unpack(record)
-                accumulators.setdefault(key.load_id, FingerprintAccumulator()).add(keys.strip_load(raw), record, rows, size)
-        return fingerprints.check_fingerprints(part, {load_id: accumulator.fingerprint(part) for load_id, accumulator in accumulators.items()}, expected)
+                accumulators.setdefault(key.load_id, FingerprintAccumulator()).add(
+                    keys.strip_load(raw), record, rows, size
+                )
+        return fingerprints.check_fingerprints(
+            part,
+            {
+                load_id: accumulator.fingerprint(part)
+                for load_id, accumulator in accumulators.items()
+            },
+            expected,
+        )
 
     def value_rows(self, stored: StoredValue) -> int:
         """The rows of one value."""
         return int(_RECORD.unpack(stored[1])[0])
 
     def stored_values(self, part: int, loads: Container[int]) -> Iterator[StoredValue]:
-        """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not what was written."""
+        """Every value of a part that these loads wrote, by key; Corrupt where one is missing or not
+        what was written.
+        """
         for key, record in self._records(part, loads):
             yield verified_value(key, record, self._value(key))
 
@@ -282,7 +344,8 @@ class BlockStore:
         return value
 
     def import_values(self, values: Iterable[StoredValue]) -> None:
-        """Keep `intact` values of another store, durable on return; one that is here already is replaced by itself.
+        """Keep `intact` values of another store, durable on return; one that is here already is
+        replaced by itself.
 
         Raises
         ------
@@ -309,7 +372,10 @@ class BlockStore:
         ids = sections[ID_SECTION[key.kind & ~COLUMNS]]
         id_range = (int(ids.min()), int(ids.max())) if rows else (-1, -1)
         if id_range != (lowest, highest):
-            raise InvalidContent(f"{key}: it holds ids from {id_range[0]} to {id_range[1]}, its record says {lowest} to {highest}")
+            raise InvalidContent(
+                f"{key}: it holds ids from {id_range[0]} to {id_range[1]}, its record says "
+                f"{lowest} to {highest}"
+            )
 
     def _write_batch(self, batch: Sequence[StoredValue]) -> None:
         if not batch:
@@ -321,7 +387,9 @@ class BlockStore:
         self._engine.write(puts)
         with self._lock:
             self._kinds.update((key.part, key.kind, key.type_id) for key, _, _ in batch)
-            self._live_ids.add_blocks(key for key, _, _ in batch if key.kind in (NODES, NODE_DELETES))
+            self._live_ids.add_blocks(
+                key for key, _, _ in batch if key.kind in (NODES, NODE_DELETES)
+            )
 
     def _records(self, part: int, loads: Container[int]) -> Iterator[tuple[BlockKey, bytes]]:
         prefix = keys.part_prefix(part)
@@ -331,7 +399,9 @@ class BlockStore:
                 yield key, record
 
     def checkpoint(self, path: Path) -> None:
-        """A copy by hard links that a build reads; one that is there already is left as it is (same job, same input)."""
+        """A copy by hard links that a build reads; one that is there already is left as it is (same
+        job, same input).
+        """
         if path.exists():
             return
         temporary = path.with_name(path.name + ".making")
@@ -348,7 +418,9 @@ class BlockStore:
         for part, kind, type_id in kinds:
             prefix = keys.type_prefix(part, kind, type_id)
             start, stop = prefix, keys.prefix_end(prefix)
-            while (raw := next((raw for raw, _ in self._engine.scan(INDEX, start, stop)), None)) is not None:
+            while (
+                raw := next((raw for raw, _ in self._engine.scan(INDEX, start, stop)), None)
+            ) is not None:
                 load_id = keys.parse_block_key(raw).load_id
                 load_ids.add(load_id)
                 if load_id == keys.MAX_LOAD:
@@ -367,8 +439,12 @@ class BlockStore:
         for part, kind, type_id in kinds:
             for load_id in dropped_loads:
                 prefix = keys.load_prefix(part, kind, type_id, load_id)
-                raw_keys = [raw for raw, _ in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix))]
-                puts: list[Put] = [(family, raw, None) for raw in raw_keys for family in (BLOCKS, INDEX)]
+                raw_keys = [
+                    raw for raw, _ in self._engine.scan(INDEX, prefix, keys.prefix_end(prefix))
+                ]
+                puts: list[Put] = [
+                    (family, raw, None) for raw in raw_keys for family in (BLOCKS, INDEX)
+                ]
                 if puts:
                     self._engine.write(puts)
                 dropped += len(raw_keys)
@@ -386,7 +462,9 @@ class BlockStore:
         return self._engine.size()
 
     def compact(self, family: str, cancelled: Callable[[], bool]) -> None:
-        """Give the space of overwritten and deleted blocks back, unless it is cancelled before; reads and writes go on."""
+        """Give the space of overwritten and deleted blocks back, unless it is cancelled before;
+        reads and writes go on.
+        """
         self._engine.compact(family, cancelled)
 
     def close(self) -> None:
@@ -427,22 +505,35 @@ def _encode_values(block: Block) -> Iterator[tuple[BlockKey, tuple[bytes, bytes]
     """The keys of a block's values, each with its record and value."""
     id_section = ID_SECTION.get(block.kind)
     if id_section is None or id_section not in block.arrays:
-        raise InvalidRequest(f"block of kind {block.kind}: expected one of {sorted(ID_SECTION)} with its section of ids, not {sorted(block.arrays)}")
+        raise InvalidRequest(
+            f"block of kind {block.kind}: expected one of {sorted(ID_SECTION)} with its "
+            f"section of ids, not {sorted(block.arrays)}"
+        )
     ids = np.asarray(block.arrays[id_section], np.int64)
     plain = {name: array for name, array in block.arrays.items() if not name.startswith("f:")}
     columns = {name: array for name, array in block.arrays.items() if name.startswith("f:")}
-    for kind, sections in ((block.kind, plain), (block.kind | COLUMNS, {id_section: ids, **columns} if columns else {})):
+    for kind, sections in (
+        (block.kind, plain),
+        (block.kind | COLUMNS, {id_section: ids, **columns} if columns else {}),
+    ):
         if not sections:
             continue
         step = _rows_per_value(sections, len(ids))
         for sub, low in enumerate(range(0, max(len(ids), 1), step)):
             high = min(low + step, len(ids))
-            body = encode(Frame(Empty(), dict(_slice_sections(sections, low, high, len(ids)))), envelope=False)
+            body = encode(
+                Frame(Empty(), dict(_slice_sections(sections, low, high, len(ids)))), envelope=False
+            )
             crc = zlib.crc32(body)
             value_ids = ids[low:high]
-            lowest, highest = (int(value_ids.min()), int(value_ids.max())) if len(value_ids) else (-1, -1)
+            lowest, highest = (
+                (int(value_ids.min()), int(value_ids.max())) if len(value_ids) else (-1, -1)
+            )
             record = _RECORD.pack(high - low, len(body), crc, lowest, highest)
-            yield BlockKey(block.part, kind, block.type_id, block.load_id, block.chunk, sub), (record, _HEAD.pack(high - low, crc) + body)
+            yield (
+                BlockKey(block.part, kind, block.type_id, block.load_id, block.chunk, sub),
+                (record, _HEAD.pack(high - low, crc) + body),
+            )
 
 
 def _rows_per_value(sections: Arrays, rows: int) -> int:
@@ -450,34 +541,62 @@ def _rows_per_value(sections: Arrays, rows: int) -> int:
     return max(1, int(VALUE_BYTES / max(per_row, 1.0)))
 
 
-def _slice_sections(sections: Arrays, low: int, high: int, rows: int) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Rows low .. high of every section; lists take their indptr with them, counted from 0 again."""
+def _slice_sections(
+    sections: Arrays, low: int, high: int, rows: int
+) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Rows low .. high of every section; lists take their indptr with them, counted from 0
+    again.
+    """
     for name, array in sections.items():
         if name.endswith(".indptr"):
             yield name, np.asarray(array[low : high + 1] - array[low], np.int64)
-        elif name.endswith(".values") and (indptr := sections.get(name[: -len("values")] + "indptr")) is not None:
+        elif (
+            name.endswith(".values")
+            and (indptr := sections.get(name[: -len("values")] + "indptr")) is not None
+        ):
             yield name, array[int(indptr[low]) : int(indptr[high])]
         elif len(array) != rows:
-            raise InvalidRequest(f"block: the section {name!r} has {len(array)} rows, its ids {rows}; they must be the same")
+            raise InvalidRequest(
+                f"block: the section {name!r} has {len(array)} rows, its ids {rows}; they "
+                "must be the same"
+            )
         else:
             yield name, array[low:high]
 
 
 def unpack_record(key: BlockKey, record: bytes) -> tuple[int, int, int, int, int]:
-    """Return (rows, size, crc, lowest id, highest id) of a record; Corrupt where it is none, or an id is out of range."""
+    """Return (rows, size, crc, lowest id, highest id) of a record; Corrupt where it is none, or an
+    id is out of range.
+    """
     if len(record) != RECORD_BYTES:
-        raise Corrupt(f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}")
+        raise Corrupt(
+            f"{key}: its record has {len(record)} bytes; expected {RECORD_BYTES}; {_REMEDY}"
+        )
     rows, size, crc, lowest, highest = _RECORD.unpack(record)
     if rows and not 0 <= lowest <= highest <= request_validation.MAX_ID:
-        raise Corrupt(f"{key}: it holds ids from {lowest} to {highest}; expected 0 to {request_validation.MAX_ID}; {_REMEDY}")
+        raise Corrupt(
+            f"{key}: it holds ids from {lowest} to {highest}; expected 0 to "
+            f"{request_validation.MAX_ID}; {_REMEDY}"
+        )
     return rows, size, crc, lowest, highest
 
 
 def check_value(schema: Schema, key: BlockKey, rows: int, sections: Arrays) -> None:
-    """Corrupt where a value holds what no write may: ids out of range or of another partition, sections that disagree."""
+    """Corrupt where a value holds what no write may: ids out of range or of another partition,
+    sections that disagree.
+    """
     columns = bool(key.kind & COLUMNS)
     try:
-        request_validation.check_stored(schema, key.kind & ~COLUMNS, key.type_id, sections, rows, key.part, part_of, columns=columns)
+        request_validation.check_stored(
+            schema,
+            key.kind & ~COLUMNS,
+            key.type_id,
+            sections,
+            rows,
+            key.part,
+            part_of,
+            columns=columns,
+        )
     except InvalidRequest as error:
         raise InvalidContent(f"{key}: {error.message}; {_REMEDY}") from error
 
@@ -486,12 +605,19 @@ def verified_value(key: BlockKey, record: bytes, value: bytes) -> StoredValue:
     """A value that is what its record says; Corrupt otherwise."""
     rows, size, crc, _, _ = unpack_record(key, record)
     body = memoryview(value)[_HEAD.size :]
-    if len(value) < _HEAD.size or len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:
+    if (
+        len(value) < _HEAD.size
+        or len(body) != size
+        or _HEAD.unpack_from(value) != (rows, crc)
+        or zlib.crc32(body) != crc
+    ):
         raise Corrupt(f"{key}: its value is not what was written; {_REMEDY}")
     return key, record, value
 
 
-def _decoded(key: BlockKey, value: bytes, rows: int, size: int, crc: int) -> dict[str, NDArray[Any]]:
+def _decoded(
+    key: BlockKey, value: bytes, rows: int, size: int, crc: int
+) -> dict[str, NDArray[Any]]:
     # A bytearray's views are writable: kernels see one array type, however a section travelled.
     body = bytearray(memoryview(value)[_HEAD.size :])
     if len(body) != size or _HEAD.unpack_from(value) != (rows, crc) or zlib.crc32(body) != crc:

@@ -21,10 +21,22 @@ MANIFEST = "manifest.json"
 CRC_BYTES = 1 << 20
 """A checksum covers this much of a file."""
 OFFSET_ARRAYS = frozenset(
-    {"indptr", "label_indptr", "bounds", "positives", "rows", "index_ids", "index_rows", "live_rows", "label_rows"}
+    {
+        "indptr",
+        "label_indptr",
+        "bounds",
+        "positives",
+        "rows",
+        "index_ids",
+        "index_rows",
+        "live_rows",
+        "label_rows",
+    }
     | {"row_of", "src_row", "order", "hot", "keyed"}
 )
-"""Last names of the files whose numbers are used as places in other files: a wrong one could end the process."""
+"""Last names of the files whose numbers are used as places in other files: a wrong one could end
+the process.
+"""
 
 
 def holds_offsets(name: str) -> bool:
@@ -32,18 +44,27 @@ def holds_offsets(name: str) -> bool:
     return name.rpartition(".")[2] in OFFSET_ARRAYS
 
 
-def map_array(path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages: bool = False) -> NDArray[Any]:
-    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry says, or (``verify``) altered.
+def map_array(
+    path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages: bool = False
+) -> NDArray[Any]:
+    """The array of a file, read-only; Corrupt where it is missing, of another size than its entry
+    says, or (``verify``) altered.
 
     ``huge_pages``: in large pages, as of `storaged.store.huge_pages`.
     """
-    dtype, shape = np.dtype(entry["dtype"]).newbyteorder("<"), tuple(int(extent) for extent in entry["shape"])
+    dtype, shape = (
+        np.dtype(entry["dtype"]).newbyteorder("<"),
+        tuple(int(extent) for extent in entry["shape"]),
+    )
     expected = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
             if size != expected:
-                raise Corrupt(f"image file {path}: {size} bytes, its manifest says {expected}; build the version again")
+                raise Corrupt(
+                    f"image file {path}: {size} bytes, its manifest says {expected}; build "
+                    "the version again"
+                )
             if size == 0:
                 return np.zeros(shape, dtype)
             if verify:
@@ -56,19 +77,31 @@ def map_array(path: Path, entry: Mapping[str, Any], *, verify: bool, huge_pages:
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-def _check_bytes(path: Path, file: IO[bytes], entry: Mapping[str, Any], on_read: Callable[[int], None]) -> int:
-    """Read a file, not through a map, where what the disk can not read is a signal, and hold it against its checksums; gives its bytes."""
+def _check_bytes(
+    path: Path, file: IO[bytes], entry: Mapping[str, Any], on_read: Callable[[int], None]
+) -> int:
+    """Read a file, not through a map, where what the disk can not read is a signal, and hold it
+    against its checksums; gives its bytes.
+    """
     block = total = 0
     try:
         while chunk := file.read(CRC_BYTES):
             if block >= len(entry["crc32"]) or zlib.crc32(chunk) != entry["crc32"][block]:
-                raise Corrupt(f"image file {path}: mebibyte {block} is not what was written; build the version again")
+                raise Corrupt(
+                    f"image file {path}: mebibyte {block} is not what was written; build the "
+                    "version again"
+                )
             block, total = block + 1, total + len(chunk)
             on_read(len(chunk))
     except OSError as error:
-        raise Corrupt(f"image file {path}: mebibyte {block} cannot be read ({error}); build the version again") from error
+        raise Corrupt(
+            f"image file {path}: mebibyte {block} cannot be read ({error}); build the version again"
+        ) from error
     if block != len(entry["crc32"]):
-        raise Corrupt(f"image file {path}: ends after {block} of {len(entry['crc32'])} mebibytes; build the version again")
+        raise Corrupt(
+            f"image file {path}: ends after {block} of {len(entry['crc32'])} mebibytes; "
+            "build the version again"
+        )
     return total
 
 
@@ -93,15 +126,21 @@ def check_image(folder: Path, digest: str, on_read: Callable[[int], None]) -> in
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise Corrupt(f"image file {path}: cannot be read ({error}); build the version again") from error
+        raise Corrupt(
+            f"image file {path}: cannot be read ({error}); build the version again"
+        ) from error
     if hashlib.sha256(content).hexdigest() != digest:
-        raise Corrupt(f"image file {path}: its sha256 is not the digest that the version was sealed with; build the version again")
+        raise Corrupt(
+            f"image file {path}: its sha256 is not the digest that the version was sealed "
+            "with; build the version again"
+        )
     on_read(len(content))
     return len(content) + check_files(folder, on_read)[1]
 
 
 def check_files(folder: Path, on_read: Callable[[int], None]) -> tuple[int, int]:
-    """Read every byte of an image's files and hold it against the manifest's checksums; gives their number and bytes.
+    """Read every byte of an image's files and hold it against the manifest's checksums; gives their
+    number and bytes.
 
     Parameters
     ----------
@@ -126,5 +165,7 @@ def check_files(folder: Path, on_read: Callable[[int], None]) -> tuple[int, int]
         except FileNotFoundError as error:
             raise Corrupt(f"image file {path}: missing; build the version again") from error
         except OSError as error:
-            raise Corrupt(f"image file {path}: cannot be opened ({error}); build the version again") from error
+            raise Corrupt(
+                f"image file {path}: cannot be opened ({error}); build the version again"
+            ) from error
     return len(files), total

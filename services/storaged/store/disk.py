@@ -1,4 +1,6 @@
-"""Typed errors of what the operating system refuses: a full disk, files that fail, too little memory."""
+"""Typed errors of what the operating system refuses: a full disk, files that fail, too little
+memory.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from asterism_proto.errors import AsterismError, Unavailable
 
 
 def allocate(file: IO[bytes], size: int) -> None:
-    """Give ``file`` so many bytes of the disk, or raise OSError: a mapped page that finds no room later kills the process."""
+    """Give ``file`` so many bytes of the disk, or raise OSError: a mapped page that finds no room
+    later kills the process.
+    """
     if size:
         os.posix_fallocate(file.fileno(), 0, size)
 
@@ -22,11 +26,16 @@ def disk_error(error: OSError, path: Path) -> AsterismError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return Unavailable(f"{location}: the disk is full; free space and do it again")
     if error.errno == errno.ENOMEM:
-        return Unavailable(f"{location}: not enough memory; give storaged more memory and do it again")
+        return Unavailable(
+            f"{location}: not enough memory; give storaged more memory and do it again"
+        )
     return Unavailable(f"{location}: {error.strerror or error}")
 
 
 def memory_error(error: MemoryError) -> AsterismError:
     """Return the typed error of a task that its process had not enough memory for."""
     cause = f" ({error})" if str(error) else ""
-    return Unavailable(f"not enough memory for the task{cause}; give storaged more memory, or lower concurrent_tasks, and recover the job")
+    return Unavailable(
+        f"not enough memory for the task{cause}; give storaged more memory, or lower "
+        "concurrent_tasks, and recover the job"
+    )

@@ -1,11 +1,12 @@
-"""RocksDB's one door in storaged: ordered families of bytes. `memory` is a twin that keeps the same promises.
+"""RocksDB's one door in storaged: ordered families of bytes. `memory` is a twin that keeps the same
+promises.
 
-Facts that shape this file. rocksdict needs ``raw_mode`` everywhere and every column family named at open. Its
-``items()`` ends silently at a corrupt block, so scans use ``iter()`` and ask ``status()`` at the end. Space comes back
-when a family is dropped and no batch or handle of it is left, and by compactions: a manual one holds the GIL to its end, so
-`compact` asks the background ones to do it. Large sorted runs go around the memtables: an SST file is
-written and moved in, several times faster than puts.
-"""
+Facts that shape this file. rocksdict needs ``raw_mode`` everywhere and every column family named at
+open. Its ``items()`` ends silently at a corrupt block, so scans use ``iter()`` and ask ``status()``
+at the end. Space comes back when a family is dropped and no batch or handle of it is left, and by
+compactions: a manual one holds the GIL to its end, so `compact` asks the background ones to do it.
+Large sorted runs go around the memtables: an SST file is written and moved in, several times faster
+than puts."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ import rocksdict
 
 from asterism_daemonkit import rocksfiles
 from asterism_io.durable import make_folder
-from asterism_proto.errors import AsterismError, Conflict, Corrupt, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Conflict,
+    Corrupt,
+    Internal,
+    InvalidRequest,
+    Unavailable,
+)
 from storaged.store.compaction import GARBAGE, compact_family
 
 MIB = 1 << 20
@@ -61,9 +69,8 @@ class BulkWriter(Protocol):
 class Engine(Protocol):
     """Ordered families of keys and values.
 
-    Every method raises `Corrupt` for bytes that fail their checksum, `Unavailable` for a full or failing disk,
-    `Conflict` for a folder that another process holds.
-    """
+    Every method raises `Corrupt` for bytes that fail their checksum, `Unavailable` for a full or
+    failing disk, `Conflict` for a folder that another process holds."""
 
     def get(self, family: str, key: bytes) -> bytes | None:
         """The value of ``key``, or None."""
@@ -75,10 +82,13 @@ class Engine(Protocol):
         """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
 
     def bulk_writer(self, family: str, keep_path: Path | None = None) -> BulkWriter:
-        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for `take_in`, if it has a key."""
+        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for `take_in`,
+        if it has a key.
+        """
 
     def ingest_file(self, family: str, run: Path) -> None:
-        """Make a run that was kept part of ``family``, without copying it; none of its keys may be there already.
+        """Make a run that was kept part of ``family``, without copying it; none of its keys may be
+        there already.
 
         `Unavailable` where it is not there, `Corrupt` where it is not a run.
         """
@@ -93,7 +103,9 @@ class Engine(Protocol):
         """Bring everything that was written without a log to disk."""
 
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Give the space of what was deleted back; returns early where it is cancelled. Reads and writes go on meanwhile."""
+        """Give the space of what was deleted back; returns early where it is cancelled. Reads and
+        writes go on meanwhile.
+        """
 
     def size(self) -> int:
         """Bytes that it takes on disk."""
@@ -116,11 +128,15 @@ class _SharedBuffers:
 
 @cache
 def _shared_buffers(memory_bytes: int) -> _SharedBuffers:
-    """RocksDB's memory in this process: a quarter of ``memory_bytes`` at most, or (0) of a daemon."""
+    """RocksDB's memory in this process: a quarter of ``memory_bytes`` at most, or (0) of a
+    daemon.
+    """
     share = memory_bytes // 16 if memory_bytes else WRITE_BUFFER_BYTES
     cache_bytes, buffer_bytes = min(CACHE_BYTES, share), min(WRITE_BUFFER_BYTES, share)
     buffers = rocksdict.WriteBufferManager(2 * buffer_bytes, False)
-    return _SharedBuffers(cache=rocksdict.Cache(cache_bytes), buffers=buffers, buffer_bytes=buffer_bytes)
+    return _SharedBuffers(
+        cache=rocksdict.Cache(cache_bytes), buffers=buffers, buffer_bytes=buffer_bytes
+    )
 
 
 def _options(family: Family | None, memory: _SharedBuffers) -> Any:
@@ -131,7 +147,8 @@ def _options(family: Family | None, memory: _SharedBuffers) -> Any:
     options.set_write_buffer_manager(memory.buffers)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
-    # A torn end of the log is a write that nobody was told of. Anything else wrong in it must not pass for an older state.
+    # A torn end of the log is a write that nobody was told of. Anything else wrong in it must not
+    # pass for an older state.
     options.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     options.set_max_open_files(256)
     kind = rocksdict.DBCompressionType
@@ -172,12 +189,25 @@ def _typed_error(error: Exception, path: Path) -> AsterismError:
 
 
 class RocksEngine:
-    """An engine on a RocksDB folder; ``memory_bytes`` bounds what RocksDB holds where it is the same for all of a process."""
+    """An engine on a RocksDB folder; ``memory_bytes`` bounds what RocksDB holds where it is the
+    same for all of a process.
+    """
 
-    def __init__(self, path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        families: Sequence[Family],
+        *,
+        read_only: bool = False,
+        memory_bytes: int = 0,
+    ) -> None:
         self.path, self._buffers = path, _shared_buffers(memory_bytes)
         self._families = {family.name: family for family in families}
-        access = rocksdict.AccessType.read_only(False) if read_only else rocksdict.AccessType.read_write()
+        access = (
+            rocksdict.AccessType.read_only(False)
+            if read_only
+            else rocksdict.AccessType.read_write()
+        )
         if not read_only:
             make_folder(path)  # RocksDB syncs what is in it, not its name
         self._runs = path.with_name(path.name + "-runs")
@@ -188,13 +218,18 @@ class RocksEngine:
             raise Corrupt(f"{damage}; {_REMEDY}")
         family_options = {name: self.options(family) for name, family in self._families.items()}
         try:
-            self._db: Any = rocksdict.Rdict(str(path), self.options(None), column_families=family_options, access_type=access)
+            self._db: Any = rocksdict.Rdict(
+                str(path), self.options(None), column_families=family_options, access_type=access
+            )
         except Exception as error:
             raise _typed_error(error, path) from error
-        self._columns: dict[str, Any] = {name: self._db.get_column_family(name) for name in family_options}
+        self._columns: dict[str, Any] = {
+            name: self._db.get_column_family(name) for name in family_options
+        }
         self._durable, self._unlogged = rocksdict.WriteOptions(), rocksdict.WriteOptions()
         self._durable.sync = True
-        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]  # a property, whatever its stub says
+        # A property, whatever its stub says.
+        self._unlogged.disable_wal = True  # type: ignore[method-assign, assignment]
 
     def options(self, family: Family | None) -> Any:
         """RocksDB's options of a family, or of the database."""
@@ -211,7 +246,10 @@ class RocksEngine:
     def write(self, puts: Sequence[Put], *, durable: bool = True) -> None:
         """Apply all or nothing."""
         batch = rocksdict.WriteBatch(raw_mode=True)
-        handles = {name: self._db.get_column_family_handle(name) for name in {family for family, _, _ in puts}}
+        handles = {
+            name: self._db.get_column_family_handle(name)
+            for name in {family for family, _, _ in puts}
+        }
         try:
             for family, key, value in puts:
                 if value is None:
@@ -222,10 +260,13 @@ class RocksEngine:
         except Exception as error:
             raise _typed_error(error, self.path) from error
         finally:
-            handles.clear()  # the error's traceback may live for long, and with a handle the database would
+            # the error's traceback may live for long, and with a handle the database would
+            handles.clear()
 
     def scan(self, family: str, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values in order; Corrupt where the iterator stopped for another reason than the end."""
+        """Keys and values in order; Corrupt where the iterator stopped for another reason than the
+        end.
+        """
         try:
             cursor = self._columns[family].iter()
             cursor.seek(start)
@@ -255,10 +296,13 @@ class RocksEngine:
         self.ingest(family, link, shared=True)
 
     def ingest(self, family: str, file: Path, *, shared: bool = False) -> None:
-        """Make a finished SST file part of ``family``; a ``shared`` one has other names, and stays as it is under them."""
+        """Make a finished SST file part of ``family``; a ``shared`` one has other names, and stays
+        as it is under them.
+        """
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
-        # Where its keys were used before RocksDB wants to write into the file. Shared files are then copied first.
+        # Where its keys were used before RocksDB wants to write into the file. Shared files are
+        # then copied first.
         options.set_allow_global_seqno(not shared)
         try:
             self._columns[family].ingest_external_file([str(file)], options)
@@ -287,7 +331,9 @@ class RocksEngine:
         try:
             del self._columns[family]
             self._db.drop_column_family(family)
-            self._columns[family] = self._db.create_column_family(family, self.options(self._families[family]))
+            self._columns[family] = self._db.create_column_family(
+                family, self.options(self._families[family])
+            )
         except Exception as error:
             raise _typed_error(error, self.path) from error
 
@@ -302,7 +348,9 @@ class RocksEngine:
     def compact(self, family: str, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Flush, then let the background merge all files of the family, blob files included."""
         try:
-            compact_family(self._columns[family], self.path, cancelled, blobs=self._families[family].blobs)
+            compact_family(
+                self._columns[family], self.path, cancelled, blobs=self._families[family].blobs
+            )
         except Exception as error:
             raise _typed_error(error, self.path) from error
 
@@ -327,7 +375,8 @@ class RocksEngine:
     def close(self) -> None:
         """Close every handle; the folder may be opened again at once."""
         self._columns.clear()
-        # On a full disk it can not flush as it goes. What was to last is in the log, or was flushed, or its flush has failed before.
+        # On a full disk it can not flush as it goes. What was to last is in the log, or was
+        # flushed, or its flush has failed before.
         with contextlib.suppress(Exception):
             self._db.close()
         self._db = None
@@ -335,7 +384,9 @@ class RocksEngine:
 
 
 class _RocksBulkWriter:
-    def __init__(self, engine: RocksEngine, family: str, file: Path, keep_path: Path | None) -> None:
+    def __init__(
+        self, engine: RocksEngine, family: str, file: Path, keep_path: Path | None
+    ) -> None:
         self._engine, self._family, self._file, self._keep_path = engine, family, file, keep_path
         self._pending: list[tuple[bytes, bytes]] = []
         self._size = 0
@@ -344,7 +395,9 @@ class _RocksBulkWriter:
 
     def put(self, key: bytes, value: bytes) -> None:
         if key <= self._last:
-            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._last.hex()}")
+            raise InvalidRequest(
+                f"a sorted run needs ascending keys; {key.hex()} follows {self._last.hex()}"
+            )
         self._last = key
         if self._writer is None:
             self._pending.append((key, value))
@@ -359,7 +412,9 @@ class _RocksBulkWriter:
 
     def _spill(self) -> None:
         try:
-            self._writer = rocksdict.SstFileWriter(self._engine.options(self._engine._families[self._family]))
+            self._writer = rocksdict.SstFileWriter(
+                self._engine.options(self._engine._families[self._family])
+            )
             self._writer.open(str(self._file))
             for key, value in self._pending:
                 self._writer[key] = value
@@ -370,7 +425,9 @@ class _RocksBulkWriter:
     def finish(self) -> None:
         if self._writer is None:
             if self._pending:
-                self._engine.write([(self._family, key, value) for key, value in self._pending], durable=False)
+                self._engine.write(
+                    [(self._family, key, value) for key, value in self._pending], durable=False
+                )
                 self._pending.clear()
             return
         try:

@@ -1,5 +1,5 @@
-"""Images in large pages of memory, where the system has them for files and all of an image fits: reads at random then wait for the bytes alone,
-and not for where these are."""
+"""Images in large pages of memory, where the system has them for files and all of an image fits:
+reads at random then wait for the bytes alone, and not for where these are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_io.available_memory import available_bytes
 
 HUGE_PAGE_BYTES, _READ_BYTES = 1 << 21, 1 << 26
-"""Bytes of a large page, which are also those of the least file that they are asked for; and bytes that are read in one go."""
+"""Bytes of a large page, which are also those of the least file that they are asked for; and bytes
+that are read in one go.
+"""
 _MIN_COPY, _MAX_COPY = 1 << 22, 1 << 25
 """Bytes of small arrays together that are worth copying, and that there is room for."""
 _CACHE_LINE = 64
@@ -25,11 +27,14 @@ _CACHE_LINE = 64
 _MEMORY_SHARE = 2
 """An image is brought into large pages where it has no more than one in so many bytes of memory."""
 _POPULATE_READ = 22
-"""Of Linux 5.14 and later, where Python has no name for it: read all pages of a map now, and tell of a disk that fails by an error."""
+"""Of Linux 5.14 and later, where Python has no name for it: read all pages of a map now, and tell
+of a disk that fails by an error.
+"""
 
 
 def fits_memory(folders: Iterable[Path]) -> bool:
-    """Whether the files of these images leave half of the memory that is to be had to others; False where nobody says how much that is.
+    """Whether the files of these images leave half of the memory that is to be had to others; False
+    where nobody says how much that is.
 
     Where they do not, what is read is better read in small pages.
     """
@@ -49,9 +54,15 @@ def advise_huge_pages(content: mmap.mmap) -> None:
 
 
 def copy_together(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
-    """Arrays of files that are too small for large pages, copied side by side into memory that has them; the same where that is not worth it."""
+    """Arrays of files that are too small for large pages, copied side by side into memory that has
+    them; the same where that is not worth it.
+    """
     size = sum(-(-array.nbytes // _CACHE_LINE) * _CACHE_LINE for array in arrays)
-    if not hasattr(mmap, "MADV_HUGEPAGE") or not _MIN_COPY <= size <= _MAX_COPY or any(array.nbytes >= HUGE_PAGE_BYTES for array in arrays):
+    if (
+        not hasattr(mmap, "MADV_HUGEPAGE")
+        or not _MIN_COPY <= size <= _MAX_COPY
+        or any(array.nbytes >= HUGE_PAGE_BYTES for array in arrays)
+    ):
         return arrays
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     advise_huge_pages(memory)
@@ -65,7 +76,8 @@ def copy_together(arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
 
 
 def reload_into_huge_pages(folder: Path) -> None:
-    """Have the files of an image that was written just now read into large pages: it is in small ones, as it was written.
+    """Have the files of an image that was written just now read into large pages: it is in small
+    ones, as it was written.
 
     What somebody has mapped stays as it is. Nothing else is changed by it, whatever fails.
     """
@@ -81,7 +93,9 @@ def reload_into_huge_pages(folder: Path) -> None:
                 for start in range(0, len(content), _READ_BYTES):
                     piece = start, min(_READ_BYTES, len(content) - start)
                     content.madvise(_POPULATE_READ, *piece)
-                    content.madvise(mmap.MADV_DONTNEED, *piece)  # it stays in memory, and counts as nobody's
+                    content.madvise(
+                        mmap.MADV_DONTNEED, *piece
+                    )  # it stays in memory, and counts as nobody's
 
 
 def reload_images(folders: Sequence[Path]) -> None:

@@ -1,7 +1,8 @@
-"""Writing an image: mapped, appended and linked files, then a manifest that makes them one, atomically.
+"""Writing an image: mapped, appended and linked files, then a manifest that makes them one,
+atomically.
 
-Mapped pages are the page cache's, not the process's: a build may fill files far larger than its memory limit.
-"""
+Mapped pages are the page cache's, not the process's: a build may fill files far larger than its
+memory limit."""
 
 from __future__ import annotations
 
@@ -77,13 +78,17 @@ class ArrayFiles:
         dtype, shape = self._closed_entry(name)
         if 0 in shape:
             return np.zeros(shape, dtype)
-        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(np.ndarray)  # NumPy resolves a Path, link by link
+        return np.memmap(str(self.path(name)), dtype, "r+", shape=shape).view(
+            np.ndarray
+        )  # NumPy resolves a Path, link by link
 
     def truncate(self, name: str, rows: int) -> None:
         """Keep the first ``rows`` rows. Maps taken before must not be used beyond them."""
         dtype, shape = self._arrays[name]
         self._arrays[name] = (dtype, (rows, *shape[1:]))
-        os.truncate(self.path(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64)))
+        os.truncate(
+            self.path(name), dtype.itemsize * int(np.prod((rows, *shape[1:]), dtype=np.int64))
+        )
 
     def remove(self, name: str) -> None:
         """Forget an array and give its space back."""
@@ -130,11 +135,16 @@ class ImageWriter(ArrayFiles):
         What `seal` gave for files of an earlier attempt that are to be kept; all others go.
     """
 
-    def __init__(self, folder: Path, entries: Mapping[str, FileEntry] = MappingProxyType({})) -> None:
+    def __init__(
+        self, folder: Path, entries: Mapping[str, FileEntry] = MappingProxyType({})
+    ) -> None:
         self._entries = dict(entries)
         self._linked: set[str] = set()
         super().__init__(folder)
-        self._arrays = {name: (np.dtype(entry["dtype"]), tuple(entry["shape"])) for name, entry in entries.items()}
+        self._arrays = {
+            name: (np.dtype(entry["dtype"]), tuple(entry["shape"]))
+            for name, entry in entries.items()
+        }
 
     def _prepare(self) -> None:
         make_folder(self.folder)
@@ -172,7 +182,11 @@ class ImageWriter(ArrayFiles):
         if name not in self._linked:
             return super().map(name)
         dtype, shape = self._arrays[name]
-        return np.zeros(shape, dtype) if 0 in shape else np.memmap(str(self.path(name)), dtype, "r", shape=shape).view(np.ndarray)
+        return (
+            np.zeros(shape, dtype)
+            if 0 in shape
+            else np.memmap(str(self.path(name)), dtype, "r", shape=shape).view(np.ndarray)
+        )
 
     def remove(self, name: str) -> None:
         """Forget an array; who shares its file keeps it."""
@@ -185,11 +199,17 @@ class ImageWriter(ArrayFiles):
         return self.path(name).stat().st_size
 
     def seal(self) -> dict[str, FileEntry]:
-        """Make every file that is not sealed yet durable, not to be changed again; gives what is to be known of each."""
+        """Make every file that is not sealed yet durable, not to be changed again; gives what is to
+        be known of each.
+        """
         entries: dict[str, FileEntry] = {}
         for name in sorted(self._arrays.keys() - self._entries.keys()):
             dtype, shape = self._closed_entry(name)
-            entries[name] = {"dtype": dtype.name, "shape": list(shape), "crc32": _sync_file(self.path(name))}
+            entries[name] = {
+                "dtype": dtype.name,
+                "shape": list(shape),
+                "crc32": _sync_file(self.path(name)),
+            }
         if entries:
             sync_folder(self.folder)
         self._entries |= entries
@@ -201,11 +221,15 @@ class ImageWriter(ArrayFiles):
         Parameters
         ----------
         description : mapping
-            What the manifest says beside its files: the records of the part, without anything that differs between
-            builds of the same content (times, jobs, versions, hosts).
+            What the manifest says beside its files: the records of the part, without anything that
+            differs between builds of the same content (times, jobs, versions, hosts).
         """
         self.seal()
-        manifest = json.dumps({"format": FORMAT, **description, "files": self._entries}, sort_keys=True, separators=(",", ":")).encode()
+        manifest = json.dumps(
+            {"format": FORMAT, **description, "files": self._entries},
+            sort_keys=True,
+            separators=(",", ":"),
+        ).encode()
         write_durably(self.folder / MANIFEST, manifest)
         return hashlib.sha256(manifest).hexdigest()
 
@@ -214,7 +238,9 @@ def is_intact(folder: Path, name: str, entry: FileEntry) -> bool:
     """Whether a sealed file has the bytes that it was sealed with."""
     path = folder / f"{name}.bin"
     try:
-        if path.stat().st_size != np.dtype(entry["dtype"]).itemsize * int(np.prod(entry["shape"], dtype=np.int64)):
+        if path.stat().st_size != np.dtype(entry["dtype"]).itemsize * int(
+            np.prod(entry["shape"], dtype=np.int64)
+        ):
             return False
         with path.open("rb") as file:
             return all(zlib.crc32(file.read(CRC_BYTES)) == crc for crc in entry["crc32"])

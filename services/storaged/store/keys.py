@@ -1,4 +1,6 @@
-"""Keys: big-endian, so that RocksDB's byte order is (part, kind, type, ...) order. See docs/storage.md."""
+"""Keys: big-endian, so that RocksDB's byte order is (part, kind, type, ...) order. See
+docs/storage.md.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,14 @@ BLOCKS, INDEX = "blocks", "index"
 """Families of the graph database: the values, and a small record of each."""
 
 TABLES, SCRATCH, STEPS = "tables", "scratch", "steps"
-"""Families of a stat database: final B1, what a build throws away, and which of its steps are done."""
+"""Families of a stat database: final B1, what a build throws away, and which of its steps are
+done.
+"""
 
 COLUMNS = 0x80
-"""Added to a block's kind: its features, kept apart from its ids so that passes over ids do not read them."""
+"""Added to a block's kind: its features, kept apart from its ids so that passes over ids do not
+read them.
+"""
 
 B1, B2, B3, LIGHT, HEAVY = 1, 2, 3, 4, 5
 EDGE_TABLE = 0x40
@@ -39,7 +45,10 @@ class BlockKey(NamedTuple):
 
     def __str__(self) -> str:
         """Return the key in words, for messages."""
-        return f"block {self.sub} of load {self.load_id}, chunk {self.chunk} (partition {self.part}, kind {self.kind}, type {self.type_id})"
+        return (
+            f"block {self.sub} of load {self.load_id}, chunk {self.chunk} (partition "
+            f"{self.part}, kind {self.kind}, type {self.type_id})"
+        )
 
 
 def block_key(key: BlockKey) -> bytes:

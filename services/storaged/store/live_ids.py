@@ -1,9 +1,9 @@
-"""Which node ids of a type are alive: sorted runs of (id, stamp), merged as they grow, asked by loads in flight.
+"""Which node ids of a type are alive: sorted runs of (id, stamp), merged as they grow, asked by
+loads in flight.
 
-A run is made from node blocks; a stamp orders writes and says in its lowest bit whether the id lives after it. Runs of
-one layer halve in size from old to new, so that a small write never rewrites a large run, and large runs are mapped
-files, not memory.
-"""
+A run is made from node blocks; a stamp orders writes and says in its lowest bit whether the id
+lives after it. Runs of one layer halve in size from old to new, so that a small write never
+rewrites a large run, and large runs are mapped files, not memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _IN_FLIGHT_RANK = 0x3FFFFFFF
 
 @kernel
 def merge_runs(ids_a: I64, stamps_a: I64, ids_b: I64, stamps_b: I64, ids: I64, stamps: I64) -> int:
-    """Merge two sorted runs without repeats; of an id in both, the larger stamp stays. Gives the length.
+    """Merge two sorted runs without repeats; of an id in both, the larger stamp stays. Gives the
+    length.
 
     All arrays int64; the outputs have room for both runs.
     """
@@ -61,7 +62,10 @@ class _Layer:
         self.runs.append((ids, np.full(len(ids), stamp, np.int64)))
         while len(self.runs) > 1 and 2 * len(self.runs[-1][0]) >= len(self.runs[-2][0]):
             (ids_b, stamps_b), (ids_a, stamps_a) = self.runs.pop(), self.runs.pop()
-            merged, stamps = allocate_array(len(ids_a) + len(ids_b)), allocate_array(len(ids_a) + len(ids_b))
+            merged, stamps = (
+                allocate_array(len(ids_a) + len(ids_b)),
+                allocate_array(len(ids_a) + len(ids_b)),
+            )
             n = int(merge_runs(ids_a, stamps_a, ids_b, stamps_b, merged, stamps))
             self.runs.append((merged[:n], stamps[:n]))
 
@@ -85,7 +89,8 @@ class _TypeBlocks:
 
 
 class LiveIds:
-    """The living ids of every type, after committed loads and one in flight. Not thread-safe: its owner locks.
+    """The living ids of every type, after committed loads and one in flight. Not thread-safe: its
+    owner locks.
 
     Parameters
     ----------
@@ -97,7 +102,12 @@ class LiveIds:
         A folder for large runs.
     """
 
-    def __init__(self, read_block: Callable[[BlockKey], tuple[I64, bool]], node_kind: int, spill: Path | None = None) -> None:
+    def __init__(
+        self,
+        read_block: Callable[[BlockKey], tuple[I64, bool]],
+        node_kind: int,
+        spill: Path | None = None,
+    ) -> None:
         self._read_block, self._node_kind, self._spill = read_block, node_kind, spill
         self._types: dict[int, _TypeBlocks] = {}
         if spill is not None:
@@ -110,7 +120,9 @@ class LiveIds:
             load_blocks = type_blocks.blocks.setdefault(key.load_id, set())
             if key in load_blocks:  # a replay: whatever was made of the block before is void
                 type_blocks.in_flight.pop(key.load_id, None)
-            if key.load_id in type_blocks.applied:  # it was asked about as committed before all of it was here
+            if (
+                key.load_id in type_blocks.applied
+            ):  # it was asked about as committed before all of it was here
                 type_blocks.applied, type_blocks.committed = (), _Layer()
             load_blocks.add(key)
 
@@ -123,8 +135,12 @@ class LiveIds:
                 if load in type_blocks.applied:
                     type_blocks.applied, type_blocks.committed = (), _Layer()
 
-    def live_mask(self, type_id: int, ids: I64, load_id: int, loads: Sequence[int]) -> NDArray[np.uint8]:
-        """1 for each id that lives after ``loads``, in this order, and then load ``load_id``; uint8[n]."""
+    def live_mask(
+        self, type_id: int, ids: I64, load_id: int, loads: Sequence[int]
+    ) -> NDArray[np.uint8]:
+        """1 for each id that lives after ``loads``, in this order, and then load ``load_id``;
+        uint8[n].
+        """
         best = np.full(len(ids), -1, np.int64)
         type_blocks = self._types.get(type_id)
         if type_blocks is None:
@@ -142,15 +158,27 @@ class LiveIds:
 
     def deletes_nodes(self, load_id: int) -> bool:
         """Whether a load deletes nodes."""
-        return any(self._deletes_nodes(type_blocks, load_id) for type_blocks in self._types.values())
+        return any(
+            self._deletes_nodes(type_blocks, load_id) for type_blocks in self._types.values()
+        )
 
     def revivals(self, load_id: int, loads: Sequence[int]) -> list[tuple[int, int]]:
-        """(type, chunk) where load ``load_id`` writes nodes that are deleted after ``loads``, or that it deletes; ascending."""
+        """(type, chunk) where load ``load_id`` writes nodes that are deleted after ``loads``, or
+        that it deletes; ascending.
+        """
         type_chunks = []
         for type_id, type_blocks in self._types.items():
-            chunks = {key.chunk for key in type_blocks.blocks.get(load_id, ()) if key.kind == self._node_kind}
+            chunks = {
+                key.chunk
+                for key in type_blocks.blocks.get(load_id, ())
+                if key.kind == self._node_kind
+            }
             if chunks and any(self._deletes_nodes(type_blocks, load) for load in (*loads, load_id)):
-                type_chunks += [(type_id, chunk) for chunk in chunks if len(self.revived_ids(type_id, chunk, load_id, loads))]
+                type_chunks += [
+                    (type_id, chunk)
+                    for chunk in chunks
+                    if len(self.revived_ids(type_id, chunk, load_id, loads))
+                ]
         return sorted(type_chunks)
 
     def revived_ids(self, type_id: int, chunk: int, load_id: int, loads: Sequence[int]) -> I64:
@@ -159,7 +187,9 @@ class LiveIds:
         self._apply(type_blocks, tuple(loads))
         id_arrays = [np.zeros(0, np.int64)]
         load_blocks = type_blocks.blocks.get(load_id, set())
-        for key in sorted(key for key in load_blocks if key.chunk == chunk and key.kind == self._node_kind):
+        for key in sorted(
+            key for key in load_blocks if key.chunk == chunk and key.kind == self._node_kind
+        ):
             ids = np.unique(self._read_block(key)[0])
             best = np.full(len(ids), -1, np.int64)
             type_blocks.committed.raise_stamps(ids, best)
@@ -186,7 +216,9 @@ class LiveIds:
             layer.add(ids, (rank << 32 | key.chunk) << 1 | int(is_live), self._allocate)
 
     def _allocate(self, n: int) -> I64:
-        """Space for ``n`` numbers: memory, or a file without a name that goes with its last view."""
+        """Space for ``n`` numbers: memory, or a file without a name that goes with its last
+        view.
+        """
         if self._spill is None or n * 8 < MAPPED_BYTES:
             return np.empty(n, np.int64)
         self._spill.mkdir(parents=True, exist_ok=True)

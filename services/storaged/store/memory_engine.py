@@ -1,4 +1,6 @@
-"""The engine's twin in memory: sorted lists, no disk, the same promises. Tests of rooms above stand on it."""
+"""The engine's twin in memory: sorted lists, no disk, the same promises. Tests of rooms above stand
+on it.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,11 @@ class MemoryEngine:
 
     def size(self) -> int:
         """Bytes of keys and values."""
-        return sum(len(key) + len(value) for values in self._values.values() for key, value in values.items())
+        return sum(
+            len(key) + len(value)
+            for values in self._values.values()
+            for key, value in values.items()
+        )
 
     def checkpoint(self, path: Path) -> None:
         """A copy of the families, in ``checkpoints``."""
@@ -91,7 +97,10 @@ class _MemoryBulkWriter:
 
     def put(self, key: bytes, value: bytes) -> None:
         if self._pending and key <= self._pending[-1][0]:
-            raise InvalidRequest(f"a sorted run needs ascending keys; {key.hex()} follows {self._pending[-1][0].hex()}")
+            raise InvalidRequest(
+                f"a sorted run needs ascending keys; {key.hex()} follows "
+                f"{self._pending[-1][0].hex()}"
+            )
         self._pending.append((key, value))
 
     def finish(self) -> None:

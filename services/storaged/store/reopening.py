@@ -1,9 +1,8 @@
 """A database that is opened anew once its disk has room again.
 
-After a write that failed for want of room RocksDB refuses every other one until it is closed and opened again, however
-much room there is by then. What was acknowledged is in its log; what was not is all there or not at all, and whoever
-wrote it was told that it failed.
-"""
+After a write that failed for want of room RocksDB refuses every other one until it is closed and
+opened again, however much room there is by then. What was acknowledged is in its log; what was not
+is all there or not at all, and whoever wrote it was told that it failed."""
 
 from __future__ import annotations
 
@@ -130,11 +129,16 @@ class RecoveringEngine:
     def _reopen(self) -> None:
         free = shutil.disk_usage(self._path).free
         if free < MIN_FREE_BYTES:
-            raise Unavailable(f"{self._path}: the disk is full ({free} bytes are left); free space and do it again")
+            raise Unavailable(
+                f"{self._path}: the disk is full ({free} bytes are left); free space and do "
+                "it again"
+            )
         self._reopening = True
         try:
             if not self._changed.wait_for(lambda: self._users == 0, REOPEN_WAIT_S):
-                raise Unavailable(f"{self._path} can not be opened anew while it is read; try again")
+                raise Unavailable(
+                    f"{self._path} can not be opened anew while it is read; try again"
+                )
             if self._engine is not None:
                 self._engine.close()
                 self._engine = None
@@ -145,8 +149,12 @@ class RecoveringEngine:
             self._changed.notify_all()
 
 
-def open_engine(path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0) -> EngineHandle:
-    """RocksDB in a folder: one that may be read only as it is, another so that it recovers from a full disk."""
+def open_engine(
+    path: Path, families: Sequence[Family], *, read_only: bool = False, memory_bytes: int = 0
+) -> EngineHandle:
+    """RocksDB in a folder: one that may be read only as it is, another so that it recovers from a
+    full disk.
+    """
     if read_only:
         return RocksEngine(path, families, read_only=True, memory_bytes=memory_bytes)
     return RecoveringEngine(path, lambda: RocksEngine(path, families, memory_bytes=memory_bytes))

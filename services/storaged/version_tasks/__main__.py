@@ -1,4 +1,5 @@
-"""``python -m storaged.version_tasks TASK.json [PARENT]``: reads a version as the task says, one JSON line of progress after another.
+"""``python -m storaged.version_tasks TASK.json [PARENT]``: reads a version as the task says, one
+JSON line of progress after another.
 
 With the pid of its parent it ends when that one does, however that ends.
 """

@@ -24,8 +24,19 @@ _LOW, _HIGH = np.uint64(0xFFFFFFFF), np.uint64(0xFFFFFFFF00000000)
 
 
 @kernel
-def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias_fraction: U32, equal_weight: float, limit: float, max_errors: F64, fault: I64) -> None:
-    """Rebuild the law of rows from the image and hold it against the weights, up to the first row that is wrong.
+def audit_rows(
+    indptr: I64,
+    weights: F32,
+    sums: F64,
+    alias_threshold: U64,
+    alias_fraction: U32,
+    equal_weight: float,
+    limit: float,
+    max_errors: F64,
+    fault: I64,
+) -> None:
+    """Rebuild the law of rows from the image and hold it against the weights, up to the first row
+    that is wrong.
 
     Parameters
     ----------
@@ -47,9 +58,8 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias
 
     Notes
     -----
-    Three cursors, as in `storaged.build.block_kernels.audit_table`: aliases do not decrease among light columns, nor among
-    heavy ones. A share of weight 0 must have probability 0 exactly.
-    """
+    Three cursors, as in `storaged.build.block_kernels.audit_table`: aliases do not decrease among
+    light columns, nor among heavy ones. A share of weight 0 must have probability 0 exactly."""
     fault[0], fault[1] = -1, 0
     for r in range(indptr.shape[0] - 1):
         start, stop = indptr[r], indptr[r + 1]
@@ -72,7 +82,10 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias
         distance = 0.0
         worst = 0.0
         for v in range(n):
-            mass_high, mass_low = np.uint64(0), (alias_threshold[start + v] & _HIGH) | np.uint64(alias_fraction[start + v])
+            mass_high, mass_low = (
+                np.uint64(0),
+                (alias_threshold[start + v] & _HIGH) | np.uint64(alias_fraction[start + v]),
+            )
             if np.int64(alias_threshold[start + v] & _LOW) == v:
                 mass_high, mass_low = np.uint64(1), np.uint64(0)
             for stream in range(2):
@@ -84,7 +97,10 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias
                         if alias > v:
                             break
                         if alias == v:
-                            remainder = np.uint64(0) - ((alias_threshold[start + u] & _HIGH) | np.uint64(alias_fraction[start + u]))
+                            remainder = np.uint64(0) - (
+                                (alias_threshold[start + u] & _HIGH)
+                                | np.uint64(alias_fraction[start + u])
+                            )
                             mass_low += remainder
                             if remainder == 0 or mass_low < remainder:
                                 mass_high += np.uint64(1)
@@ -107,8 +123,11 @@ def audit_rows(indptr: I64, weights: F32, sums: F64, alias_threshold: U64, alias
 
 
 @kernel
-def first_packed_mismatch(indptr: I64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64) -> int:
-    """The first slot whose packed row is not its column of the table and the two neighbors between which that decides; -1: none.
+def first_packed_mismatch(
+    indptr: I64, narrow: U32, sums: F64, alias_threshold: U64, packed: U64
+) -> int:
+    """The first slot whose packed row is not its column of the table and the two neighbors between
+    which that decides; -1: none.
 
     Parameters
     ----------
@@ -130,7 +149,11 @@ def first_packed_mismatch(indptr: I64, narrow: U32, sums: F64, alias_threshold: 
                     return slot
                 continue
             alias = start + np.int64(column & _LOW)
-            if alias >= indptr[r + 1] or pair & _LOW != np.uint64(narrow[slot]) or pair >> np.uint64(32) != np.uint64(narrow[alias]):
+            if (
+                alias >= indptr[r + 1]
+                or pair & _LOW != np.uint64(narrow[slot])
+                or pair >> np.uint64(32) != np.uint64(narrow[alias])
+            ):
                 return slot
     return -1
 

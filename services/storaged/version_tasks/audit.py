@@ -1,8 +1,9 @@
-"""The audit of a version: every byte, table, alias row and edge copy of its images, as they are on disk now.
+"""The audit of a version: every byte, table, alias row and edge copy of its images, as they are on
+disk now.
 
-What was published is the measure: checksums, digests, counts, sums to the bit, mixes of edges. The law of every table and
-alias row is rebuilt from what draws read, and held against the weights beside it.
-"""
+What was published is the measure: checksums, digests, counts, sums to the bit, mixes of edges. The
+law of every table and alias row is rebuilt from what draws read, and held against the weights
+beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,17 @@ from storaged.build.task_records import PartitionStats
 from storaged.build.timed import first_unsorted, time_bits
 from storaged.store.checksums import check_files
 from storaged.store.column_index import OWN_WEIGHT_NAME
-from storaged.store.image import AdjacencyImage, AliasTable, EdgeImage, NodeImage, PartImage, interleave_ids, open_part, pack_pairs, with_weights
+from storaged.store.image import (
+    AdjacencyImage,
+    AliasTable,
+    EdgeImage,
+    NodeImage,
+    PartImage,
+    interleave_ids,
+    open_part,
+    pack_pairs,
+    with_weights,
+)
 from storaged.version_tasks import alias_audit
 from storaged.version_tasks.index_audit import check_edge_index, check_index, check_sorted_edges
 from storaged.version_tasks.task import EDGE, NODE, ResultLine, VersionTask
@@ -64,7 +75,10 @@ class _TypeAudit:
             self.count += total.count
             self.positive += total.positive
             self.weight += total.weight
-        self.table_tv, self.table_rel = max(self.table_tv, total.audit_tv), max(self.table_rel, total.audit_rel)
+        self.table_tv, self.table_rel = (
+            max(self.table_tv, total.audit_tv),
+            max(self.table_rel, total.audit_rel),
+        )
         self.underflow += total.underflow
 
 
@@ -101,10 +115,14 @@ def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
         _verify_checksums(folder, image, progress, report)
         for type_id in range(len(task.schema.node_types)):
             for weight_name in _weight_names(image.nodes[type_id]):
-                _TypeAuditor(task, image, NODE, type_id, progress, report, weight_name).audit_nodes()
+                _TypeAuditor(
+                    task, image, NODE, type_id, progress, report, weight_name
+                ).audit_nodes()
         for type_id in range(len(task.schema.edge_types)):
             for weight_name in _weight_names(image.edges[type_id]):
-                _TypeAuditor(task, image, EDGE, type_id, progress, report, weight_name).audit_edges()
+                _TypeAuditor(
+                    task, image, EDGE, type_id, progress, report, weight_name
+                ).audit_edges()
     _check_all_audited(task, report)
     return {
         "totals": [asdict(total) for total in report.totals],
@@ -119,11 +137,14 @@ def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
 
 def _check_all_audited(task: VersionTask, report: _AuditReport) -> None:
     """Nothing that was published is passed over in silence."""
-    audited = {(total.part, total.element, total.type_id, total.weight_name) for total in report.totals}
+    audited = {
+        (total.part, total.element, total.type_id, total.weight_name) for total in report.totals
+    }
     for total in task.totals:
         if (total.part, total.element, total.type_id, total.weight_name) not in audited:
             raise Corrupt(
-                f"part {total.part}, {task.type_label(total.element, total.type_id)}: weight {total.weight_name!r} was published, but no table of it "
+                f"part {total.part}, {task.type_label(total.element, total.type_id)}: weight "
+                f"{total.weight_name!r} was published, but no table of it "
                 "was audited; build the version again"
             )
 
@@ -133,7 +154,8 @@ def _open_image(task: VersionTask, part: int) -> PartImage:
     image = open_part(part_folder(task.build, part), verify=False)
     if image.digest != task.images.get(part):
         raise Corrupt(
-            f"part {part}: its image has digest {image.digest}, version {task.version} was sealed with {task.images.get(part, '(none)')}; "
+            f"part {part}: its image has digest {image.digest}, version {task.version} was "
+            f"sealed with {task.images.get(part, '(none)')}; "
             "build the version again"
         )
     return image
@@ -141,15 +163,23 @@ def _open_image(task: VersionTask, part: int) -> PartImage:
 
 def _checksum_rows(image: PartImage) -> int:
     """Rows and slots of an image: as many as the pass over its bytes reports."""
-    slots = sum(edge.outgoing.nbr.size + (edge.incoming.nbr.size if edge.incoming is not None else 0) for edge in image.edges)
+    slots = sum(
+        edge.outgoing.nbr.size + (edge.incoming.nbr.size if edge.incoming is not None else 0)
+        for edge in image.edges
+    )
     return sum(node.rows for node in image.nodes) + slots
 
 
 def _scan_rows(image: PartImage) -> int:
-    """Rows that the passes over the arrays report, by weights of each name: each copy of an edge twice, and once in its table."""
+    """Rows that the passes over the arrays report, by weights of each name: each copy of an edge
+    twice, and once in its table.
+    """
     rows = sum(node.rows * len(_weight_names(node)) for node in image.nodes)
     for edge in image.edges:
-        rows += (3 * edge.outgoing.nbr.size + (2 * edge.incoming.nbr.size if edge.incoming is not None else 0)) * len(_weight_names(edge))
+        rows += (
+            3 * edge.outgoing.nbr.size
+            + (2 * edge.incoming.nbr.size if edge.incoming is not None else 0)
+        ) * len(_weight_names(edge))
     return rows
 
 
@@ -158,7 +188,9 @@ def _weight_names(image: NodeImage | EdgeImage) -> tuple[str, ...]:
     return (WEIGHT, *image.extra_weights)
 
 
-def _verify_checksums(folder: Path, image: PartImage, progress: ProgressReporter, report: _AuditReport) -> None:
+def _verify_checksums(
+    folder: Path, image: PartImage, progress: ProgressReporter, report: _AuditReport
+) -> None:
     """Every byte against its checksum; rows are counted as far as the bytes are read."""
     rows = _checksum_rows(image)
     size = max(sum(file.stat().st_size for file in folder.glob("*.bin")), 1)
@@ -177,8 +209,22 @@ def _verify_checksums(folder: Path, image: PartImage, progress: ProgressReporter
 class _TypeAuditor:
     """One type of one part under audit, by weights of one name."""
 
-    def __init__(self, task: VersionTask, image: PartImage, element: int, type_id: int, progress: ProgressReporter, report: _AuditReport, weight_name: str) -> None:
-        self._task, self._element, self._type_id, self._weight_name = task, element, type_id, weight_name
+    def __init__(
+        self,
+        task: VersionTask,
+        image: PartImage,
+        element: int,
+        type_id: int,
+        progress: ProgressReporter,
+        report: _AuditReport,
+        weight_name: str,
+    ) -> None:
+        self._task, self._element, self._type_id, self._weight_name = (
+            task,
+            element,
+            type_id,
+            weight_name,
+        )
         self._image = with_weights(image, weight_name)
         self._progress, self._report = progress, report
         owner = (task.schema.node_types if element == NODE else task.schema.edge_types)[type_id]
@@ -188,8 +234,17 @@ class _TypeAuditor:
     def audit_nodes(self) -> None:
         """Rows, weights and table of a node type."""
         node = self._image.nodes[self._type_id]
-        self._progress.phase(f"part {self._image.part}, {self._task.type_label(NODE, self._type_id)}")
-        live = sum(int(np.count_nonzero(node.live[low : low + CHUNK])) for low in range(0, node.live.size, CHUNK)) if node.live.size else node.rows
+        self._progress.phase(
+            f"part {self._image.part}, {self._task.type_label(NODE, self._type_id)}"
+        )
+        live = (
+            sum(
+                int(np.count_nonzero(node.live[low : low + CHUNK]))
+                for low in range(0, node.live.size, CHUNK)
+            )
+            if node.live.size
+            else node.rows
+        )
         weights = node.weights if self._weighted else None
         stats = self._audit_table(node.table, weights, node.rows, node.live)
         self._check_keyed(node.table, node.ids)
@@ -202,80 +257,161 @@ class _TypeAuditor:
         name = OWN_WEIGHT_NAME if self._weight_name == WEIGHT else self._weight_name
         for index in edge.indexes:
             check_edge_index(self._where, index, edge, name)
-            for side, sorted_edges in ((edge.outgoing, index.outgoing), (edge.incoming, index.incoming)):
+            for side, sorted_edges in (
+                (edge.outgoing, index.outgoing),
+                (edge.incoming, index.incoming),
+            ):
                 if side is not None and sorted_edges is not None:
-                    check_sorted_edges(self._where, index, side, sorted_edges, name, list(_row_ranges(side.indptr)))
+                    check_sorted_edges(
+                        self._where, index, side, sorted_edges, name, list(_row_ranges(side.indptr))
+                    )
 
     def audit_edges(self) -> None:
         """Both copies of an edge type, their alias rows, and the table."""
-        edge, edge_type = self._image.edges[self._type_id], self._task.schema.edge_types[self._type_id]
-        self._progress.phase(f"part {self._image.part}, {self._task.type_label(EDGE, self._type_id)}")
+        edge, edge_type = (
+            self._image.edges[self._type_id],
+            self._task.schema.edge_types[self._type_id],
+        )
+        self._progress.phase(
+            f"part {self._image.part}, {self._task.type_label(EDGE, self._type_id)}"
+        )
         schema = self._task.schema
-        src, dst = (self._image.nodes[schema.node_type_id(name)] for name in (edge_type.src_type, edge_type.dst_type))
-        mix_out = self._audit_adjacency(edge.outgoing, src, edge, weighted=self._weighted, incoming=False)
-        mix_in = self._audit_adjacency(edge.incoming, dst, edge, weighted=self._weighted, incoming=True) if edge.incoming is not None else 0
+        src, dst = (
+            self._image.nodes[schema.node_type_id(name)]
+            for name in (edge_type.src_type, edge_type.dst_type)
+        )
+        mix_out = self._audit_adjacency(
+            edge.outgoing, src, edge, weighted=self._weighted, incoming=False
+        )
+        mix_in = (
+            self._audit_adjacency(edge.incoming, dst, edge, weighted=self._weighted, incoming=True)
+            if edge.incoming is not None
+            else 0
+        )
         slots = edge.outgoing.nbr.size
-        stats = self._audit_table(edge.table, edge.outgoing.weights if self._weighted else None, slots, np.zeros(0, np.uint8))
-        self._check_published(replace(stats, count=slots, mix_out=mix_out, mix_in=mix_in, count_in=0 if edge.incoming is None else edge.incoming.nbr.size))
+        stats = self._audit_table(
+            edge.table,
+            edge.outgoing.weights if self._weighted else None,
+            slots,
+            np.zeros(0, np.uint8),
+        )
+        self._check_published(
+            replace(
+                stats,
+                count=slots,
+                mix_out=mix_out,
+                mix_in=mix_in,
+                count_in=0 if edge.incoming is None else edge.incoming.nbr.size,
+            )
+        )
         self._audit_indexes(edge)
 
     def _check_published(self, stats: PartitionStats) -> None:
         """Hold what was found against what was published, to the bit."""
-        published = self._task.published_stats(stats.part, stats.element, stats.type_id, stats.weight_name)
+        published = self._task.published_stats(
+            stats.part, stats.element, stats.type_id, stats.weight_name
+        )
         if published is None:
-            raise Corrupt(f"{self._where}: the version's manifest has no total of weight {stats.weight_name!r}; build the version again")
+            raise Corrupt(
+                f"{self._where}: the version's manifest has no total of weight "
+                f"{stats.weight_name!r}; build the version again"
+            )
         for name in ("count", "positive", "weight", "mix_out", "mix_in", "count_in"):
             if getattr(stats, name) != getattr(published, name):
                 raise Corrupt(
-                    f"{self._where}, weight {stats.weight_name!r}: {name} is {getattr(stats, name)!r} in the image, "
+                    f"{self._where}, weight {stats.weight_name!r}: {name} is "
+                    f"{getattr(stats, name)!r} in the image, "
                     f"{getattr(published, name)!r} was published; build the version again"
                 )
         self._report.totals.append(replace(stats, dropped=published.dropped))
         self._report.type_audit(self._element, self._type_id).add(stats)
 
     def _check_keyed(self, table: AliasTable, ids: I64) -> None:
-        """Where a table has ids beside its thresholds, both must be what they are elsewhere: draws read the one or the other."""
+        """Where a table has ids beside its thresholds, both must be what they are elsewhere: draws
+        read the one or the other.
+        """
         if table.keyed.size not in (0, 2 * table.hot.size):
-            raise Corrupt(f"{self._where}: {table.keyed.size} words of ids beside {table.hot.size} columns; build the version again")
+            raise Corrupt(
+                f"{self._where}: {table.keyed.size} words of ids beside {table.hot.size} "
+                "columns; build the version again"
+            )
         for low in range(0, table.keyed.size // 2, CHUNK):
             high = min(low + CHUNK, table.hot.size)
             rows = table.row_of[low:high] if table.row_of.size else slice(low, high)
-            if not np.array_equal(table.keyed[2 * low : 2 * high], interleave_ids(table.hot[low:high], ids[rows])):
-                raise Corrupt(f"{self._where}: ids beside the alias table from column {low} on are not those of its rows; build the version again")
+            if not np.array_equal(
+                table.keyed[2 * low : 2 * high], interleave_ids(table.hot[low:high], ids[rows])
+            ):
+                raise Corrupt(
+                    f"{self._where}: ids beside the alias table from column {low} on are not "
+                    "those of its rows; build the version again"
+                )
 
-    def _audit_table(self, table: AliasTable, weights: F32 | None, rows: int, live: NDArray[np.uint8]) -> PartitionStats:
+    def _audit_table(
+        self, table: AliasTable, weights: F32 | None, rows: int, live: NDArray[np.uint8]
+    ) -> PartitionStats:
         """The table over ``rows`` rows: which rows it has, their sum, and its law."""
         sums, size, lightest, heaviest = BlockSums(), 0, np.inf, 0.0
         for low in range(0, rows, CHUNK):
-            chunk = np.ones(min(CHUNK, rows - low), np.float32) if weights is None else weights[low : low + CHUNK]
+            chunk = (
+                np.ones(min(CHUNK, rows - low), np.float32)
+                if weights is None
+                else weights[low : low + CHUNK]
+            )
             if not (np.isfinite(chunk).all() and (chunk >= 0).all()):
-                raise Corrupt(f"{self._where}: a weight among rows {low} to {low + chunk.size - 1} is negative or not finite; build the version again")
-            selected = np.flatnonzero((chunk > 0) & (live[low : low + CHUNK] > 0) if live.size else chunk > 0)
-            columns = table.row_of[size : size + selected.size] if table.row_of.size else np.arange(size, size + selected.size)
+                raise Corrupt(
+                    f"{self._where}: a weight among rows {low} to {low + chunk.size - 1} is "
+                    "negative or not finite; build the version again"
+                )
+            selected = np.flatnonzero(
+                (chunk > 0) & (live[low : low + CHUNK] > 0) if live.size else chunk > 0
+            )
+            columns = (
+                table.row_of[size : size + selected.size]
+                if table.row_of.size
+                else np.arange(size, size + selected.size)
+            )
             if not np.array_equal(columns, selected + low):
                 raise Corrupt(
-                    f"{self._where}: the table's columns are not its rows of positive weight, from column {size} on; build the version again"
+                    f"{self._where}: the table's columns are not its rows of positive "
+                    f"weight, from column {size} on; build the version again"
                 )
             if selected.size:
                 sums.add(chunk[selected])
-                lightest, heaviest = min(lightest, float(chunk[selected].min())), max(heaviest, float(chunk[selected].max()))
+                lightest, heaviest = (
+                    min(lightest, float(chunk[selected].min())),
+                    max(heaviest, float(chunk[selected].max())),
+                )
             size += selected.size
             self._progress.step(chunk.size)
         weight = sums.total()
         if (size, weight) != (table.size, table.total) or (table.row_of.size not in (0, size)):
             raise Corrupt(
-                f"{self._where}: {size} rows of weight {weight!r} in all, the table says {table.size} of {table.total!r}; build the version again"
+                f"{self._where}: {size} rows of weight {weight!r} in all, the table says "
+                f"{table.size} of {table.total!r}; build the version again"
             )
         out = np.zeros(3, np.float64)
         if table.hot.size == 0 and lightest < heaviest:
-            raise Corrupt(f"{self._where}: its weights differ, from {lightest} to {heaviest}, but it has no alias table; build the version again")
+            raise Corrupt(
+                f"{self._where}: its weights differ, from {lightest} to {heaviest}, but it "
+                "has no alias table; build the version again"
+            )
         if table.hot.size:
             if weights is None or not table.hot.size == table.cold.size == size:
                 sizes = f"{table.hot.size} and {table.cold.size} columns for {size} rows"
                 raise Corrupt(f"{self._where}: an alias table of {sizes}; build the version again")
-            audit_table(as_kernel_array(table.hot), as_kernel_array(table.cold), as_kernel_array(table.row_of), as_kernel_array(weights), np.float64(weight), out)
+            audit_table(
+                as_kernel_array(table.hot),
+                as_kernel_array(table.cold),
+                as_kernel_array(table.row_of),
+                as_kernel_array(weights),
+                np.float64(weight),
+                out,
+            )
         if not out[0] <= MAX_DISTANCE:
-            raise Corrupt(f"{self._where}: the alias table's law is {out[0]:.3g} away from its weights; build the version again")
+            raise Corrupt(
+                f"{self._where}: the alias table's law is {out[0]:.3g} away from its "
+                "weights; build the version again"
+            )
         return PartitionStats(
             part=self._image.part,
             element=self._element,
@@ -289,25 +425,54 @@ class _TypeAuditor:
             underflow=int(out[2]),
         )
 
-    def _audit_adjacency(self, side: AdjacencyImage, local_nodes: NodeImage, edge: EdgeImage, *, weighted: bool, incoming: bool) -> int:
+    def _audit_adjacency(
+        self,
+        side: AdjacencyImage,
+        local_nodes: NodeImage,
+        edge: EdgeImage,
+        *,
+        weighted: bool,
+        incoming: bool,
+    ) -> int:
         """One copy of the edges: its shape, its alias rows; gives the sum of its mixes."""
         slots, name = side.nbr.size, "in-copy" if incoming else "out-copy"
-        # Times that are the same at both ends, and features that lie beside the edges, are in the mix of the edges' own weights.
-        timed = has_symmetric_times(self._task.schema, self._type_id) and self._weight_name == WEIGHT
+        # Times that are the same at both ends, and features that lie beside the edges, are in the
+        # mix of the edges' own weights.
+        timed = (
+            has_symmetric_times(self._task.schema, self._type_id) and self._weight_name == WEIGHT
+        )
         edge_type = self._task.schema.edge_types[self._type_id]
-        indexed_columns = [side.edge_columns[column] for column in edge_type.indexed] if self._weight_name == WEIGHT else []
+        indexed_columns = (
+            [side.edge_columns[column] for column in edge_type.indexed]
+            if self._weight_name == WEIGHT
+            else []
+        )
         self._check_shape(side, local_nodes.rows, name, weighted=weighted, incoming=incoming)
         mix = 0
         for low in range(0, slots, CHUNK):
             high = min(low + CHUNK, slots)
             rows = np.searchsorted(side.indptr, np.arange(low, high), side="right") - 1
             if not incoming and not np.array_equal(edge.src_row[low:high], rows):
-                raise Corrupt(f"{self._where}: among slots {low} to {high - 1} a source's row is not where the edge is; build the version again")
+                raise Corrupt(
+                    f"{self._where}: among slots {low} to {high - 1} a source's row is not "
+                    "where the edge is; build the version again"
+                )
             weight = side.weights[low:high] if weighted else np.ones(high - low, np.float32)
             ids = _ids_of(local_nodes, self._image, rows)
-            bit_columns = [weight_bits(weight), *([time_bits(side.when[low:high])] if timed else [])]
-            for bit_column in (*bit_columns, *(value_bits(values[low:high], number) for number, values in enumerate(indexed_columns))):
-                mix += int(mix_records(ids, side.nbr[low:high], side.eid[low:high], bit_column, incoming))
+            bit_columns = [
+                weight_bits(weight),
+                *([time_bits(side.when[low:high])] if timed else []),
+            ]
+            for bit_column in (
+                *bit_columns,
+                *(
+                    value_bits(values[low:high], number)
+                    for number, values in enumerate(indexed_columns)
+                ),
+            ):
+                mix += int(
+                    mix_records(ids, side.nbr[low:high], side.eid[low:high], bit_column, incoming)
+                )
             self._progress.step(high - low)
         if weighted:
             self._audit_alias_rows(side, local_nodes, name)
@@ -322,22 +487,41 @@ class _TypeAuditor:
         """What is there twice over must be the same both times: draws read the one or the other."""
         for low in range(0, side.narrow.size, CHUNK):
             if not np.array_equal(side.narrow[low : low + CHUNK], side.nbr[low : low + CHUNK]):
-                raise Corrupt(f"{self._where}, {name}: narrow neighbors from slot {low} on are not its neighbors; build the version again")
+                raise Corrupt(
+                    f"{self._where}, {name}: narrow neighbors from slot {low} on are not its "
+                    "neighbors; build the version again"
+                )
         for block in (slice(low, low + CHUNK) for low in range(0, side.pairs.size, CHUNK)):
             if not np.array_equal(side.pairs[block], pack_pairs(side.nbr[block], side.eid[block])):
-                raise Corrupt(f"{self._where}, {name}: pairs from slot {block.start} on are not its neighbors and edges; build the version again")
+                raise Corrupt(
+                    f"{self._where}, {name}: pairs from slot {block.start} on are not its "
+                    "neighbors and edges; build the version again"
+                )
         if side.packed.size:
-            arrays = (as_kernel_array(array) for array in (side.indptr, side.narrow, side.sums, side.hot, side.packed))
+            arrays = (
+                as_kernel_array(array)
+                for array in (side.indptr, side.narrow, side.sums, side.hot, side.packed)
+            )
             slot = alias_audit.first_packed_mismatch(*arrays)
             if slot >= 0:
-                raise Corrupt(f"{self._where}, {name}: the packed row of slot {slot} is not its table and its neighbors; build the version again")
+                raise Corrupt(
+                    f"{self._where}, {name}: the packed row of slot {slot} is not its table "
+                    "and its neighbors; build the version again"
+                )
 
     def _check_times(self, side: AdjacencyImage, name: str, *, weighted: bool) -> None:
-        """Whether the order by time is that of the edges' times, and its sums are those of their weights."""
-        indptr, times, order, weights = (as_kernel_array(array) for array in (side.indptr, side.when, side.order, side.weights))
+        """Whether the order by time is that of the edges' times, and its sums are those of their
+        weights.
+        """
+        indptr, times, order, weights = (
+            as_kernel_array(array) for array in (side.indptr, side.when, side.order, side.weights)
+        )
         for low, high in _row_ranges(indptr):
             first, end = int(indptr[low]), int(indptr[high])
-            position, fault = int(first_unsorted(indptr, np.int64(low), np.int64(high), times, order)), "is not the one of their times"
+            position, fault = (
+                int(first_unsorted(indptr, np.int64(low), np.int64(high), times, order)),
+                "is not the one of their times",
+            )
             if position < 0 and weighted:
                 sums = np.empty(end - first, np.float64)
                 running_weight_sums(
@@ -349,46 +533,100 @@ class _TypeAuditor:
                     sums,
                 )
                 mismatched = np.flatnonzero(sums != side.time_sums[first:end])
-                position, fault = (first + int(mismatched[0]), "has other sums of weights than they have") if mismatched.size else (-1, fault)
+                position, fault = (
+                    (first + int(mismatched[0]), "has other sums of weights than they have")
+                    if mismatched.size
+                    else (-1, fault)
+                )
             if position >= 0:
-                raise Corrupt(f"{self._where}, {name}: the order of its edges at place {position} {fault}; build the version again")
+                raise Corrupt(
+                    f"{self._where}, {name}: the order of its edges at place {position} "
+                    f"{fault}; build the version again"
+                )
 
-    def _check_shape(self, side: AdjacencyImage, rows: int, name: str, *, weighted: bool, incoming: bool) -> None:
+    def _check_shape(
+        self, side: AdjacencyImage, rows: int, name: str, *, weighted: bool, incoming: bool
+    ) -> None:
         """Whether the arrays of an adjacency fit together: kernels trust them."""
         slots, indptr = side.nbr.size, side.indptr
-        fits = indptr.size == rows + 1 and side.eid.size == slots and int(indptr[0]) == 0 and int(indptr[-1]) == slots
-        fits = fits and all(bool((np.diff(indptr[low : low + CHUNK + 1]) >= 0).all()) for low in range(0, rows, CHUNK))
+        fits = (
+            indptr.size == rows + 1
+            and side.eid.size == slots
+            and int(indptr[0]) == 0
+            and int(indptr[-1]) == slots
+        )
+        fits = fits and all(
+            bool((np.diff(indptr[low : low + CHUNK + 1]) >= 0).all())
+            for low in range(0, rows, CHUNK)
+        )
         if weighted:
-            fits = fits and side.weights.size == slots and side.sums.size == rows and side.hot.size in (0, slots) and side.cold.size == side.hot.size
+            fits = (
+                fits
+                and side.weights.size == slots
+                and side.sums.size == rows
+                and side.hot.size in (0, slots)
+                and side.cold.size == side.hot.size
+            )
         timed = bool(edge_time_dtype(self._task.schema, self._type_id, incoming=incoming))
-        fits = fits and all(side.edge_columns[column].size == slots for column in self._task.schema.edge_types[self._type_id].indexed)
-        fits = fits and side.when.size == side.order.size == slots * timed and side.time_sums.size == slots * (timed and weighted)
+        fits = fits and all(
+            side.edge_columns[column].size == slots
+            for column in self._task.schema.edge_types[self._type_id].indexed
+        )
+        fits = (
+            fits
+            and side.when.size == side.order.size == slots * timed
+            and side.time_sums.size == slots * (timed and weighted)
+        )
         fits = fits and side.narrow.size in (0, slots) and side.pairs.size in (0, slots)
         fits = fits and side.packed.size == (2 * side.hot.size if side.narrow.size else 0)
         if not fits:
-            raise Corrupt(f"{self._where}, {name}: its {rows} rows and {slots} slots do not fit together; build the version again")
+            raise Corrupt(
+                f"{self._where}, {name}: its {rows} rows and {slots} slots do not fit "
+                "together; build the version again"
+            )
 
     def _audit_alias_rows(self, side: AdjacencyImage, local_nodes: NodeImage, name: str) -> None:
         max_errors, fault = alias_audit.new_outputs()
         equal_weight = float(side.weights[0]) if side.weights.size else 0.0
         type_audit = self._report.type_audit(EDGE, self._type_id)
-        indptr, weights, sums, alias_threshold, alias_fraction = (as_kernel_array(array) for array in (side.indptr, side.weights, side.sums, side.hot, side.cold))
+        indptr, weights, sums, alias_threshold, alias_fraction = (
+            as_kernel_array(array)
+            for array in (side.indptr, side.weights, side.sums, side.hot, side.cold)
+        )
         for low, high in _row_ranges(indptr):
-            alias_audit.audit_rows(indptr[low : high + 1], weights, sums[low:high], alias_threshold, alias_fraction, equal_weight, MAX_DISTANCE, max_errors, fault)
+            alias_audit.audit_rows(
+                indptr[low : high + 1],
+                weights,
+                sums[low:high],
+                alias_threshold,
+                alias_fraction,
+                equal_weight,
+                MAX_DISTANCE,
+                max_errors,
+                fault,
+            )
             if fault[1]:
                 row = low + int(fault[0])
                 node = int(_ids_of(local_nodes, self._image, np.array([row], np.int64))[0])
-                raise Corrupt(f"{self._where}, {name}: node {node} (row {row}): {_MESSAGES[int(fault[1])]}; build the version again")
+                raise Corrupt(
+                    f"{self._where}, {name}: node {node} (row {row}): "
+                    f"{_MESSAGES[int(fault[1])]}; build the version again"
+                )
             self._progress.step(int(side.indptr[high] - side.indptr[low]))
         type_audit.alias_rows += local_nodes.rows
-        type_audit.row_tv, type_audit.row_rel = max(type_audit.row_tv, float(max_errors[0])), max(type_audit.row_rel, float(max_errors[1]))
+        type_audit.row_tv, type_audit.row_rel = (
+            max(type_audit.row_tv, float(max_errors[0])),
+            max(type_audit.row_rel, float(max_errors[1])),
+        )
 
 
 def _row_ranges(indptr: I64) -> Iterator[tuple[int, int]]:
     """Runs of rows with at most ``CHUNK`` slots and rows each, or one row."""
     low, rows = 0, indptr.size - 1
     while low < rows:
-        high = min(int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + CHUNK, rows)
+        high = min(
+            int(np.searchsorted(indptr, indptr[low] + CHUNK, side="right")) - 1, low + CHUNK, rows
+        )
         high = max(high, low + 1)
         yield low, high
         low = high
@@ -396,5 +634,7 @@ def _row_ranges(indptr: I64) -> Iterator[tuple[int, int]]:
 
 def _ids_of(node: NodeImage, image: PartImage, rows: I64) -> I64:
     """The id of each row."""
-    ids: I64 = rows * image.parts + image.part if node.dense else np.asarray(node.ids[rows], np.int64)
+    ids: I64 = (
+        rows * image.parts + image.part if node.dense else np.asarray(node.ids[rows], np.int64)
+    )
     return ids

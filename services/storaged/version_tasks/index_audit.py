@@ -1,4 +1,6 @@
-"""The audit of an index: whether it has every row once, in order, and whether its tables are the law of the weights."""
+"""The audit of an index: whether it has every row once, in order, and whether its tables are the
+law of the weights.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,22 @@ from asterism_model.schema.index_columns import parse_column
 from asterism_proto.errors import Corrupt
 from storaged.build.edge_indexes import fill_weight_trees
 from storaged.build.table import MAX_DISTANCE
-from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, ColumnIndex, SortedEdges, level_block_sizes
+from storaged.store.column_index import (
+    BLOCK_SIZES,
+    OWN_WEIGHT_NAME,
+    ColumnIndex,
+    SortedEdges,
+    level_block_sizes,
+)
 from storaged.store.image import AdjacencyImage, EdgeImage, NodeImage
 from storaged.version_tasks import alias_audit
 
 _CHUNK = BLOCK_SIZES[-1]
 
 
-def check_index(location: str, index: ColumnIndex, node: NodeImage, live: int, weights: str) -> None:
+def check_index(
+    location: str, index: ColumnIndex, node: NodeImage, live: int, weights: str
+) -> None:
     """Hold an index against the rows and the weights of its type.
 
     Parameters
@@ -50,8 +60,16 @@ def check_edge_index(location: str, index: ColumnIndex, edge: EdgeImage, weights
     _check(location, index, slots, slots, np.zeros(0, np.uint8), edge.outgoing.weights, weights)
 
 
-def check_sorted_edges(location: str, index: ColumnIndex, side: AdjacencyImage, sorted_edges: SortedEdges, weights: str, runs: Sequence[tuple[int, int]]) -> None:
-    """Hold the order of each node's edges, at one end, against their values, and its sums against their weights.
+def check_sorted_edges(
+    location: str,
+    index: ColumnIndex,
+    side: AdjacencyImage,
+    sorted_edges: SortedEdges,
+    weights: str,
+    runs: Sequence[tuple[int, int]],
+) -> None:
+    """Hold the order of each node's edges, at one end, against their values, and its sums against
+    their weights.
 
     Parameters
     ----------
@@ -69,35 +87,75 @@ def check_sorted_edges(location: str, index: ColumnIndex, side: AdjacencyImage, 
     Corrupt
         At the first thing that is wrong.
     """
-    values = {**side.edge_columns, "id": side.eid, "weight": side.weights}[parse_column(index.column).name]
+    values = {**side.edge_columns, "id": side.eid, "weight": side.weights}[
+        parse_column(index.column).name
+    ]
     if sorted_edges.order.size != side.nbr.size or sorted_edges.keys.size != side.nbr.size:
-        raise _index_error(location, index, f"its nodes have {sorted_edges.order.size} edges in order, of {side.nbr.size}")
+        raise _index_error(
+            location,
+            index,
+            f"its nodes have {sorted_edges.order.size} edges in order, of {side.nbr.size}",
+        )
     for low, high in runs:
         first, end = int(side.indptr[low]), int(side.indptr[high])
-        span_text, bounds = f"places {first} to {end - 1} of its nodes' orders", as_kernel_array(side.indptr[low : high + 1] - first)
+        span_text, bounds = (
+            f"places {first} to {end - 1} of its nodes' orders",
+            as_kernel_array(side.indptr[low : high + 1] - first),
+        )
         order = sorted_edges.order[first:end].astype(np.int64) - first
         rows = np.repeat(np.arange(high - low), np.diff(bounds))
-        if order.size and not (int(order.min()) >= 0 and int(order.max()) < order.size and np.array_equal(rows[order], rows)):
+        if order.size and not (
+            int(order.min()) >= 0
+            and int(order.max()) < order.size
+            and np.array_equal(rows[order], rows)
+        ):
             raise _index_error(location, index, f"{span_text} have an edge of another node")
-        if weights == OWN_WEIGHT_NAME:  # the order is the same by every name, and the column of weights is the own one
-            keys = sort_keys(values[first:end] if values.size else np.ones(order.size, np.float32))[order]
-            if not np.array_equal(sorted_edges.keys[first:end], keys) or not np.array_equal(np.lexsort((order, keys, rows)), np.arange(order.size)):
+        if (
+            weights == OWN_WEIGHT_NAME
+        ):  # the order is the same by every name, and the column of weights is the own one
+            keys = sort_keys(values[first:end] if values.size else np.ones(order.size, np.float32))[
+                order
+            ]
+            if not np.array_equal(sorted_edges.keys[first:end], keys) or not np.array_equal(
+                np.lexsort((order, keys, rows)), np.arange(order.size)
+            ):
                 raise _index_error(location, index, f"{span_text} are not in order")
             if order.size and int(np.bincount(order).max()) > 1:
                 raise _index_error(location, index, f"{span_text} have an edge twice")
         if weights in sorted_edges.weight_trees:
             sums = np.empty(order.size, np.float64)
-            fill_weight_trees(bounds, np.int64(0), np.int64(high - low), as_kernel_array(order.astype(np.uint32)), as_kernel_array(side.weights[first:end]), sums)
+            fill_weight_trees(
+                bounds,
+                np.int64(0),
+                np.int64(high - low),
+                as_kernel_array(order.astype(np.uint32)),
+                as_kernel_array(side.weights[first:end]),
+                sums,
+            )
             if not np.array_equal(sums, sorted_edges.weight_trees[weights][first:end]):
-                raise _index_error(location, index, f"{span_text} have other sums than those of their weights {weights!r}")
+                raise _index_error(
+                    location,
+                    index,
+                    f"{span_text} have other sums than those of their weights {weights!r}",
+                )
 
 
 def _index_error(location: str, index: ColumnIndex, problem: str) -> Corrupt:
     return Corrupt(f"{location}: the index on {index.name}: {problem}; build the version again")
 
 
-def _check(location: str, index: ColumnIndex, live: int, total_rows: int, live_mask: NDArray[np.uint8], row_weights: NDArray[np.float32], weights: str) -> None:
-    """Hold an order of ``live`` of ``total_rows`` rows, and its tables, against which are ``live_mask`` (empty: all) and what each ``row_weights``."""
+def _check(
+    location: str,
+    index: ColumnIndex,
+    live: int,
+    total_rows: int,
+    live_mask: NDArray[np.uint8],
+    row_weights: NDArray[np.float32],
+    weights: str,
+) -> None:
+    """Hold an order of ``live`` of ``total_rows`` rows, and its tables, against which are
+    ``live_mask`` (empty: all) and what each ``row_weights``.
+    """
 
     def wrong(problem: str) -> Corrupt:
         return _index_error(location, index, problem)
@@ -117,13 +175,35 @@ def _check(location: str, index: ColumnIndex, live: int, total_rows: int, live_m
         if (np.diff(keys) < 0).any():
             raise wrong(f"its values {low} to {low + keys.size - 1} are not in order")
     tables = index.tables.get(weights)
-    for level, step in zip(tables.levels if tables is not None else (), level_block_sizes(live), strict=tables is not None):
+    for level, step in zip(
+        tables.levels if tables is not None else (),
+        level_block_sizes(live),
+        strict=tables is not None,
+    ):
         for low in range(0, live, _CHUNK):
             chunk_weights = as_kernel_array(row_weights[index.rows[low : low + _CHUNK]])
-            bounds = as_kernel_array(np.append(np.arange(0, chunk_weights.size, step), chunk_weights.size))
+            bounds = as_kernel_array(
+                np.append(np.arange(0, chunk_weights.size, step), chunk_weights.size)
+            )
             max_errors, fault = alias_audit.new_outputs()
             blocks = slice(low // step, low // step + bounds.size - 1)
-            alias_threshold, alias_fraction = as_kernel_array(level.alias_threshold[low : low + chunk_weights.size]), as_kernel_array(level.alias_fraction[low : low + chunk_weights.size])
-            alias_audit.audit_rows(bounds, chunk_weights, as_kernel_array(level.sums[blocks]), alias_threshold, alias_fraction, 0.0, MAX_DISTANCE, max_errors, fault)
+            alias_threshold, alias_fraction = (
+                as_kernel_array(level.alias_threshold[low : low + chunk_weights.size]),
+                as_kernel_array(level.alias_fraction[low : low + chunk_weights.size]),
+            )
+            alias_audit.audit_rows(
+                bounds,
+                chunk_weights,
+                as_kernel_array(level.sums[blocks]),
+                alias_threshold,
+                alias_fraction,
+                0.0,
+                MAX_DISTANCE,
+                max_errors,
+                fault,
+            )
             if fault[1]:
-                raise wrong(f"the table of rows {low + int(fault[0]) * step} on is not the law of their weights {weights!r}")
+                raise wrong(
+                    f"the table of rows {low + int(fault[0]) * step} on is not the law of "
+                    f"their weights {weights!r}"
+                )

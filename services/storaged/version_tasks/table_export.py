@@ -1,7 +1,8 @@
-"""The export of a version's alias tables: B1 of every part, type and weight name as files, with a manifest beside them.
+"""The export of a version's alias tables: B1 of every part, type and weight name as files, with a
+manifest beside them.
 
-Rows are read from the stat database of the build, block by block, and written as they come: memory does not grow with a
-table. A file is complete once the manifest names it; that one is written last.
+Rows are read from the stat database of the build, block by block, and written as they come: memory
+does not grow with a table. A file is complete once the manifest names it; that one is written last.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from storaged.store.tables import Columns, StatStore
 from storaged.version_tasks.task import EDGE, NODE, ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
-"""Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the table, as B1 has it."""
+"""Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the
+table, as B1 has it.
+"""
 ROW_BYTES = 96
 """Of a row in a file, at most: all digits of its numbers."""
 GROUP_BLOCKS = 16
@@ -98,7 +101,13 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
     """
     writers = _writers()
     display_path = redact(task.output)
-    remote = RemoteFolder(task.address, content_name="export", display_address=display_path, confined=True, timeout_s=task.remote_timeout_s)
+    remote = RemoteFolder(
+        task.address,
+        content_name="export",
+        display_address=display_path,
+        confined=True,
+        timeout_s=task.remote_timeout_s,
+    )
     formats = task.options.get("format", "parquet").split(",")
     totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
     progress.add_total(sum(total.positive for total in totals) * len(formats))
@@ -107,24 +116,43 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
     try:
         for total in totals:
             for file_format in formats:
-                progress.phase(f"part {total.part}, {task.type_label(total.element, total.type_id)}, {file_format}")
-                files.append(_write_table(task, tables, total, file_format, remote, writers[file_format], progress))
+                progress.phase(
+                    f"part {total.part}, {task.type_label(total.element, total.type_id)}, "
+                    f"{file_format}"
+                )
+                files.append(
+                    _write_table(
+                        task, tables, total, file_format, remote, writers[file_format], progress
+                    )
+                )
     finally:
         tables.close()
     progress.phase("manifest")
     remote.put(f"manifest-{task.host}.json", _manifest(task, files))
-    return {"totals": [], "images": [], "made": {"folder": display_path, "files": [asdict(file) for file in files]}}
+    return {
+        "totals": [],
+        "images": [],
+        "made": {"folder": display_path, "files": [asdict(file) for file in files]},
+    }
 
 
 def _write_table(
-    task: VersionTask, tables: StatStore, total: PartitionStats, file_format: str, remote: RemoteFolder, write: Callable[[_HashingFile, Iterator[Columns]], None], progress: ProgressReporter
+    task: VersionTask,
+    tables: StatStore,
+    total: PartitionStats,
+    file_format: str,
+    remote: RemoteFolder,
+    write: Callable[[_HashingFile, Iterator[Columns]], None],
+    progress: ProgressReporter,
 ) -> _ExportedFile:
     """One table as one file."""
     kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
     sums = BlockSums()
 
     def blocks() -> Iterator[Columns]:
-        for columns in tables.blocks(total.part, kind, total.type_id, total.weight_name, total.positive, final=True):
+        for columns in tables.blocks(
+            total.part, kind, total.type_id, total.weight_name, total.positive, final=True
+        ):
             sums.add(columns[5])
             yield columns
             progress.step(len(columns[0]))
@@ -136,7 +164,8 @@ def _write_table(
         weight = sums.total()
         if weight != total.weight:
             raise Corrupt(
-                f"part {total.part}, {task.type_label(total.element, total.type_id)}, weight {total.weight_name!r}: the table's weights sum up to "
+                f"part {total.part}, {task.type_label(total.element, total.type_id)}, weight "
+                f"{total.weight_name!r}: the table's weights sum up to "
                 f"{weight!r}, {total.weight!r} was published; build the version again"
             )
     return _ExportedFile(
@@ -159,9 +188,16 @@ def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
         import pyarrow.csv
         import pyarrow.parquet
     except ImportError as error:
-        raise NotReady("export-tables needs pyarrow here: install asterism[ingest] on this storaged") from error
+        raise NotReady(
+            "export-tables needs pyarrow here: install asterism[ingest] on this storaged"
+        ) from error
     types = (pa.uint32(), pa.int64(), pa.float64(), pa.uint32(), pa.int64(), pa.float32())
-    schema = pa.schema([pa.field(name, dtype, nullable=False) for name, dtype in zip(COLUMN_NAMES, types, strict=True)])
+    schema = pa.schema(
+        [
+            pa.field(name, dtype, nullable=False)
+            for name, dtype in zip(COLUMN_NAMES, types, strict=True)
+        ]
+    )
 
     def batches(blocks: Iterator[Columns]) -> Iterator[Any]:
         for columns in blocks:
@@ -192,10 +228,25 @@ def _manifest(task: VersionTask, files: list[_ExportedFile]) -> bytes:
         {
             **asdict(file),
             "element": "node" if file.element == NODE else "edge",
-            "type": (task.schema.node_types if file.element == NODE else task.schema.edge_types)[file.type_id].name,
+            "type": (task.schema.node_types if file.element == NODE else task.schema.edge_types)[
+                file.type_id
+            ].name,
         }
         for file in files
     ]
-    head = {"format": 1, "space": task.space, "space_id": task.space_id, "version": task.version, "digest": task.digest, "cut": task.cut}
-    body = {"job": task.job_id, "host": task.host, "parts": task.parts, "columns": COLUMN_NAMES, "files": tables}
+    head = {
+        "format": 1,
+        "space": task.space,
+        "space_id": task.space_id,
+        "version": task.version,
+        "digest": task.digest,
+        "cut": task.cut,
+    }
+    body = {
+        "job": task.job_id,
+        "host": task.host,
+        "parts": task.parts,
+        "columns": COLUMN_NAMES,
+        "files": tables,
+    }
     return json.dumps({**head, **body}, indent=1).encode() + b"\n"

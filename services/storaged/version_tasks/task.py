@@ -63,12 +63,18 @@ class VersionTask:
                 }
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InvalidRequest(f"task {path}: {error!r}; expected the fields of storaged.version_tasks.task.Task") from error
+            raise InvalidRequest(
+                f"task {path}: {error!r}; expected the fields of storaged.version_tasks.task.Task"
+            ) from error
 
-    def published_stats(self, part: int, element: int, type_id: int, weight_name: str) -> PartitionStats | None:
+    def published_stats(
+        self, part: int, element: int, type_id: int, weight_name: str
+    ) -> PartitionStats | None:
         """What was published of one table."""
         key = (part, element, type_id, weight_name)
-        return next((t for t in self.totals if (t.part, t.element, t.type_id, t.weight_name) == key), None)
+        return next(
+            (t for t in self.totals if (t.part, t.element, t.type_id, t.weight_name) == key), None
+        )
 
     def type_label(self, element: int, type_id: int) -> str:
         """A type as people know it."""

@@ -1,9 +1,10 @@
-"""What the programs beside this one have in common: they load a graph, say what they can, and time what they are told.
+"""What the programs beside this one have in common: they load a graph, say what they can, and time
+what they are told.
 
-A line on standard input is ``first calls task``: call the task with the seeds first .. first + calls - 1. A line of JSON on
-standard output answers: the seconds of each call, and how many draws, steps or edges the last one gave. This module and
-those beside it need NumPy and what they measure, and nothing of this project.
-"""
+A line on standard input is ``first calls task``: call the task with the seeds first .. first +
+calls - 1. A line of JSON on standard output answers: the seconds of each call, and how many draws,
+steps or edges the last one gave. This module and those beside it need NumPy and what they measure,
+and nothing of this project."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph of a comparison, as `tests.benchmarks.rivals` wrote it: edges lead from src to dst."""
+    """The graph of a comparison, as `tests.benchmarks.rivals` wrote it: edges lead from src to
+    dst.
+    """
 
     folder: Path
     nodes: int
@@ -43,7 +46,9 @@ class Graph:
         return cls(folder=Path(folder), **json.loads((Path(folder) / "graph.json").read_text()))
 
     def column(self, name: str) -> NDArray[Any]:
-        """src, dst, weights, node_weights, starts (of neighbor draws and walks), or seeds (a row per batch)."""
+        """src, dst, weights, node_weights, starts (of neighbor draws and walks), or seeds (a row
+        per batch).
+        """
         column: NDArray[Any] = np.load(self.folder / f"{name}.npy")
         return column
 
@@ -80,13 +85,17 @@ class Papers:
 
 
 TOGETHER = 8
-"""Batches of a task that asks for several: one after another, or as many at a time as whoever is asked can do."""
+"""Batches of a task that asks for several: one after another, or as many at a time as whoever is
+asked can do.
+"""
 Task = tuple[Callable[[int], Any], Callable[[Any], int]]
 """What is timed, and how many draws, steps or edges its result holds."""
 
 
 def answer(name: str, tasks: Mapping[str, Task]) -> None:
-    """Answer until there is nothing more to read. ``name`` says what is measured, with its version."""
+    """Answer until there is nothing more to read. ``name`` says what is measured, with its
+    version.
+    """
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # libraries say what they like, elsewhere
     print(json.dumps({"name": name, "tasks": list(tasks)}), file=output, flush=True)

@@ -1,4 +1,6 @@
-"""Asterism: embedded in one thread, or, told "grpc" or "direct", a cluster of three storageds and a graphd on all cores, with its client."""
+"""Asterism: embedded in one thread, or, told "grpc" or "direct", a cluster of three storageds and a
+graphd on all cores, with its client.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ SCHEMA = {"nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": T
 
 def fill(graph: Graph, client: asterism.Client) -> None:
     """Load the graph and build it."""
-    src, dst, weights, node_weights = (graph.column(name) for name in ("src", "dst", "weights", "node_weights"))
+    src, dst, weights, node_weights = (
+        graph.column(name) for name in ("src", "dst", "weights", "node_weights")
+    )
     client.create_space("rivals", SCHEMA)
     load = client.begin_load("rivals", source="generated")
     index = 0
@@ -38,21 +42,42 @@ def fill(graph: Graph, client: asterism.Client) -> None:
     client.graph("rivals").build(timeout_s=3600)
 
 
-def serve(name: str, graph: Graph, client: asterism.Client, map_seeds: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]) -> None:
-    """Answer for a graph that is there; ``map_seeds`` maps a call over seeds, as batches that are asked for together are."""
-    served_graph, starts, seeds = client.graph("rivals"), graph.column("starts"), graph.column("seeds")
+def serve(
+    name: str,
+    graph: Graph,
+    client: asterism.Client,
+    map_seeds: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]],
+) -> None:
+    """Answer for a graph that is there; ``map_seeds`` maps a call over seeds, as batches that are
+    asked for together are.
+    """
+    served_graph, starts, seeds = (
+        client.graph("rivals"),
+        graph.column("starts"),
+        graph.column("seeds"),
+    )
 
     def neighbors(seed: int, weighted: bool) -> Any:
-        return served_graph.sample_neighbors(starts, "to", graph.width, weighted=weighted, weights=False, seed=seed).nodes
+        return served_graph.sample_neighbors(
+            starts, "to", graph.width, weighted=weighted, weights=False, seed=seed
+        ).nodes
 
     def walk(seed: int, **options: Any) -> Any:
-        return served_graph.random_walk(starts[: graph.walkers], ["to"], graph.length, seed=seed, **options).nodes
+        return served_graph.random_walk(
+            starts[: graph.walkers], ["to"], graph.length, seed=seed, **options
+        ).nodes
 
     def batch(seed: int, weighted: bool) -> Any:
-        return served_graph.sample_subgraph(seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed)
+        return served_graph.sample_subgraph(
+            seeds[seed % len(seeds)], graph.fanouts, weighted=weighted, seed=seed
+        )
 
     def batch_group(seed: int, weighted: bool) -> list[Any]:
-        return list(map_seeds(lambda own: batch(own, weighted), range(seed * TOGETHER, (seed + 1) * TOGETHER)))
+        return list(
+            map_seeds(
+                lambda own: batch(own, weighted), range(seed * TOGETHER, (seed + 1) * TOGETHER)
+            )
+        )
 
     def edges(subgraph: Any) -> int:
         return sum(sum(counts) for counts in subgraph.num_sampled_edges.values())
@@ -60,7 +85,10 @@ def serve(name: str, graph: Graph, client: asterism.Client, map_seeds: Callable[
     answer(
         name,
         {
-            "nodes by weight": (lambda seed: served_graph.sample_nodes(graph.draws, "n", seed=seed).nodes, len),
+            "nodes by weight": (
+                lambda seed: served_graph.sample_nodes(graph.draws, "n", seed=seed).nodes,
+                len,
+            ),
             "neighbors by weight": (lambda seed: neighbors(seed, True), np.size),
             "neighbors uniformly": (lambda seed: neighbors(seed, False), np.size),
             "walks by weight": (lambda seed: walk(seed), real),
@@ -68,8 +96,14 @@ def serve(name: str, graph: Graph, client: asterism.Client, map_seeds: Callable[
             "node2vec by weight": (lambda seed: walk(seed, p=graph.p, q=graph.q), real),
             "subgraph by weight": (lambda seed: batch(seed, True), edges),
             "subgraph uniformly": (lambda seed: batch(seed, False), edges),
-            "subgraphs by weight": (lambda seed: batch_group(seed, True), lambda found: sum(map(edges, found))),
-            "subgraphs uniformly": (lambda seed: batch_group(seed, False), lambda found: sum(map(edges, found))),
+            "subgraphs by weight": (
+                lambda seed: batch_group(seed, True),
+                lambda found: sum(map(edges, found)),
+            ),
+            "subgraphs uniformly": (
+                lambda seed: batch_group(seed, False),
+                lambda found: sum(map(edges, found)),
+            ),
         },
     )
 
@@ -77,18 +111,32 @@ def serve(name: str, graph: Graph, client: asterism.Client, map_seeds: Callable[
 def main(folder: str, *modes: str) -> None:
     graph, home = Graph.at(folder), Path(folder) / "asterism"
     if "grpc" in modes or "direct" in modes:
-        with LocalCluster(storageds=3, fast=False) as cluster, ThreadPoolExecutor(IN_FLIGHT) as pool:
+        with (
+            LocalCluster(storageds=3, fast=False) as cluster,
+            ThreadPoolExecutor(IN_FLIGHT) as pool,
+        ):
             client = cluster.client(direct="direct" in modes)
             fill(graph, client)
-            serve(f"Asterism {'direct' if 'direct' in modes else 'over gRPC'}, {IN_FLIGHT} in flight", graph, client, pool.map)
+            serve(
+                f"Asterism {'direct' if 'direct' in modes else 'over gRPC'}, {IN_FLIGHT} in flight",
+                graph,
+                client,
+                pool.map,
+            )
         return
     if "fill" in modes:
         with asterism.open(home) as client:
             fill(graph, client)
         return
-    if not home.exists():  # another process loads and builds: what that leaves in memory is not measured
-        subprocess.run([sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL)
-    reload_images(sorted({path.parent for path in home.rglob("*.bin")}))  # others, too, have all they ask for in memory before the first call
+    if (
+        not home.exists()
+    ):  # another process loads and builds: what that leaves in memory is not measured
+        subprocess.run(
+            [sys.executable, __file__, folder, "fill"], check=True, stdout=subprocess.DEVNULL
+        )
+    reload_images(
+        sorted({path.parent for path in home.rglob("*.bin")})
+    )  # others, too, have all they ask for in memory before the first call
     with asterism.open(home, mode="r") as client:
         serve("Asterism", graph, client, map)
 

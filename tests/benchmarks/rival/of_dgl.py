@@ -1,4 +1,6 @@
-"""DGL on the CPU, one thread. It samples the edges that lead to a node, so it is given the graph turned around."""
+"""DGL on the CPU, one thread. It samples the edges that lead to a node, so it is given the graph
+turned around.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from dgl_shim import dgl
 def main(folder: str) -> None:
     torch.set_num_threads(1)
     graph = Graph.at(folder)
-    src, dst, weights, starts, seeds = (torch.from_numpy(graph.column(name)) for name in ("src", "dst", "weights", "starts", "seeds"))
+    src, dst, weights, starts, seeds = (
+        torch.from_numpy(graph.column(name))
+        for name in ("src", "dst", "weights", "starts", "seeds")
+    )
     node_weights = torch.from_numpy(graph.column("node_weights"))
     in_graph = dgl.graph((dst, src), num_nodes=graph.nodes)
     in_graph.edata["w"] = weights
@@ -49,19 +54,44 @@ def main(folder: str) -> None:
     answer(
         f"DGL {dgl.__version__}",
         {
-            "nodes by weight": (lambda _: torch.multinomial(node_weights, graph.draws, replacement=True), len),
-            "neighbors by weight": (lambda _: sample_neighbors("w"), lambda found: int(found.num_edges())),
-            "neighbors uniformly": (lambda _: sample_neighbors(None), lambda found: int(found.num_edges())),
-            "walks by weight": (lambda _: dgl.sampling.random_walk(out_graph, walkers, length=graph.length, prob="w"), steps),
-            "walks uniformly": (lambda _: dgl.sampling.random_walk(out_graph, walkers, length=graph.length), steps),
+            "nodes by weight": (
+                lambda _: torch.multinomial(node_weights, graph.draws, replacement=True),
+                len,
+            ),
+            "neighbors by weight": (
+                lambda _: sample_neighbors("w"),
+                lambda found: int(found.num_edges()),
+            ),
+            "neighbors uniformly": (
+                lambda _: sample_neighbors(None),
+                lambda found: int(found.num_edges()),
+            ),
+            "walks by weight": (
+                lambda _: dgl.sampling.random_walk(
+                    out_graph, walkers, length=graph.length, prob="w"
+                ),
+                steps,
+            ),
+            "walks uniformly": (
+                lambda _: dgl.sampling.random_walk(out_graph, walkers, length=graph.length),
+                steps,
+            ),
             "node2vec by weight": (
-                lambda _: dgl.sampling.node2vec_random_walk(out_graph, walkers, graph.p, graph.q, walk_length=graph.length, prob="w"),
+                lambda _: dgl.sampling.node2vec_random_walk(
+                    out_graph, walkers, graph.p, graph.q, walk_length=graph.length, prob="w"
+                ),
                 steps,
             ),
             "subgraph by weight": (lambda seed: batch(weighted, seed), edges),
             "subgraph uniformly": (lambda seed: batch(uniform, seed), edges),
-            "subgraphs by weight": (lambda seed: batch_group(weighted, seed), lambda found: sum(map(edges, found))),
-            "subgraphs uniformly": (lambda seed: batch_group(uniform, seed), lambda found: sum(map(edges, found))),
+            "subgraphs by weight": (
+                lambda seed: batch_group(weighted, seed),
+                lambda found: sum(map(edges, found)),
+            ),
+            "subgraphs uniformly": (
+                lambda seed: batch_group(uniform, seed),
+                lambda found: sum(map(edges, found)),
+            ),
         },
     )
 

@@ -27,7 +27,9 @@ def main(folder: str) -> None:
 
     def uniform(nodes: Array, width: int, seed: int) -> Array:
         low, degree = indptr[nodes][:, None], np.diff(indptr)[nodes][:, None]
-        slots = low + (np.random.default_rng(seed).random((len(nodes), width)) * degree).astype(np.int64)
+        slots = low + (np.random.default_rng(seed).random((len(nodes), width)) * degree).astype(
+            np.int64
+        )
         return np.where(degree > 0, dst[np.minimum(slots, dst.size - 1)], -1)
 
     def weighted(nodes: Array, width: int, seed: int) -> Array:
@@ -41,15 +43,27 @@ def main(folder: str) -> None:
         walks[:, 0] = walkers
         for step in range(graph.length):
             active = np.flatnonzero(walks[:, step] >= 0)
-            walks[active, step + 1] = weighted(walks[active, step], 1, seed * graph.length + step)[:, 0]
+            walks[active, step + 1] = weighted(walks[active, step], 1, seed * graph.length + step)[
+                :, 0
+            ]
         return walks
 
     size = np.size
     answer(
         f"NumPy {np.__version__}",
         {
-            "nodes by weight": (lambda seed: np.random.default_rng(seed).choice(graph.nodes, graph.draws // 10, p=probabilities), size),
-            "nodes by weight, sums kept": (lambda s: np.searchsorted(total, np.random.default_rng(s).random(graph.draws) * total[-1]), size),
+            "nodes by weight": (
+                lambda seed: np.random.default_rng(seed).choice(
+                    graph.nodes, graph.draws // 10, p=probabilities
+                ),
+                size,
+            ),
+            "nodes by weight, sums kept": (
+                lambda s: np.searchsorted(
+                    total, np.random.default_rng(s).random(graph.draws) * total[-1]
+                ),
+                size,
+            ),
             "neighbors by weight": (lambda seed: weighted(starts, graph.width, seed), size),
             "neighbors uniformly": (lambda seed: uniform(starts, graph.width, seed), size),
             "walks by weight": (walk, real),

@@ -1,4 +1,6 @@
-"""PecanPy's node2vec (SparseOTF: its precomputed tables do not fit a graph of millions of edges), one thread."""
+"""PecanPy's node2vec (SparseOTF: its precomputed tables do not fit a graph of millions of edges),
+one thread.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,20 @@ def main(folder: str) -> None:
     walker.indices, walker.data = dst[order].astype(np.uint32), weights[order]
     del src, dst, weights, order
     walker.preprocess_transition_probs()
-    walk_starts = starts[: graph.walkers][:: max(1, graph.walkers // 2000)].astype(np.uint32)  # a step takes long
+    walk_starts = starts[: graph.walkers][:: max(1, graph.walkers // 2000)].astype(
+        np.uint32
+    )  # a step takes long
     move, neighbors = walker.get_move_forward(), walker.get_has_nbrs()
 
     def walk(seed: int) -> NDArray[Any]:
         with ProgressBar(total=walk_starts.size, disable=True) as progress:  # it can not do without
-            padded_walks = walker._random_walks(walk_starts.size, graph.length, seed, walk_starts, neighbors, move, progress)
+            padded_walks = walker._random_walks(
+                walk_starts.size, graph.length, seed, walk_starts, neighbors, move, progress
+            )
         walks = np.asarray(padded_walks)[:, : graph.length + 1].astype(np.int64)
-        walk_lengths = np.asarray(padded_walks)[:, -1:]  # the last column says how many nodes a walk has
+        walk_lengths = np.asarray(padded_walks)[
+            :, -1:
+        ]  # the last column says how many nodes a walk has
         return np.where(np.arange(walks.shape[1]) < walk_lengths, walks, -1)
 
     answer(f"PecanPy {importlib.metadata.version('pecanpy')}", {"node2vec by weight": (walk, real)})

@@ -1,4 +1,6 @@
-"""PyG's neighbor sampler on the CPU, one thread: in `pyg-lib` or `torch-sparse`, whichever is there. It goes along edges backwards too."""
+"""PyG's neighbor sampler on the CPU, one thread: in `pyg-lib` or `torch-sparse`, whichever is
+there. It goes along edges backwards too.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,28 @@ def main(folder: str) -> None:
     if not WITH_PYG_LIB and not WITH_TORCH_SPARSE:
         sys.exit("PyG samples neighbors in pyg-lib or torch-sparse, and neither is there")
     graph = Graph.at(folder)
-    src, dst, weights, seeds = (torch.from_numpy(graph.column(name)) for name in ("src", "dst", "weights", "seeds"))
+    src, dst, weights, seeds = (
+        torch.from_numpy(graph.column(name)) for name in ("src", "dst", "weights", "seeds")
+    )
     data = Data(edge_index=torch.stack([dst, src]), num_nodes=graph.nodes, w=weights)
-    samplers: dict[str, Any] = {"subgraph uniformly": NeighborSampler(data, graph.fanouts, replace=False)}
+    samplers: dict[str, Any] = {
+        "subgraph uniformly": NeighborSampler(data, graph.fanouts, replace=False)
+    }
     if WITH_PYG_LIB:
-        samplers["subgraph by weight"] = NeighborSampler(data, graph.fanouts, replace=False, weight_attr="w")
+        samplers["subgraph by weight"] = NeighborSampler(
+            data, graph.fanouts, replace=False, weight_attr="w"
+        )
 
     def batch(name: str, seed: int) -> Any:
-        return samplers[name].sample_from_nodes(NodeSamplerInput(input_id=None, node=seeds[seed % len(seeds)]))
+        return samplers[name].sample_from_nodes(
+            NodeSamplerInput(input_id=None, node=seeds[seed % len(seeds)])
+        )
 
     library = "pyg-lib" if WITH_PYG_LIB else "torch-sparse"
-    tasks = {name: (lambda seed, name=name: batch(name, seed), lambda found: len(found.row)) for name in samplers}
+    tasks = {
+        name: (lambda seed, name=name: batch(name, seed), lambda found: len(found.row))
+        for name in samplers
+    }
     answer(f"PyG {torch_geometric.__version__}, {library}", tasks)
 
 

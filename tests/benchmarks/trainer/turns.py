@@ -1,4 +1,6 @@
-"""Loaders take turns at training one model, and what each step waited and took is told as lines of JSON."""
+"""Loaders take turns at training one model, and what each step waited and took is told as lines of
+JSON.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,16 @@ WARMUP_STEPS = 2
 """Steps of a turn that do not count: threads and workers begin in them."""
 
 
-def take_turns(loaders: Mapping[str, Callable[[], Iterable[Any]]], step: Callable[[Any], None], steps: int, rounds: int) -> None:
+def take_turns(
+    loaders: Mapping[str, Callable[[], Iterable[Any]]],
+    step: Callable[[Any], None],
+    steps: int,
+    rounds: int,
+) -> None:
     """Train on some batches of each loader, ``rounds`` times, and tell."""
-    reports: dict[str, dict[str, Any]] = {name: {"name": name, "wait_s": [], "step_s": []} for name in loaders}
+    reports: dict[str, dict[str, Any]] = {
+        name: {"name": name, "wait_s": [], "step_s": []} for name in loaders
+    }
     for _ in range(rounds):
         for name, make_loader in loaders.items():
             batches = iter(make_loader())

@@ -1,10 +1,10 @@
-"""The law suite: what draws must obey, each check a function that raises Rejected. `test_law` runs all of them, compiled and
-at full size; `mutants` runs them small and interpreted on samplers with a planted fault, which they must reject.
+"""The law suite: what draws must obey, each check a function that raises Rejected. `test_law` runs
+all of them, compiled and at full size; `mutants` runs them small and interpreted on samplers with a
+planted fault, which they must reject.
 
-Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects below ALPHA. What can be
-enumerated is: the row map at the words where it steps, the tables' laws, the shares of a union of types, the probability
-of every order of a few draws.
-"""
+Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects
+below ALPHA. What can be enumerated is: the row map at the words where it steps, the tables' laws,
+the shares of a union of types, the probability of every order of a few draws."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ from tests.distributions.checks.neighborhoods import (
     unions_without_replacement_are_successive_draws,
     whole_neighborhoods_come_in_order,
 )
-from tests.distributions.checks.packed_walks import packed_coins_have_64_bits, packed_rows_draw_what_tables_do
+from tests.distributions.checks.packed_walks import (
+    packed_coins_have_64_bits,
+    packed_rows_draw_what_tables_do,
+)
 from tests.distributions.checks.probabilities import (
     answers_carry_their_probabilities,
     every_order_has_its_probability,
@@ -82,7 +85,13 @@ from tests.distributions.checks.rows import (
     nodes_like_others_are_of_their_types,
     numbered_draws_are_those_of_the_stream,
 )
-from tests.distributions.checks.tables import coins_have_64_bits, rows_come_from_64_bits, sums_are_compensated, tables_are_exact, unions_are_exact
+from tests.distributions.checks.tables import (
+    coins_have_64_bits,
+    rows_come_from_64_bits,
+    sums_are_compensated,
+    tables_are_exact,
+    unions_are_exact,
+)
 from tests.distributions.checks.temporal import (
     a_nodes_time_holds_for_all_that_is_drawn_from_it,
     a_seeds_time_holds_for_its_tree,
@@ -92,7 +101,11 @@ from tests.distributions.checks.temporal import (
     the_last_are_the_latest,
     visible_edges_are_drawn_by_their_distribution,
 )
-from tests.distributions.checks.visits import many_visits_are_ranked_as_few_are, pageranks_are_pushed_in_rounds, visits_are_counted_as_walks_make_them
+from tests.distributions.checks.visits import (
+    many_visits_are_ranked_as_few_are,
+    pageranks_are_pushed_in_rounds,
+    visits_are_counted_as_walks_make_them,
+)
 from tests.distributions.checks.walk_paths import (
     ego_subgraphs_have_all_edges_among_what_is_grown,
     fanouts_draw_for_each_place_by_itself,

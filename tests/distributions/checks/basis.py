@@ -15,7 +15,9 @@ from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 
 ALPHA = 1e-7
-"""Of each statistic. With a few hundred of them, a right sampler is rejected once in 10^5 suites, were the seeds not fixed."""
+"""Of each statistic. With a few hundred of them, a right sampler is rejected once in 10^5 suites,
+were the seeds not fixed.
+"""
 
 
 class Rejected(AssertionError):
@@ -27,8 +29,12 @@ def require(condition: bool, message: str) -> None:
         raise Rejected(message)
 
 
-def require_counts(observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], label: str) -> None:
-    """Chi-square of counts against expected ones; what is impossible must not occur; rare cells are taken together."""
+def require_counts(
+    observed: Sequence[int] | NDArray[Any], expected: Sequence[float] | NDArray[Any], label: str
+) -> None:
+    """Chi-square of counts against expected ones; what is impossible must not occur; rare cells are
+    taken together.
+    """
     counts, means = np.asarray(observed, np.float64), np.asarray(expected, np.float64)
     require(not counts[means == 0].any(), f"{label}: something impossible was drawn")
     order = np.argsort(-means, kind="stable")
@@ -41,18 +47,33 @@ def require_counts(observed: Sequence[int] | NDArray[Any], expected: Sequence[fl
         return
     statistic = sum((c - m) ** 2 / m for c, m in zip(cells, cell_means, strict=True))
     p = float(gammaincc((len(cells) - 1) / 2, statistic / 2))
-    require(p >= ALPHA, f"{label}: chi-square {statistic:.1f} with {len(cells) - 1} degrees of freedom, p = {p:.2g}")
+    require(
+        p >= ALPHA,
+        (
+            f"{label}: chi-square {statistic:.1f} with {len(cells) - 1} degrees of freedom, p = "
+            f"{p:.2g}"
+        ),
+    )
 
 
-def require_independent(first: NDArray[np.int64], second: NDArray[np.int64], size: int, label: str) -> None:
-    """Chi-square of the pairs of two sequences of 0 .. size - 1 against the product of their shares."""
+def require_independent(
+    first: NDArray[np.int64], second: NDArray[np.int64], size: int, label: str
+) -> None:
+    """Chi-square of the pairs of two sequences of 0 .. size - 1 against the product of their
+    shares.
+    """
     pairs = np.bincount(first * size + second, minlength=size * size)
-    shares_first, shares_second = np.bincount(first, minlength=size) / first.size, np.bincount(second, minlength=size) / second.size
+    shares_first, shares_second = (
+        np.bincount(first, minlength=size) / first.size,
+        np.bincount(second, minlength=size) / second.size,
+    )
     require_counts(pairs, np.outer(shares_first, shares_second).ravel() * first.size, label)
 
 
 @cache
-def weighted_nodes(weights: tuple[float, ...], parts: int, skew: bool = False) -> sampling.LocalVersion:
+def weighted_nodes(
+    weights: tuple[float, ...], parts: int, skew: bool = False
+) -> sampling.LocalVersion:
     """A type of as many nodes, ids so that ``skew`` puts all but the last into part 0."""
     n = len(weights)
     ids = np.arange(n, dtype=np.int64)
@@ -68,30 +89,70 @@ def random_graph(size: int, parts: int) -> sampling.LocalVersion:
     generator = np.random.default_rng(8)
     ends = [generator.integers(0, size, 6 * size) for _ in range(4)]
     weights = np.exp(generator.normal(size=6 * size) * 3).astype(np.float32)
-    types = (EdgeType(src_type="n", relation="w", dst_type="n", weighted=True), EdgeType(src_type="n", relation="u", dst_type="n"))
-    edges = {"n:w:n": Edges(src=ends[0], dst=ends[1], weights=weights), "n:u:n": Edges(src=ends[2], dst=ends[3])}
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=parts), {"n": Nodes(ids=np.arange(size))}, edges)
+    types = (
+        EdgeType(src_type="n", relation="w", dst_type="n", weighted=True),
+        EdgeType(src_type="n", relation="u", dst_type="n"),
+    )
+    edges = {
+        "n:w:n": Edges(src=ends[0], dst=ends[1], weights=weights),
+        "n:u:n": Edges(src=ends[2], dst=ends[3]),
+    }
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=parts),
+        {"n": Nodes(ids=np.arange(size))},
+        edges,
+    )
 
 
 @cache
 def star_graph(weights_by_type: tuple[tuple[float, ...], ...]) -> sampling.LocalVersion:
-    """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights ``weights_by_type[t]``."""
+    """Node 0 with edges of several types: type t to nodes 0, 1, ... by the weights
+    ``weights_by_type[t]``.
+    """
     names = [f"n:e{t}:n" for t in range(len(weights_by_type))]
-    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in range(len(weights_by_type)))
+    types = tuple(
+        EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True)
+        for t in range(len(weights_by_type))
+    )
     edges = {
-        name: Edges(src=np.zeros(len(weights), np.int64), dst=np.arange(len(weights)), weights=np.array(weights, np.float32))
+        name: Edges(
+            src=np.zeros(len(weights), np.int64),
+            dst=np.arange(len(weights)),
+            weights=np.array(weights, np.float32),
+        )
         for name, weights in zip(names, weights_by_type, strict=True)
     }
     size = max(len(weights) for weights in weights_by_type)
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1), {"n": Nodes(ids=np.arange(size))}, edges)
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1),
+        {"n": Nodes(ids=np.arange(size))},
+        edges,
+    )
 
 
-def draw_nodes(version: sampling.LocalVersion, seed: int, count: int, *, start: int = 0, uniform: bool = False) -> NDArray[np.int64]:
-    return sampling.sample_nodes(version, types=[0], parts=list(version.parts), seed=seed, start=start, count=count, uniform=uniform).ids
+def draw_nodes(
+    version: sampling.LocalVersion, seed: int, count: int, *, start: int = 0, uniform: bool = False
+) -> NDArray[np.int64]:
+    return sampling.sample_nodes(
+        version,
+        types=[0],
+        parts=list(version.parts),
+        seed=seed,
+        start=start,
+        count=count,
+        uniform=uniform,
+    ).ids
 
 
 def draw_star_neighbors(
-    weights_by_type: tuple[tuple[float, ...], ...], seed: int, positions: int, count: int, *, replace: bool = True, uniform: bool = False, first: int = 0
+    weights_by_type: tuple[tuple[float, ...], ...],
+    seed: int,
+    positions: int,
+    count: int,
+    *,
+    replace: bool = True,
+    uniform: bool = False,
+    first: int = 0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Neighbors and edge types [positions, count] of node 0, asked for at that many positions."""
     samples = sampling.sample_neighbors(

@@ -30,14 +30,32 @@ STARS: Sequence[tuple[tuple[float, ...], tuple[float, ...], int]] = (
 @cache
 def _star(out: tuple[float, ...], incoming: tuple[float, ...]) -> sampling.LocalVersion:
     """Edges 0, 1, .. from node 0, and behind these the ones to it."""
-    src, dst = [0] * len(out) + list(range(1, len(incoming) + 1)), list(range(1, len(out) + 1)) + [0] * len(incoming)
+    src, dst = (
+        [0] * len(out) + list(range(1, len(incoming) + 1)),
+        list(range(1, len(out) + 1)) + [0] * len(incoming),
+    )
     types = (EdgeType(src_type="n", relation="to", dst_type="n", weighted=True),)
-    edges = {"n:to:n": Edges(src=np.array(src), dst=np.array(dst), weights=np.array([*out, *incoming], np.float32))}
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1, direction="both"), {"n": Nodes(ids=np.arange(9))}, edges)
+    edges = {
+        "n:to:n": Edges(
+            src=np.array(src), dst=np.array(dst), weights=np.array([*out, *incoming], np.float32)
+        )
+    }
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1, direction="both"),
+        {"n": Nodes(ids=np.arange(9))},
+        edges,
+    )
 
 
 def _sample_both(
-    out: tuple[float, ...], incoming: tuple[float, ...], seed: int, positions: int, count: int, *, uniform: bool, replace: bool
+    out: tuple[float, ...],
+    incoming: tuple[float, ...],
+    seed: int,
+    positions: int,
+    count: int,
+    *,
+    uniform: bool,
+    replace: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Edge ids [positions, count] of draws from node 0, and their probabilities."""
     samples = [
@@ -59,9 +77,16 @@ def _sample_both(
         )
         for direction in (1, 2)
     ]
-    probabilities = np.stack([side.probabilities for side in samples])  # type: ignore[misc]  # asked for
-    weights = np.ones(probabilities.shape) if uniform else np.stack([side.weights for side in samples]).astype(np.float64)  # type: ignore[misc]
-    picks, merged = bidirectional.merge_directions(rng.key_of(seed, rng.BIDIRECTIONAL, 0), weights, probabilities, replace=replace)
+    # Asked for.
+    probabilities = np.stack([side.probabilities for side in samples])  # type: ignore[misc]
+    weights = (
+        np.ones(probabilities.shape)
+        if uniform
+        else np.stack([side.weights for side in samples]).astype(np.float64)
+    )  # type: ignore[misc]
+    picks, merged = bidirectional.merge_directions(
+        rng.key_of(seed, rng.BIDIRECTIONAL, 0), weights, probabilities, replace=replace
+    )
     eids = np.concatenate([side.eids for side in samples], axis=1)  # type: ignore[misc]
     return np.where(picks >= 0, np.take_along_axis(eids, np.maximum(picks, 0), axis=1), -1), merged
 
@@ -72,7 +97,9 @@ def _order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int
     for _ in range(count):
         extended: dict[tuple[int, ...], float] = {}
         for chosen, p in probabilities.items():
-            remaining = [edge for edge in range(len(weights)) if edge not in chosen and weights[edge] > 0]
+            remaining = [
+                edge for edge in range(len(weights)) if edge not in chosen and weights[edge] > 0
+            ]
             total = sum(weights[edge] for edge in remaining)
             for edge in remaining:
                 extended[(*chosen, edge)] = p * weights[edge] / total
@@ -83,36 +110,80 @@ def _order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int
 
 
 def both_sides_without_replacement_are_successive_draws(scale: float) -> None:
-    """Every order of edges of both directions comes as often as it must, and has its probabilities; a node that gives all has them in order."""
+    """Every order of edges of both directions comes as often as it must, and has its probabilities;
+    a node that gives all has them in order.
+    """
     n = int(max(600, 8_000 * scale))
     for number, (out, incoming, count) in enumerate(STARS):
         for uniform in (False, True):
             weights = [1.0] * (len(out) + len(incoming)) if uniform else [*out, *incoming]
-            eids, probabilities = _sample_both(out, incoming, 71 + number, n, count, uniform=uniform, replace=False)
-            expected, observed = _order_probabilities(weights, count), Counter(map(tuple, eids.tolist()))
+            eids, probabilities = _sample_both(
+                out, incoming, 71 + number, n, count, uniform=uniform, replace=False
+            )
+            expected, observed = (
+                _order_probabilities(weights, count),
+                Counter(map(tuple, eids.tolist())),
+            )
             label = f"{count} of {out} and {incoming}, {'uniformly' if uniform else 'by weight'}"
-            require(set(observed) <= set(expected), f"{label}: {list(set(observed) - set(expected))[:1]} is impossible")
+            require(
+                set(observed) <= set(expected),
+                f"{label}: {list(set(observed) - set(expected))[:1]} is impossible",
+            )
             keys = sorted(expected)
-            require_counts([observed[key] for key in keys], [expected[key] * n for key in keys], label)
+            require_counts(
+                [observed[key] for key in keys], [expected[key] * n for key in keys], label
+            )
             expected_products = np.array([expected[key] for key in map(tuple, eids.tolist())])
-            require(bool(np.allclose(np.where(eids >= 0, probabilities, 1.0).prod(axis=1), expected_products, rtol=1e-12)), f"{label}: other probabilities")
+            require(
+                bool(
+                    np.allclose(
+                        np.where(eids >= 0, probabilities, 1.0).prod(axis=1),
+                        expected_products,
+                        rtol=1e-12,
+                    )
+                ),
+                f"{label}: other probabilities",
+            )
     for uniform in (False, True):
-        eids, probabilities = _sample_both((0.0, 1.0), (3.0, 2.0), 5, 3, 9, uniform=uniform, replace=False)
+        eids, probabilities = _sample_both(
+            (0.0, 1.0), (3.0, 2.0), 5, 3, 9, uniform=uniform, replace=False
+        )
         all_edges = [0, 1, 2, 3] if uniform else [1, 2, 3]
-        require(eids.tolist() == [all_edges + [-1] * (9 - len(all_edges))] * 3, f"all of both sides: {eids[0].tolist()}")
-        require(probabilities.tolist() == [[1.0] * len(all_edges) + [0.0] * (9 - len(all_edges))] * 3, "probabilities of all that there is")
+        require(
+            eids.tolist() == [all_edges + [-1] * (9 - len(all_edges))] * 3,
+            f"all of both sides: {eids[0].tolist()}",
+        )
+        require(
+            probabilities.tolist() == [[1.0] * len(all_edges) + [0.0] * (9 - len(all_edges))] * 3,
+            "probabilities of all that there is",
+        )
 
 
 def both_sides_with_replacement_follow_their_weights(scale: float) -> None:
-    """Each draw is from the edges of both by their weights, has that probability, and is one of a request for fewer."""
+    """Each draw is from the edges of both by their weights, has that probability, and is one of a
+    request for fewer.
+    """
     n = int(max(600, 8_000 * scale))
     for number, (out, incoming, _) in enumerate(STARS):
         for uniform in (False, True):
             weights = np.ones(len(out) + len(incoming)) if uniform else np.array([*out, *incoming])
-            eids, probabilities = _sample_both(out, incoming, 31 + number, n, 3, uniform=uniform, replace=True)
+            eids, probabilities = _sample_both(
+                out, incoming, 31 + number, n, 3, uniform=uniform, replace=True
+            )
             label = f"of {out} and {incoming}, {'uniformly' if uniform else 'by weight'}"
             for k in range(3):
-                require_counts(np.bincount(eids[:, k], minlength=len(weights)), weights / weights.sum() * n, f"draw {k} {label}")
-            require(bool(np.allclose(probabilities, (weights / weights.sum())[eids], rtol=1e-12)), f"{label}: other probabilities")
-            fewer, _ = _sample_both(out, incoming, 31 + number, 60, 2, uniform=uniform, replace=True)
-            require(bool((fewer == eids[:60, :2]).all()), f"{label}: 2 draws are not the first of 3")
+                require_counts(
+                    np.bincount(eids[:, k], minlength=len(weights)),
+                    weights / weights.sum() * n,
+                    f"draw {k} {label}",
+                )
+            require(
+                bool(np.allclose(probabilities, (weights / weights.sum())[eids], rtol=1e-12)),
+                f"{label}: other probabilities",
+            )
+            fewer, _ = _sample_both(
+                out, incoming, 31 + number, 60, 2, uniform=uniform, replace=True
+            )
+            require(
+                bool((fewer == eids[:60, :2]).all()), f"{label}: 2 draws are not the first of 3"
+            )

@@ -1,4 +1,6 @@
-"""Checks of different neighbors: of parallel edges, the neighbor is drawn by all of them together, and one of them by its own weight."""
+"""Checks of different neighbors: of parallel edges, the neighbor is drawn by all of them together,
+and one of them by its own weight.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ STARS: Sequence[tuple[tuple[int, ...], tuple[float, ...], int]] = (
     ((0, 1, 1, 2), (0.0, 1.0, 0.0, 2.0), 3),
     ((0, 1, 2, 3, 4), (1.0, 1.0, 1.0, 1.0, 1.0), 2),
 )
-"""Neighbors and weights of edges, in order of edge ids, and how many different neighbors are drawn."""
+"""Neighbors and weights of edges, in order of edge ids, and how many different neighbors are
+drawn.
+"""
 
 
 UNIONS: Sequence[tuple[tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...], int]] = (
@@ -31,17 +35,36 @@ UNIONS: Sequence[tuple[tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...
     ((("n", (0, 1), (1.0, 2.0)), ("m", (0, 1), (3.0, 4.0))), 2),
     ((("m", (0, 0, 2), (0.7, 0.0, 0.1)), ("n", (0, 2), (0.1, 0.5)), ("m", (0, 1), (0.2, 0.0))), 3),
 )
-"""Of each edge type the node type that it leads to, neighbors and weights of edges; and how many different neighbors are drawn."""
+"""Of each edge type the node type that it leads to, neighbors and weights of edges; and how many
+different neighbors are drawn.
+"""
 
 
 @cache
 def _star(neighbors: tuple[int, ...], weights: tuple[float, ...]) -> sampling.LocalVersion:
     types = (EdgeType(src_type="n", relation="to", dst_type="n", weighted=True),)
-    edges = {"n:to:n": Edges(src=np.zeros(len(neighbors), np.int64), dst=np.array(neighbors), weights=np.array(weights, np.float32))}
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1), {"n": Nodes(ids=np.arange(max(neighbors) + 1))}, edges)
+    edges = {
+        "n:to:n": Edges(
+            src=np.zeros(len(neighbors), np.int64),
+            dst=np.array(neighbors),
+            weights=np.array(weights, np.float32),
+        )
+    }
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1),
+        {"n": Nodes(ids=np.arange(max(neighbors) + 1))},
+        edges,
+    )
 
 
-def _sample_star(neighbors: tuple[int, ...], weights: tuple[float, ...], seed: int, positions: int, count: int, uniform: bool) -> NDArray[np.int64]:
+def _sample_star(
+    neighbors: tuple[int, ...],
+    weights: tuple[float, ...],
+    seed: int,
+    positions: int,
+    count: int,
+    uniform: bool,
+) -> NDArray[np.int64]:
     """Edge ids [positions, count] of draws from node 0."""
     samples = sampling.sample_neighbors(
         _star(neighbors, weights),
@@ -61,18 +84,28 @@ def _sample_star(neighbors: tuple[int, ...], weights: tuple[float, ...], seed: i
     )
     assert samples.eids is not None
     ends = np.array([*neighbors, -1])
-    require(bool((samples.ids == ends[samples.eids]).all()), "an edge is given with another's neighbor")
+    require(
+        bool((samples.ids == ends[samples.eids]).all()), "an edge is given with another's neighbor"
+    )
     return samples.eids
 
 
-def outcome_probabilities(neighbors: Sequence[object], weights: Sequence[float], count: int) -> dict[tuple[int, ...], float]:
-    """The probability of every outcome: each edge by its weight among those to neighbors that were not drawn yet."""
+def outcome_probabilities(
+    neighbors: Sequence[object], weights: Sequence[float], count: int
+) -> dict[tuple[int, ...], float]:
+    """The probability of every outcome: each edge by its weight among those to neighbors that were
+    not drawn yet.
+    """
     probabilities: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
         extended: dict[tuple[int, ...], float] = {}
         for chosen, p in probabilities.items():
             drawn_neighbors = {neighbors[edge] for edge in chosen if edge >= 0}
-            remaining = [edge for edge in range(len(neighbors)) if neighbors[edge] not in drawn_neighbors and weights[edge] > 0]
+            remaining = [
+                edge
+                for edge in range(len(neighbors))
+                if neighbors[edge] not in drawn_neighbors and weights[edge] > 0
+            ]
             total = sum(weights[edge] for edge in remaining)
             for edge in remaining:
                 extended[(*chosen, edge)] = p * weights[edge] / total
@@ -83,17 +116,28 @@ def outcome_probabilities(neighbors: Sequence[object], weights: Sequence[float],
 
 
 def different_neighbors_are_successive_draws(scale: float) -> None:
-    """Every ordered outcome has its probability, parallel edges, light rests and rows that run out included."""
+    """Every ordered outcome has its probability, parallel edges, light rests and rows that run out
+    included.
+    """
     n = int(max(800, 12_000 * scale))
     for number, (neighbors, weights, count) in enumerate(STARS):
         for uniform in (False, True):
             eids = _sample_star(neighbors, weights, 41 + number, n, count, uniform)
-            expected = outcome_probabilities(neighbors, [1.0] * len(neighbors) if uniform else weights, count)
+            expected = outcome_probabilities(
+                neighbors, [1.0] * len(neighbors) if uniform else weights, count
+            )
             observed = Counter(map(tuple, eids.tolist()))
-            label = f"{count} different neighbors of {neighbors} by {'edges' if uniform else weights}"
-            require(set(observed) <= set(expected), f"{label}: {list(set(observed) - set(expected))[:1]} is impossible")
+            label = (
+                f"{count} different neighbors of {neighbors} by {'edges' if uniform else weights}"
+            )
+            require(
+                set(observed) <= set(expected),
+                f"{label}: {list(set(observed) - set(expected))[:1]} is impossible",
+            )
             keys = sorted(expected)
-            require_counts([observed[key] for key in keys], [expected[key] * n for key in keys], label)
+            require_counts(
+                [observed[key] for key in keys], [expected[key] * n for key in keys], label
+            )
 
 
 def fewer_different_neighbors_are_the_first_of_more(scale: float) -> None:
@@ -104,21 +148,42 @@ def fewer_different_neighbors_are_the_first_of_more(scale: float) -> None:
             most_eids = _sample_star(neighbors, weights, 51, 60, 6, uniform)
             for count in (1, 2, 4):
                 fewer_eids = _sample_star(neighbors, weights, 51, 60, count, uniform)
-                require(bool((fewer_eids == most_eids[:, :count]).all()), f"{count} different neighbors of {neighbors} are not the first of 6")
+                require(
+                    bool((fewer_eids == most_eids[:, :count]).all()),
+                    f"{count} different neighbors of {neighbors} are not the first of 6",
+                )
 
 
 @cache
-def _union_star(stars: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...]) -> sampling.LocalVersion:
-    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type=end, weighted=True) for t, (end, _, _) in enumerate(stars))
+def _union_star(
+    stars: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...],
+) -> sampling.LocalVersion:
+    types = tuple(
+        EdgeType(src_type="n", relation=f"e{t}", dst_type=end, weighted=True)
+        for t, (end, _, _) in enumerate(stars)
+    )
     edges = {
-        edge.name: Edges(src=np.zeros(len(neighbors), np.int64), dst=np.array(neighbors), weights=np.array(weights, np.float32))
+        edge.name: Edges(
+            src=np.zeros(len(neighbors), np.int64),
+            dst=np.array(neighbors),
+            weights=np.array(weights, np.float32),
+        )
         for edge, (_, neighbors, weights) in zip(types, stars, strict=True)
     }
     nodes = {"n": Nodes(ids=np.arange(3)), "m": Nodes(ids=np.arange(3))}
-    return version_of(Schema(node_types=(NodeType(name="n"), NodeType(name="m")), edge_types=types, parts=1), nodes, edges)
+    return version_of(
+        Schema(node_types=(NodeType(name="n"), NodeType(name="m")), edge_types=types, parts=1),
+        nodes,
+        edges,
+    )
 
 
-def _sample_union(stars: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...], positions: int, count: int, uniform: bool) -> list[list[int]]:
+def _sample_union(
+    stars: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], ...],
+    positions: int,
+    count: int,
+    uniform: bool,
+) -> list[list[int]]:
     """Edges [positions, count] of draws from node 0, as places in the union."""
     samples = sampling.sample_neighbors(
         _union_star(stars),
@@ -141,22 +206,39 @@ def _sample_union(stars: tuple[tuple[str, tuple[int, ...], tuple[float, ...]], .
     starts = np.cumsum([0, *(len(neighbors) for _, neighbors, _ in stars)])
     edges = np.where(samples.eids >= 0, starts[samples.types] + samples.eids, -1)
     ends = np.array([node for _, neighbors, _ in stars for node in neighbors] + [-1])
-    require(bool((samples.ids == ends[edges]).all()), "an edge of a union is given with another's neighbor")
+    require(
+        bool((samples.ids == ends[edges]).all()),
+        "an edge of a union is given with another's neighbor",
+    )
     return [list(map(int, row)) for row in edges]
 
 
 def different_neighbors_of_unions_are_successive_draws(scale: float) -> None:
-    """The same along several edge types: edges of two types to a node are one neighbor, and equal ids of two node types two."""
+    """The same along several edge types: edges of two types to a node are one neighbor, and equal
+    ids of two node types two.
+    """
     n = int(max(800, 12_000 * scale))
     for stars, count in UNIONS:
         neighbors = [f"{end}{node}" for end, ids, _ in stars for node in ids]
         weights = [weight for _, _, some in stars for weight in some]
         for uniform in (False, True):
-            expected = outcome_probabilities(neighbors, [1.0] * len(neighbors) if uniform else weights, count)
+            expected = outcome_probabilities(
+                neighbors, [1.0] * len(neighbors) if uniform else weights, count
+            )
             observed = Counter(map(tuple, _sample_union(stars, n, count, uniform)))
-            label = f"{count} different neighbors of {neighbors} by {'edges' if uniform else weights}"
-            require(set(observed) <= set(expected), f"{label}: {list(set(observed) - set(expected))[:1]} is impossible")
+            label = (
+                f"{count} different neighbors of {neighbors} by {'edges' if uniform else weights}"
+            )
+            require(
+                set(observed) <= set(expected),
+                f"{label}: {list(set(observed) - set(expected))[:1]} is impossible",
+            )
             keys = sorted(expected)
-            require_counts([observed[key] for key in keys], [expected[key] * n for key in keys], label)
+            require_counts(
+                [observed[key] for key in keys], [expected[key] * n for key in keys], label
+            )
             most, fewer = _sample_union(stars, 60, 5, uniform), _sample_union(stars, 60, 1, uniform)
-            require([row[:1] for row in most] == fewer, "the first of 5 different neighbors of a union is not the request for one")
+            require(
+                [row[:1] for row in most] == fewer,
+                "the first of 5 different neighbors of a union is not the request for one",
+            )

@@ -1,4 +1,6 @@
-"""Draws under conditions: from what satisfies one, by weight, at every selectivity, on any number of hosts."""
+"""Draws under conditions: from what satisfies one, by weight, at every selectivity, on any number
+of hosts.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ MANY, LEAST = 1_000_000, 2000
 """Nodes that are looked for at every selectivity: at scale 1 and above, and at least."""
 HOSTS = (1, 2, 3, 5, 8)
 _FILTERS = {"x < 1": 1.0, "x < 0.5": 0.5, "x < 0.001": 1e-3, "x < 0.000001": 1e-6}
-"""With their selectivities: ``x`` is even in 0 .. 1, but for three nodes that satisfy the last one."""
+"""With their selectivities: ``x`` is even in 0 .. 1, but for three nodes that satisfy the last
+one.
+"""
 _NODE_TYPE = NodeType(name="n", weighted=True, features=(Feature(name="x", dtype="float64"),))
 
 Columns = dict[str, NDArray[Any]]
@@ -38,7 +42,9 @@ def _population(size: int) -> Columns:
     x = (np.arange(size) + 0.5) / size
     x[:3] = (5e-7, 6e-7, 7e-7)
     rng.shuffle(x)
-    weights = np.where(rng.random(size) < 0.2, 0, np.exp(rng.normal(size=size) * 2)).astype(np.float32)
+    weights = np.where(rng.random(size) < 0.2, 0, np.exp(rng.normal(size=size) * 2)).astype(
+        np.float32
+    )
     weights[x < 1e-6] = (3, 1, 2)
     return {"x": x, "w": weights}
 
@@ -49,7 +55,17 @@ def _node_graph(size: int, *, indexed: bool = False) -> tuple[draw.LocalVersion,
     columns = _population(size)
     schema = Schema(node_types=(_NODE_TYPE,), parts=PARTS)
     indexes = (("x", "range"),) if indexed else ()
-    return version_of(schema, {"n": Nodes(ids=np.arange(size, dtype=np.int64), weights=columns["w"], features={"x": columns["x"]}, indexes=indexes)}), columns
+    return version_of(
+        schema,
+        {
+            "n": Nodes(
+                ids=np.arange(size, dtype=np.int64),
+                weights=columns["w"],
+                features={"x": columns["x"]},
+                indexes=indexes,
+            )
+        },
+    ), columns
 
 
 @cache
@@ -60,26 +76,66 @@ def _edge_graph() -> tuple[draw.LocalVersion, Columns]:
     weights = np.where(rng.random(m) < 0.2, 0, np.exp(rng.normal(size=m))).astype(np.float32)
     schema = Schema(
         node_types=(_NODE_TYPE,),
-        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=(Feature(name="y", dtype="float64"),)),),
+        edge_types=(
+            EdgeType(
+                src_type="n",
+                relation="e",
+                dst_type="n",
+                weighted=True,
+                features=(Feature(name="y", dtype="float64"),),
+            ),
+        ),
         parts=PARTS,
         direction="both",
     )
-    nodes = {"n": Nodes(ids=np.arange(SIZE, dtype=np.int64), weights=columns["w"], features={"x": columns["x"]})}
-    version = version_of(schema, nodes, {"n:e:n": Edges(src=src, dst=dst, weights=weights, features={"y": y})})
+    nodes = {
+        "n": Nodes(
+            ids=np.arange(SIZE, dtype=np.int64), weights=columns["w"], features={"x": columns["x"]}
+        )
+    }
+    version = version_of(
+        schema, nodes, {"n:e:n": Edges(src=src, dst=dst, weights=weights, features={"y": y})}
+    )
     return version, columns | {"src": src, "dst": dst, "y": y, "ew": weights}
 
 
-def _filtered_context(hosts: int, element: int, where: str, direction: pb.Direction = pb.OUT, version: draw.LocalVersion | None = None) -> sampling.RequestContext:
+def _filtered_context(
+    hosts: int,
+    element: int,
+    where: str,
+    direction: pb.Direction = pb.OUT,
+    version: draw.LocalVersion | None = None,
+) -> sampling.RequestContext:
     head = SimpleNamespace(weight="", where=where, direction=direction)
-    return filters.with_filter(request_context(version or _edge_graph()[0], hosts), element, [0], head)
+    return filters.with_filter(
+        request_context(version or _edge_graph()[0], hosts), element, [0], head
+    )
 
 
-def _sample_nodes(context: sampling.RequestContext, count: int, *, uniform: bool = False, distinct: bool = False) -> Columns:
-    draw_params = sampling.GlobalDraw(element=NODE, types=(0,), seed=1, count=count, uniform=uniform, distinct=distinct, want_probabilities=True)
+def _sample_nodes(
+    context: sampling.RequestContext, count: int, *, uniform: bool = False, distinct: bool = False
+) -> Columns:
+    draw_params = sampling.GlobalDraw(
+        element=NODE,
+        types=(0,),
+        seed=1,
+        count=count,
+        uniform=uniform,
+        distinct=distinct,
+        want_probabilities=True,
+    )
     return sampling.draw(context, draw_params)
 
 
-def _sample_neighbors(where: str, nodes: NDArray[np.int64], count: int, *, hosts: int = 1, replace: bool = True, uniform: bool = False) -> Columns:
+def _sample_neighbors(
+    where: str,
+    nodes: NDArray[np.int64],
+    count: int,
+    *,
+    hosts: int = 1,
+    replace: bool = True,
+    uniform: bool = False,
+) -> Columns:
     params = sampling.NeighborParams(
         edge_types=(0,),
         count=count,
@@ -103,15 +159,32 @@ def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None
     for where, bound in _FILTERS.items():
         context = _filtered_context(1, NODE, where, version=version)
         for uniform in (False, True):
-            weights = np.where(columns["x"] < bound, 1.0 if uniform else columns["w"].astype(np.float64), 0.0)
+            weights = np.where(
+                columns["x"] < bound, 1.0 if uniform else columns["w"].astype(np.float64), 0.0
+            )
             samples = _sample_nodes(context, n, uniform=uniform)
             require(len(samples["ids"]) == n, f"{where}: {len(samples['ids'])} draws of {n}")
-            require_counts(np.bincount(samples["ids"], minlength=size), weights / weights.sum() * n, f"nodes where {where}")
-            require(bool(np.allclose(samples["probabilities"], (weights / weights.sum())[samples["ids"]])), f"{where}: probabilities are not their shares")
+            require_counts(
+                np.bincount(samples["ids"], minlength=size),
+                weights / weights.sum() * n,
+                f"nodes where {where}",
+            )
+            require(
+                bool(
+                    np.allclose(samples["probabilities"], (weights / weights.sum())[samples["ids"]])
+                ),
+                f"{where}: probabilities are not their shares",
+            )
         distinct_count = min(int(((columns["x"] < bound) & (columns["w"] > 0)).sum()), 50)
         distinct_ids = _sample_nodes(context, distinct_count, distinct=True)["ids"]
-        require(len(set(distinct_ids.tolist())) == distinct_count, f"{where}: different nodes are not, or too few")
-        require(bool((columns["x"][distinct_ids] < bound).all()), f"{where}: a node that does not satisfy it")
+        require(
+            len(set(distinct_ids.tolist())) == distinct_count,
+            f"{where}: different nodes are not, or too few",
+        )
+        require(
+            bool((columns["x"][distinct_ids] < bound).all()),
+            f"{where}: a node that does not satisfy it",
+        )
     try:
         _sample_nodes(_filtered_context(1, NODE, "x < 0", version=version), 1)
     except NotFound:
@@ -120,7 +193,9 @@ def conditions_leave_the_weights_among_what_satisfies_them(scale: float) -> None
 
 
 def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> None:
-    """Nodes of each selectivity, by blocks of an index: by weight and uniformly, and what nothing satisfies."""
+    """Nodes of each selectivity, by blocks of an index: by weight and uniformly, and what nothing
+    satisfies.
+    """
     size = max(int(MANY * min(scale, 1.0) ** 3), LEAST)
     version, columns = _node_graph(size, indexed=True)
     n = int(40_000 * scale)
@@ -128,18 +203,38 @@ def indexes_leave_the_weights_among_what_satisfies_conditions(scale: float) -> N
         context = _filtered_context(1, NODE, where, version=version)
         require(context.filter_plan == "index on x (range)", f"{where}: {context.filter_plan}")
         for uniform in (False, True):
-            weights = np.where(columns["x"] < bound, 1.0 if uniform else columns["w"].astype(np.float64), 0.0)
+            weights = np.where(
+                columns["x"] < bound, 1.0 if uniform else columns["w"].astype(np.float64), 0.0
+            )
             samples = _sample_nodes(context, n, uniform=uniform)
             require(len(samples["ids"]) == n, f"{where}: {len(samples['ids'])} draws of {n}")
-            require_counts(np.bincount(samples["ids"], minlength=size), weights / weights.sum() * n, f"nodes of an index where {where}")
-            require(bool(np.allclose(samples["probabilities"], (weights / weights.sum())[samples["ids"]])), f"{where}: probabilities are not their shares")
+            require_counts(
+                np.bincount(samples["ids"], minlength=size),
+                weights / weights.sum() * n,
+                f"nodes of an index where {where}",
+            )
             require(
-                np.array_equal(_sample_nodes(context, 9, uniform=uniform)["ids"], samples["ids"][:9]), f"{where}: the first nine are not those of a draw of nine"
+                bool(
+                    np.allclose(samples["probabilities"], (weights / weights.sum())[samples["ids"]])
+                ),
+                f"{where}: probabilities are not their shares",
+            )
+            require(
+                np.array_equal(
+                    _sample_nodes(context, 9, uniform=uniform)["ids"], samples["ids"][:9]
+                ),
+                f"{where}: the first nine are not those of a draw of nine",
             )
         distinct_count = min(int(((columns["x"] < bound) & (columns["w"] > 0)).sum()), 50)
         distinct_ids = _sample_nodes(context, distinct_count, distinct=True)["ids"]
-        require(len(set(distinct_ids.tolist())) == distinct_count, f"{where}: different nodes are not, or too few")
-        require(bool((columns["x"][distinct_ids] < bound).all()), f"{where}: a node that does not satisfy it")
+        require(
+            len(set(distinct_ids.tolist())) == distinct_count,
+            f"{where}: different nodes are not, or too few",
+        )
+        require(
+            bool((columns["x"][distinct_ids] < bound).all()),
+            f"{where}: a node that does not satisfy it",
+        )
     try:
         _sample_nodes(_filtered_context(1, NODE, "x < 0", version=version), 1)
     except NotFound:
@@ -151,35 +246,92 @@ def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
     """Edges and neighbors under conditions that read the edge, its source and its destination."""
     _, columns = _edge_graph()
     n = int(40_000 * scale)
-    for where, mask in (("y < 0.5", columns["y"] < 0.5), ("dst.x < 0.1 and src.x > 0.2", (columns["x"][columns["dst"]] < 0.1) & (columns["x"][columns["src"]] > 0.2))):
+    for where, mask in (
+        ("y < 0.5", columns["y"] < 0.5),
+        (
+            "dst.x < 0.1 and src.x > 0.2",
+            (columns["x"][columns["dst"]] < 0.1) & (columns["x"][columns["src"]] > 0.2),
+        ),
+    ):
         weights = np.where(mask, columns["ew"].astype(np.float64), 0.0)
-        draw_params = sampling.GlobalDraw(element=EDGE, types=(0,), seed=5, count=n, uniform=False, distinct=False, want_probabilities=False)
+        draw_params = sampling.GlobalDraw(
+            element=EDGE,
+            types=(0,),
+            seed=5,
+            count=n,
+            uniform=False,
+            distinct=False,
+            want_probabilities=False,
+        )
         samples = sampling.draw(_filtered_context(1, EDGE, where), draw_params)
-        require_counts(np.bincount(samples["eids"], minlength=weights.size), weights / weights.sum() * n, f"edges where {where}")
+        require_counts(
+            np.bincount(samples["eids"], minlength=weights.size),
+            weights / weights.sum() * n,
+            f"edges where {where}",
+        )
         busiest = int(np.bincount(columns["src"], weights > 0, SIZE).argmax())
         for uniform in (False, True):
-            row_weights = np.where((columns["src"] == busiest) & mask, 1.0 if uniform else columns["ew"].astype(np.float64), 0.0)
+            row_weights = np.where(
+                (columns["src"] == busiest) & mask,
+                1.0 if uniform else columns["ew"].astype(np.float64),
+                0.0,
+            )
             eids = _sample_neighbors(where, np.full(n, busiest), 1, uniform=uniform)["eids"].ravel()
-            require_counts(np.bincount(eids, minlength=weights.size), row_weights / row_weights.sum() * n, f"neighbors where {where}")
+            require_counts(
+                np.bincount(eids, minlength=weights.size),
+                row_weights / row_weights.sum() * n,
+                f"neighbors where {where}",
+            )
     nodes_without = np.flatnonzero(np.bincount(columns["src"], columns["y"] < 0.5, SIZE) == 0)
-    require(bool((_sample_neighbors("y < 0.5", nodes_without[:20], 3)["ids"] == -1).all()), "a node without such edges has neighbors")
-    all_eids = _sample_neighbors("y < 0.5", np.arange(SIZE), 30, replace=False, uniform=True)["eids"]
-    require(sorted(all_eids[all_eids >= 0].tolist()) == np.flatnonzero(columns["y"] < 0.5).tolist(), "a node with few such edges does not give all of them")
-    in_degrees = reads.degrees(_filtered_context(1, EDGE, "y < 0.5 and dst.x < 0.3", pb.IN), [0], pb.IN, np.arange(SIZE), 0, None)["degrees"].ravel()
+    require(
+        bool((_sample_neighbors("y < 0.5", nodes_without[:20], 3)["ids"] == -1).all()),
+        "a node without such edges has neighbors",
+    )
+    all_eids = _sample_neighbors("y < 0.5", np.arange(SIZE), 30, replace=False, uniform=True)[
+        "eids"
+    ]
+    require(
+        sorted(all_eids[all_eids >= 0].tolist()) == np.flatnonzero(columns["y"] < 0.5).tolist(),
+        "a node with few such edges does not give all of them",
+    )
+    in_degrees = reads.degrees(
+        _filtered_context(1, EDGE, "y < 0.5 and dst.x < 0.3", pb.IN),
+        [0],
+        pb.IN,
+        np.arange(SIZE),
+        0,
+        None,
+    )["degrees"].ravel()
     is_satisfied = (columns["y"] < 0.5) & (columns["x"][columns["dst"]] < 0.3)
-    require(in_degrees.tolist() == np.bincount(columns["dst"], is_satisfied, SIZE).tolist(), "in-copies satisfy something else than out-copies")
+    require(
+        in_degrees.tolist() == np.bincount(columns["dst"], is_satisfied, SIZE).tolist(),
+        "in-copies satisfy something else than out-copies",
+    )
 
 
 def hosts_do_not_matter_under_conditions(scale: float) -> None:
-    """Byte for byte, where each host has its own parts only and asks the others what it can not tell."""
+    """Byte for byte, where each host has its own parts only and asks the others what it can not
+    tell.
+    """
     others = HOSTS[1:] if scale >= 1 else (3,)
     nodes = np.arange(0, SIZE, 17)
     where = "y < 0.7 and dst.x < 0.5 or src.x > 0.9"
 
     def results(hosts: int) -> list[Columns]:
-        draw_params = sampling.GlobalDraw(element=EDGE, types=(0,), seed=5, count=200, uniform=False, distinct=True, want_probabilities=True)
+        draw_params = sampling.GlobalDraw(
+            element=EDGE,
+            types=(0,),
+            seed=5,
+            count=200,
+            uniform=False,
+            distinct=True,
+            want_probabilities=True,
+        )
         return [
-            *(_sample_nodes(_filtered_context(hosts, NODE, condition), 300) for condition in _FILTERS),
+            *(
+                _sample_nodes(_filtered_context(hosts, NODE, condition), 300)
+                for condition in _FILTERS
+            ),
             _sample_nodes(_filtered_context(hosts, NODE, "x < 0.5"), 100, distinct=True),
             sampling.draw(_filtered_context(hosts, EDGE, where), draw_params),
             _sample_neighbors(where, nodes, 4, hosts=hosts),
@@ -190,43 +342,75 @@ def hosts_do_not_matter_under_conditions(scale: float) -> None:
     index_graph = _node_graph(LEAST, indexed=True)[0]
 
     def index_results(hosts: int) -> list[Columns]:
-        contexts = [_filtered_context(hosts, NODE, context, version=index_graph) for context in ("x < 0.5", "x < 0.001", "x != 0.3 and x > 0.1")]
+        contexts = [
+            _filtered_context(hosts, NODE, context, version=index_graph)
+            for context in ("x < 0.5", "x < 0.001", "x != 0.3 and x > 0.1")
+        ]
         return [
-            *(_sample_nodes(context, 300, uniform=uniform) for context in contexts for uniform in (False, True)),
+            *(
+                _sample_nodes(context, 300, uniform=uniform)
+                for context in contexts
+                for uniform in (False, True)
+            ),
             _sample_nodes(contexts[0], 100, distinct=True),
             *(_sample_nodes(contexts[1], 3, distinct=True, uniform=True) for _ in contexts),
         ]
 
     expected, expected_of_index = results(HOSTS[0]), index_results(HOSTS[0])
     for hosts in others:
-        for one, other in zip(expected + expected_of_index, results(hosts) + index_results(hosts), strict=True):
-            same = one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one)
+        for one, other in zip(
+            expected + expected_of_index, results(hosts) + index_results(hosts), strict=True
+        ):
+            same = one.keys() == other.keys() and all(
+                one[name].tobytes() == other[name].tobytes() for name in one
+            )
             require(same, f"{hosts} hosts give other bytes than one")
 
 
 @cache
 def _timed_graph(filtered: bool) -> draw.LocalVersion:
-    """Edges of few nodes at few times, with a column that decides; only those that satisfy it where ``filtered``."""
+    """Edges of few nodes at few times, with a column that decides; only those that satisfy it where
+    ``filtered``.
+    """
     rng, m = np.random.default_rng(6), 900
     src, dst = rng.integers(0, 30, (2, m))
-    y, times, weights = rng.random(m), rng.integers(0, 20, m).astype(np.int16), rng.integers(0, 4, m).astype(np.float32)
+    y, times, weights = (
+        rng.random(m),
+        rng.integers(0, 20, m).astype(np.int16),
+        rng.integers(0, 4, m).astype(np.float32),
+    )
     rows = np.flatnonzero(y < 0.4) if filtered else np.arange(m)
     features = (Feature(name="y", dtype="float64"), Feature(name="t", dtype="int16"))
     schema = Schema(
         node_types=(NodeType(name="n"),),
-        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=features, time="t"),),
+        edge_types=(
+            EdgeType(
+                src_type="n", relation="e", dst_type="n", weighted=True, features=features, time="t"
+            ),
+        ),
         parts=PARTS,
         direction="both",
     )
-    edges = Edges(src=src[rows], dst=dst[rows], weights=weights[rows], eids=rows, features={"y": y[rows], "t": times[rows]}, times=times[rows])
+    edges = Edges(
+        src=src[rows],
+        dst=dst[rows],
+        weights=weights[rows],
+        eids=rows,
+        features={"y": y[rows], "t": times[rows]},
+        times=times[rows],
+    )
     return version_of(schema, {"n": Nodes(ids=np.arange(30))}, {"n:e:n": edges})
 
 
 def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
-    """Draws until times under a condition are, bit for bit, those of a graph that never had the other edges."""
+    """Draws until times under a condition are, bit for bit, those of a graph that never had the
+    other edges.
+    """
     del scale
     nodes = np.tile(np.arange(30), 10)
-    as_of = temporal.TemporalFilter(times=np.arange(nodes.size) % 23 - 1, head=pb.Until(want_times=True))
+    as_of = temporal.TemporalFilter(
+        times=np.arange(nodes.size) % 23 - 1, head=pb.Until(want_times=True)
+    )
     latest = temporal.TemporalFilter(times=as_of.times, head=pb.Until(want_times=True, last=True))
     cases = [(replace, uniform, as_of) for replace in (False, True) for uniform in (False, True)]
     for direction in (pb.OUT, pb.IN):
@@ -244,8 +428,19 @@ def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
                 want_probabilities=False,
                 temporal_filter=times,
             )
-            expected = sampling.sample_neighbors(request_context(_timed_graph(True)), params, nodes, 0, None)
+            expected = sampling.sample_neighbors(
+                request_context(_timed_graph(True)), params, nodes, 0, None
+            )
             require(bool((expected["ids"] >= 0).any()), "nothing is seen")
             for hosts in (1, 3):
-                samples = sampling.sample_neighbors(_filtered_context(hosts, EDGE, "y < 0.4", direction, _timed_graph(False)), params, nodes, 0, None)
-                require(all(np.array_equal(samples[name], expected[name]) for name in expected), f"until times, y < 0.4, on {hosts} hosts: other draws")
+                samples = sampling.sample_neighbors(
+                    _filtered_context(hosts, EDGE, "y < 0.4", direction, _timed_graph(False)),
+                    params,
+                    nodes,
+                    0,
+                    None,
+                )
+                require(
+                    all(np.array_equal(samples[name], expected[name]) for name in expected),
+                    f"until times, y < 0.4, on {hosts} hosts: other draws",
+                )

@@ -1,4 +1,6 @@
-"""Checks of budgets: every outcome of layers of two node types, by fractions; what is given; all edges among what is drawn."""
+"""Checks of budgets: every outcome of layers of two node types, by fractions; what is given; all
+edges among what is drawn.
+"""
 
 from __future__ import annotations
 
@@ -28,20 +30,39 @@ Outcome = tuple[Order, ...]
 
 NODES = (5, 4)
 EDGES: Mapping[tuple[int, int, int], Sequence[tuple[int, int, float]]] = {
-    (0, 0, 0): ((0, 1, 1.0), (0, 1, 2.0), (0, 2, 1.0), (0, 3, 0.0), (1, 0, 2.0), (1, 2, 1.0), (1, 4, 3.0), (2, 4, 1.0), (2, 3, 2.0), (4, 0, 0.0)),
+    (0, 0, 0): (
+        (0, 1, 1.0),
+        (0, 1, 2.0),
+        (0, 2, 1.0),
+        (0, 3, 0.0),
+        (1, 0, 2.0),
+        (1, 2, 1.0),
+        (1, 4, 3.0),
+        (2, 4, 1.0),
+        (2, 3, 2.0),
+        (4, 0, 0.0),
+    ),
     (1, 0, 1): ((0, 0, 2.0), (0, 1, 1.0), (1, 1, 4.0), (1, 2, 1.0), (2, 3, 1.0), (2, 2, 0.5)),
     (2, 1, 0): ((0, 3, 1.0), (0, 2, 1.0), (1, 4, 2.0), (1, 2, 1.0), (2, 0, 1.0), (3, 1, 1.0)),
 }
-"""By (edge type, source type, destination type): source, destination, weight. Parallel edges, zeros, a node whose edges weigh nothing."""
+"""By (edge type, source type, destination type): source, destination, weight. Parallel edges,
+zeros, a node whose edges weigh nothing.
+"""
 
 
-def _order_probabilities(budget: Mapping[Node, Fraction], kind: int, count: int) -> dict[Order, Fraction]:
+def _order_probabilities(
+    budget: Mapping[Node, Fraction], kind: int, count: int
+) -> dict[Order, Fraction]:
     """The probability of every order of successive draws in proportion to squared budgets."""
     probabilities: dict[Order, Fraction] = {(): Fraction(1)}
     for _ in range(count):
         extended: dict[Order, Fraction] = {}
         for order, p in probabilities.items():
-            remaining = {node: b * b for node, b in budget.items() if node[0] == kind and b and node not in order}
+            remaining = {
+                node: b * b
+                for node, b in budget.items()
+                if node[0] == kind and b and node not in order
+            }
             for node, b in remaining.items():
                 extended[(*order, node)] = p * b / sum(remaining.values())
             if not remaining:
@@ -50,12 +71,16 @@ def _order_probabilities(budget: Mapping[Node, Fraction], kind: int, count: int)
     return probabilities
 
 
-def _updated_budgets(budget: Mapping[Node, Fraction], sampled: frozenset[Node], new_nodes: Order, *, uniform: bool) -> dict[Node, Fraction]:
+def _updated_budgets(
+    budget: Mapping[Node, Fraction], sampled: frozenset[Node], new_nodes: Order, *, uniform: bool
+) -> dict[Node, Fraction]:
     """Budgets once the nodes of a layer have given."""
     updated = {node: b for node, b in budget.items() if node not in sampled}
     for kind, node in new_nodes:
         for (_, src, dst), rows in EDGES.items():
-            edges = [(b, Fraction(1 if uniform else w)) for a, b, w in rows if (src, a) == (kind, node)]
+            edges = [
+                (b, Fraction(1 if uniform else w)) for a, b, w in rows if (src, a) == (kind, node)
+            ]
             total = sum(w for _, w in edges)
             for b, w in edges:
                 if total and (dst, b) not in sampled:
@@ -63,15 +88,36 @@ def _updated_budgets(budget: Mapping[Node, Fraction], sampled: frozenset[Node], 
     return updated
 
 
-def outcome_probabilities(seeds: Order, counts: Sequence[Sequence[int]], *, uniform: bool) -> dict[Outcome, float]:
+def outcome_probabilities(
+    seeds: Order, counts: Sequence[Sequence[int]], *, uniform: bool
+) -> dict[Outcome, float]:
     """The probability of every outcome."""
-    states = [((), Fraction(1), _updated_budgets({}, frozenset(seeds), seeds, uniform=uniform), frozenset(seeds))]
+    states = [
+        (
+            (),
+            Fraction(1),
+            _updated_budgets({}, frozenset(seeds), seeds, uniform=uniform),
+            frozenset(seeds),
+        )
+    ]
     for layer in zip(*counts, strict=True):
         next_states = []
         for outcome, p, budget, sampled in states:
-            for (first, q), (second, r) in product(*(_order_probabilities(budget, kind, count).items() for kind, count in enumerate(layer))):
+            for (first, q), (second, r) in product(
+                *(
+                    _order_probabilities(budget, kind, count).items()
+                    for kind, count in enumerate(layer)
+                )
+            ):
                 layer_nodes, all_sampled = first + second, sampled | frozenset(first + second)
-                next_states.append(((*outcome, layer_nodes), p * q * r, _updated_budgets(budget, all_sampled, layer_nodes, uniform=uniform), all_sampled))
+                next_states.append(
+                    (
+                        (*outcome, layer_nodes),
+                        p * q * r,
+                        _updated_budgets(budget, all_sampled, layer_nodes, uniform=uniform),
+                        all_sampled,
+                    )
+                )
         states = next_states
     probabilities: dict[Outcome, float] = {}
     for outcome, p, _, _ in states:
@@ -82,17 +128,37 @@ def outcome_probabilities(seeds: Order, counts: Sequence[Sequence[int]], *, unif
 @cache
 def sample_graph() -> sampling.LocalVersion:
     names = ("a", "b")
-    types = tuple(EdgeType(src_type=names[src], relation=f"e{number}", dst_type=names[dst], weighted=True) for number, src, dst in EDGES)
+    types = tuple(
+        EdgeType(src_type=names[src], relation=f"e{number}", dst_type=names[dst], weighted=True)
+        for number, src, dst in EDGES
+    )
     edges = {}
     for edge, rows in zip(types, EDGES.values(), strict=True):
         src, dst, weights = zip(*rows, strict=True)
-        edges[edge.name] = Edges(src=np.array(src), dst=np.array(dst), weights=np.array(weights, np.float32))
-    schema = Schema(node_types=tuple(NodeType(name=name) for name in names), edge_types=types, parts=3)
-    return version_of(schema, {name: Nodes(ids=np.arange(size)) for name, size in zip(names, NODES, strict=True)}, edges)
+        edges[edge.name] = Edges(
+            src=np.array(src), dst=np.array(dst), weights=np.array(weights, np.float32)
+        )
+    schema = Schema(
+        node_types=tuple(NodeType(name=name) for name in names), edge_types=types, parts=3
+    )
+    return version_of(
+        schema,
+        {name: Nodes(ids=np.arange(size)) for name, size in zip(names, NODES, strict=True)},
+        edges,
+    )
 
 
-EDGE_PARAMS = reads.EdgeReadParams(edge_types=(2, 0, 1), direction=pb.OUT, want_weights=False, want_edge_ids=True, sort="")
-HGT_PARAMS = room.HgtParams(edge_types=(0, 1, 2), counts={0: (2, 1), 1: (1, 2)}, layer_count=2, uniform=False, direction=pb.OUT, seed=0)
+EDGE_PARAMS = reads.EdgeReadParams(
+    edge_types=(2, 0, 1), direction=pb.OUT, want_weights=False, want_edge_ids=True, sort=""
+)
+HGT_PARAMS = room.HgtParams(
+    edge_types=(0, 1, 2),
+    counts={0: (2, 1), 1: (1, 2)},
+    layer_count=2,
+    uniform=False,
+    direction=pb.OUT,
+    seed=0,
+)
 
 
 def _outcome(reply: Mapping[str, np.ndarray]) -> Outcome:
@@ -100,31 +166,66 @@ def _outcome(reply: Mapping[str, np.ndarray]) -> Outcome:
     ends = np.cumsum(reply["node_counts"], axis=1)
     layers = range(1, ends.shape[1])
     return tuple(
-        tuple((kind, node) for kind in (0, 1) for node in reply[f"nodes.{kind}"][ends[kind, layer - 1] : ends[kind, layer]].tolist()) for layer in layers
+        tuple(
+            (kind, node)
+            for kind in (0, 1)
+            for node in reply[f"nodes.{kind}"][ends[kind, layer - 1] : ends[kind, layer]].tolist()
+        )
+        for layer in layers
     )
 
 
 def _trials(params: room.HgtParams, seeds: Order, n: int) -> Iterator[Mapping[str, np.ndarray]]:
-    nodes, types = np.array([node for _, node in seeds], np.int64), np.array([kind for kind, _ in seeds], np.int32)
+    nodes, types = (
+        np.array([node for _, node in seeds], np.int64),
+        np.array([kind for kind, _ in seeds], np.int32),
+    )
     for seed in range(n):
-        reply = room.sample_hgt(request_context(sample_graph(), 1), replace(params, seed=seed), EDGE_PARAMS, nodes, -1, types)
+        reply = room.sample_hgt(
+            request_context(sample_graph(), 1),
+            replace(params, seed=seed),
+            EDGE_PARAMS,
+            nodes,
+            -1,
+            types,
+        )
         if seed % 50 == 0:
-            distributed_reply = room.sample_hgt(request_context(sample_graph(), 3), replace(params, seed=seed), EDGE_PARAMS, nodes, -1, types)
-            require(all(bool((reply[name] == distributed_reply[name]).all()) for name in reply), "hosts matter to budgets")
+            distributed_reply = room.sample_hgt(
+                request_context(sample_graph(), 3),
+                replace(params, seed=seed),
+                EDGE_PARAMS,
+                nodes,
+                -1,
+                types,
+            )
+            require(
+                all(bool((reply[name] == distributed_reply[name]).all()) for name in reply),
+                "hosts matter to budgets",
+            )
         yield reply
 
 
 def layers_by_budgets_follow_their_distribution(scale: float) -> None:
-    """Every outcome of two layers of two node types, by weight and uniformly, from seeds of one type and of both."""
+    """Every outcome of two layers of two node types, by weight and uniformly, from seeds of one
+    type and of both.
+    """
     n = int(max(250, 2000 * scale))
     for seeds, uniform in ((((0, 0),), False), (((0, 0),), True), (((1, 1), (0, 1)), False)):
-        expected = outcome_probabilities(seeds, [HGT_PARAMS.counts[0], HGT_PARAMS.counts[1]], uniform=uniform)
+        expected = outcome_probabilities(
+            seeds, [HGT_PARAMS.counts[0], HGT_PARAMS.counts[1]], uniform=uniform
+        )
         require(abs(sum(expected.values()) - 1) < 1e-12, "the law itself is wrong")
-        observed = Counter(_outcome(reply) for reply in _trials(replace(HGT_PARAMS, uniform=uniform), seeds, n))
+        observed = Counter(
+            _outcome(reply) for reply in _trials(replace(HGT_PARAMS, uniform=uniform), seeds, n)
+        )
         label = f"layers by budgets from {seeds}, uniform={uniform}"
         impossible = set(observed) - set(expected)
         require(not impossible, f"{label}: {list(impossible)[:1]} is impossible")
-        require_counts([observed[outcome] for outcome in expected], np.array(list(expected.values())) * n, label)
+        require_counts(
+            [observed[outcome] for outcome in expected],
+            np.array(list(expected.values())) * n,
+            label,
+        )
         # What rare outcomes share is told by each layer and type, too.
         for layer, kind in product((0, 1), (0, 1)):
             expected_orders: dict[Order, float] = {}
@@ -133,52 +234,103 @@ def layers_by_budgets_follow_their_distribution(scale: float) -> None:
                 expected_orders[order] = expected_orders.get(order, 0.0) + p
             observed_orders = Counter(dict.fromkeys(expected_orders, 0))
             for outcome, repeats in observed.items():
-                observed_orders[tuple(node for node in outcome[layer] if node[0] == kind)] += repeats
-            require_counts([observed_orders[order] for order in expected_orders], np.array(list(expected_orders.values())) * n, f"{label}: layer {layer} of type {kind}")
+                observed_orders[tuple(node for node in outcome[layer] if node[0] == kind)] += (
+                    repeats
+                )
+            require_counts(
+                [observed_orders[order] for order in expected_orders],
+                np.array(list(expected_orders.values())) * n,
+                f"{label}: layer {layer} of type {kind}",
+            )
 
 
 def layers_by_budgets_have_streams_of_their_own(scale: float) -> None:
-    """Of seeds that follow each other, of node types and of layers: draws that do not depend on each other by the law do not."""
+    """Of seeds that follow each other, of node types and of layers: draws that do not depend on
+    each other by the law do not.
+    """
     n = int(max(900, 4000 * scale))
-    first_layers = [dict(enumerate(_outcome(reply)[0])) for reply in _trials(replace(HGT_PARAMS, counts={0: (1,), 1: (1,)}, layer_count=1, uniform=True), ((0, 0),), n)]
-    first_type, second_type = (np.array([layer[node_type][1] for layer in first_layers]) for node_type in (0, 1))
+    first_layers = [
+        dict(enumerate(_outcome(reply)[0]))
+        for reply in _trials(
+            replace(HGT_PARAMS, counts={0: (1,), 1: (1,)}, layer_count=1, uniform=True),
+            ((0, 0),),
+            n,
+        )
+    ]
+    first_type, second_type = (
+        np.array([layer[node_type][1] for layer in first_layers]) for node_type in (0, 1)
+    )
     require_independent(first_type[:-1], first_type[1:], NODES[0], "seeds that follow each other")
     require_independent(first_type, second_type, NODES[0], "node types of a layer")
 
 
 @cache
 def forked_graph() -> sampling.LocalVersion:
-    """A node that gives to two, each of which gives to the same two others: what they have is alike in both layers."""
+    """A node that gives to two, each of which gives to the same two others: what they have is alike
+    in both layers.
+    """
     pairs = ((0, 1), (0, 2), (1, 3), (1, 4), (2, 3), (2, 4))
     edge_type = EdgeType(src_type="a", relation="e", dst_type="a")
     schema = Schema(node_types=(NodeType(name="a"),), edge_types=(edge_type,), parts=3)
     ends = np.array(pairs)
-    return version_of(schema, {"a": Nodes(ids=np.arange(5))}, {edge_type.name: Edges(src=ends[:, 0], dst=ends[:, 1])})
+    return version_of(
+        schema,
+        {"a": Nodes(ids=np.arange(5))},
+        {edge_type.name: Edges(src=ends[:, 0], dst=ends[:, 1])},
+    )
 
 
 def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
-    """The other one of the first two has a budget like the last two's: drawn by the same variates it would have lost before it began."""
+    """The other one of the first two has a budget like the last two's: drawn by the same variates
+    it would have lost before it began.
+    """
     n = int(max(600, 6000 * scale))
     edge_params = replace(EDGE_PARAMS, edge_types=(0,))
     params = replace(HGT_PARAMS, edge_types=(0,), counts={0: (1, 1)}, uniform=True)
-    orders = [room.sample_hgt(request_context(forked_graph(), 1), replace(params, seed=seed), edge_params, np.array([0]), 0, None)["nodes.0"].tolist() for seed in range(n)]
+    orders = [
+        room.sample_hgt(
+            request_context(forked_graph(), 1),
+            replace(params, seed=seed),
+            edge_params,
+            np.array([0]),
+            0,
+            None,
+        )["nodes.0"].tolist()
+        for seed in range(n)
+    ]
     lost = sum(last == 3 - first for _, first, last in orders)
     observed = [lost, *(sum(last == node for _, _, last in orders) for node in (3, 4))]
-    require_counts(observed, np.full(3, n / 3), "what lost in the first layer, and what came in the second")
+    require_counts(
+        observed, np.full(3, n / 3), "what lost in the first layer, and what came in the second"
+    )
 
 
 def layers_by_budgets_have_all_edges_among_them(scale: float) -> None:
-    """Every edge of each type among what was drawn, with its id; the first of more are those of a request for fewer."""
+    """Every edge of each type among what was drawn, with its id; the first of more are those of a
+    request for fewer.
+    """
     for reply in _trials(HGT_PARAMS, ((0, 0), (1, 3)), int(max(20, 200 * scale))):
         sampled = [set(reply[f"nodes.{kind}"].tolist()) for kind in (0, 1)]
         for (edge_type, src, dst), rows in EDGES.items():
-            expected = sorted((a, b, eid) for eid, (a, b, _) in enumerate(rows) if a in sampled[src] and b in sampled[dst])
+            expected = sorted(
+                (a, b, eid)
+                for eid, (a, b, _) in enumerate(rows)
+                if a in sampled[src] and b in sampled[dst]
+            )
             rows, cols = edge_ends(reply, edge_type)
             ends = reply[f"nodes.{src}"][rows].tolist(), reply[f"nodes.{dst}"][cols].tolist()
             edges = sorted(zip(*ends, reply[f"eids.{edge_type}"].tolist(), strict=True))
-            require(edges == expected, f"edges of type {edge_type} are {edges}, not all {expected} among the nodes")
-    more_params, fewer_params = replace(HGT_PARAMS, counts={0: (2, 3), 1: (1, 2)}), replace(HGT_PARAMS, counts={0: (2, 1), 1: (1, 1)})
-    pairs = zip(_trials(more_params, ((0, 0),), 20), _trials(fewer_params, ((0, 0),), 20), strict=True)
+            require(
+                edges == expected,
+                f"edges of type {edge_type} are {edges}, not all {expected} among the nodes",
+            )
+    more_params, fewer_params = (
+        replace(HGT_PARAMS, counts={0: (2, 3), 1: (1, 2)}),
+        replace(HGT_PARAMS, counts={0: (2, 1), 1: (1, 1)}),
+    )
+    pairs = zip(
+        _trials(more_params, ((0, 0),), 20), _trials(fewer_params, ((0, 0),), 20), strict=True
+    )
     for outcomes in ((_outcome(many), _outcome(few)) for many, few in pairs):
         for kind, count in ((0, 1), (1, 1)):
             many, few = ([node for node in outcome[1] if node[0] == kind] for outcome in outcomes)

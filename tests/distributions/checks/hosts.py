@@ -1,4 +1,6 @@
-"""A version on as many hosts as one likes: graphd's rooms and storaged's handlers, without a wire between them."""
+"""A version on as many hosts as one likes: graphd's rooms and storaged's handlers, without a wire
+between them.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +32,22 @@ class _DirectDispatcher:
     """Hands requests to the handlers of as many storageds as there are."""
 
     def __init__(self, versions: Sequence[draw.LocalVersion]) -> None:
-        self._apis: list[Any] = [StoreApi(_SingleVersion(version)) for version in versions]  # type: ignore[arg-type]  # all that draws ask of them
+        # All that draws ask of them.
+        self._apis: list[Any] = [StoreApi(_SingleVersion(version)) for version in versions]  # type: ignore[arg-type]
 
-    def dispatch(self, name: str, space: routes.SpaceRoute, requests: Iterable[tuple[int, Frame]], call: Any) -> list[Frame]:
+    def dispatch(
+        self, name: str, space: routes.SpaceRoute, requests: Iterable[tuple[int, Frame]], call: Any
+    ) -> list[Frame]:
         return [getattr(self._apis[host], name)(request, call) for host, request in requests]
 
 
 def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.RequestContext:
     """A version's surroundings on so many hosts."""
     parts = version.schema.parts
-    totals_by_share = {key: totals.PartitionStats(count=share.count, positive=share.positive, weight=share.weight) for key, share in version.totals.items()}
+    totals_by_share = {
+        key: totals.PartitionStats(count=share.count, positive=share.positive, weight=share.weight)
+        for key, share in version.totals.items()
+    }
     space = routes.SpaceRoute(
         space_id=1,
         name="s",
@@ -47,14 +55,25 @@ def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.Requ
         hosts=tuple(f"host {i}" for i in range(hosts)),
         host_of_part=(np.arange(parts) % hosts).astype(np.int32),
     )
-    host_views = [version if hosts == 1 else restrict_to_parts(version, [part for part in range(parts) if part % hosts == host]) for host in range(hosts)]
-    published = routes.ServedVersion(version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=totals_by_share))
+    host_views = [
+        version
+        if hosts == 1
+        else restrict_to_parts(version, [part for part in range(parts) if part % hosts == host])
+        for host in range(hosts)
+    ]
+    published = routes.ServedVersion(
+        version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=totals_by_share)
+    )
     fanout: Any = _DirectDispatcher(host_views)
-    return sampling.RequestContext(space=space, version=published, dispatcher=fanout, call=CallContext.with_timeout(3600))
+    return sampling.RequestContext(
+        space=space, version=published, dispatcher=fanout, call=CallContext.with_timeout(3600)
+    )
 
 
 def edge_ends(sections: sampling.Sections, edge_type: int) -> tuple[sampling.Types, sampling.Types]:
-    """The numbers that edges out of some nodes begin at, and lead to, in whichever way a reply tells them."""
+    """The numbers that edges out of some nodes begin at, and lead to, in whichever way a reply
+    tells them.
+    """
     if f"rows.{edge_type}" in sections:
         return sections[f"rows.{edge_type}"], sections[f"cols.{edge_type}"]
     counts = sections[f"counts.{edge_type}"]

@@ -1,4 +1,6 @@
-"""Draws of neighbors from runs of each node's order: by each law, in both directions, of unions, beside the probabilities that they are told with."""
+"""Draws of neighbors from runs of each node's order: by each law, in both directions, of unions,
+beside the probabilities that they are told with.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,9 @@ EDGES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((4, 1.0), (3, 5.0), (-2, 2.0), (8, 3.0), (4, 2.0), (1, 3.0)),
     ((0, 95.0), (1, 2.0), (1, 2.0), (2, 1.0), (2, 0.0)),
 )
-"""(value, weight) of the edges of each type, by neighbor: out of order, equal ones, of weight 0, and one so heavy that draws go on as a race;
-of the second none is of weight 0, so that what was drawn is left out of the next draw."""
+"""(value, weight) of the edges of each type, by neighbor: out of order, equal ones, of weight 0,
+and one so heavy that draws go on as a race; of the second none is of weight 0, so that what was
+drawn is left out of the next draw."""
 SATISFIES: dict[str, Any] = {
     "x between 3 and 5": lambda x: 3 <= x <= 5,
     "x < 0 or x == 4 or x > 6": lambda x: x < 0 or x == 4 or x > 6,
@@ -60,26 +63,46 @@ def _star(*, floating: bool, incoming: bool) -> draw.LocalVersion:
     """Node 0 and its edges of three types; the other end has edges of its own."""
     dtype = "float32" if floating else "int16"
     types = tuple(
-        EdgeType(src_type="n", relation=relation, dst_type="n", weighted=True, features=(Feature(name="x", dtype=dtype),), index=("x",))
+        EdgeType(
+            src_type="n",
+            relation=relation,
+            dst_type="n",
+            weighted=True,
+            features=(Feature(name="x", dtype=dtype),),
+            index=("x",),
+        )
         for relation in "abc"
     )
     edges = {}
     for edge_type, type_edges in zip(types, EDGES, strict=True):
-        local_ends, remote_ends = np.zeros(len(type_edges), np.int64), np.arange(len(type_edges)) + 1
+        local_ends, remote_ends = (
+            np.zeros(len(type_edges), np.int64),
+            np.arange(len(type_edges)) + 1,
+        )
         values, weights = (np.array(column) for column in zip(*type_edges, strict=True))
         src, dst = np.r_[remote_ends, np.full(4, 59)], np.r_[local_ends, np.arange(4) + 3]
         if not incoming:
             src, dst = dst, src
         edges[edge_type.name] = Edges(
-            src=src, dst=dst, weights=np.r_[weights, np.ones(4)].astype(np.float32), features={"x": np.r_[values, np.full(4, 3)].astype(dtype)}
+            src=src,
+            dst=dst,
+            weights=np.r_[weights, np.ones(4)].astype(np.float32),
+            features={"x": np.r_[values, np.full(4, 3)].astype(dtype)},
         )
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=1, direction="both")
     return version_of(schema, {"n": Nodes(ids=np.arange(60))}, edges)
 
 
 def _matching_edges(types: tuple[int, ...], where: str) -> list[tuple[tuple[int, int], float]]:
-    """The edges of node 0 that satisfy a condition, by (edge type, value, neighbor), and their weights."""
-    matches = [(number, value, i + 1, weight) for number, t in enumerate(types) for i, (value, weight) in enumerate(EDGES[t]) if SATISFIES[where](value)]
+    """The edges of node 0 that satisfy a condition, by (edge type, value, neighbor), and their
+    weights.
+    """
+    matches = [
+        (number, value, i + 1, weight)
+        for number, t in enumerate(types)
+        for i, (value, weight) in enumerate(EDGES[t])
+        if SATISFIES[where](value)
+    ]
     return [((number, neighbor), weight) for number, _, neighbor, weight in sorted(matches)]
 
 
@@ -96,7 +119,15 @@ class _Outcome:
 
 
 def _sample_outcomes(
-    types: tuple[int, ...], where: str, positions: int, count: int, *, replace: bool, uniform: bool, want_probabilities: bool, **star_options: bool
+    types: tuple[int, ...],
+    where: str,
+    positions: int,
+    count: int,
+    *,
+    replace: bool,
+    uniform: bool,
+    want_probabilities: bool,
+    **star_options: bool,
 ) -> tuple[list[_Outcome], bytes]:
     """The draws of node 0, ``positions`` positions, all in one request; and their bytes."""
     direction = pb.IN if star_options["incoming"] else pb.OUT
@@ -116,19 +147,32 @@ def _sample_outcomes(
     context = filters.with_filter(request_context(_star(**star_options)), EDGE, types, head)
     require(context.filter_plan == "index on x (range)", f"{where}: {context.filter_plan}")
     reply = sampling.sample_neighbors(context, params, np.zeros(positions, np.int64), 0, None)
-    kinds = np.searchsorted(types, reply["types"]) if "types" in reply else np.zeros_like(reply["ids"])
+    kinds = (
+        np.searchsorted(types, reply["types"]) if "types" in reply else np.zeros_like(reply["ids"])
+    )
     probabilities = reply["probabilities"] if want_probabilities else np.zeros(reply["ids"].shape)
-    rows, repeat_counts = np.unique(np.stack([kinds, reply["ids"], reply["weights"], reply["eids"], probabilities], axis=2), axis=0, return_counts=True)
+    rows, repeat_counts = np.unique(
+        np.stack([kinds, reply["ids"], reply["weights"], reply["eids"], probabilities], axis=2),
+        axis=0,
+        return_counts=True,
+    )
     outcomes = []
     for row, repeats in zip(rows, repeat_counts.tolist(), strict=True):
         drawn_rows = row[row[:, 1] >= 0]
         for kind, neighbor, weight, eid, _ in drawn_rows.tolist():
-            require(neighbor <= len(EDGES[types[int(kind)]]), f"neighbor {neighbor} is of an edge the other way round")
+            require(
+                neighbor <= len(EDGES[types[int(kind)]]),
+                f"neighbor {neighbor} is of an edge the other way round",
+            )
             value, own_weight = EDGES[types[int(kind)]][int(neighbor) - 1]
             require(SATISFIES[where](value), f"an edge of {value} is drawn where {where}")
-            require((weight, eid) == (own_weight, neighbor - 1), "an edge has the columns of another")
+            require(
+                (weight, eid) == (own_weight, neighbor - 1), "an edge has the columns of another"
+            )
         ends = tuple((int(kind), int(neighbor)) for kind, neighbor in drawn_rows[:, :2])
-        outcomes.append(_Outcome(ends=ends, probabilities=tuple(drawn_rows[:, 4].tolist()), repeats=repeats))
+        outcomes.append(
+            _Outcome(ends=ends, probabilities=tuple(drawn_rows[:, 4].tolist()), repeats=repeats)
+        )
     return outcomes, reply["eids"].tobytes() + kinds.tobytes()
 
 
@@ -136,34 +180,85 @@ Case = tuple[tuple[int, ...], bool, int]
 
 
 def range_draws_follow_their_distribution(scale: float) -> None:
-    """With replacement, by weight and uniformly, of one type and of unions: every outcome has its probability among what satisfies."""
-    cases: tuple[Case, ...] = (((0,), False, 1), ((0,), True, 1), ((0, 1), False, 2), ((2,), False, 1), ((0, 1, 2), True, 1))
+    """With replacement, by weight and uniformly, of one type and of unions: every outcome has its
+    probability among what satisfies.
+    """
+    cases: tuple[Case, ...] = (
+        ((0,), False, 1),
+        ((0,), True, 1),
+        ((0, 1), False, 2),
+        ((2,), False, 1),
+        ((0, 1, 2), True, 1),
+    )
     _require_cases(cases, scale, replace=True)
 
 
 def range_draws_without_replacement_follow_their_distribution(scale: float) -> None:
-    """By weight and uniformly, of one type and of unions: every outcome has its probability among what satisfies."""
+    """By weight and uniformly, of one type and of unions: every outcome has its probability among
+    what satisfies.
+    """
     cases: tuple[Case, ...] = (
-        ((0,), True, 2), ((0, 1), False, 2), ((2,), False, 3), ((1, 2), True, 2), ((1,), False, 3), ((0,), False, 2),
-    )  # fmt: skip
+        ((0,), True, 2),
+        ((0, 1), False, 2),
+        ((2,), False, 3),
+        ((1, 2), True, 2),
+        ((1,), False, 3),
+        ((0,), False, 2),
+    )
     _require_cases(cases, scale, replace=False)
 
 
 def _require_cases(cases: tuple[Case, ...], scale: float, *, replace: bool) -> None:
-    """Hold draws against their law, in each case of (edge types, uniformly, count) under each condition, by the four kinds of stars in turn."""
+    """Hold draws against their law, in each case of (edge types, uniformly, count) under each
+    condition, by the four kinds of stars in turn.
+    """
     positions = int(max(300, 5000 * scale))
     for number, (types, uniform, count) in enumerate(cases):
         star_options = {"floating": bool(number & 1), "incoming": bool(number & 2)}
         for where in SATISFIES:
-            edges = [(end, 1.0 if uniform else weight) for end, weight in _matching_edges(types, where)]
-            outcomes, drawn_bytes = _sample_outcomes(types, where, positions, count, replace=replace, uniform=uniform, want_probabilities=True, **star_options)
-            _, plain_bytes = _sample_outcomes(types, where, positions, count, replace=replace, uniform=uniform, want_probabilities=False, **star_options)
-            require(plain_bytes == drawn_bytes, f"{where}: draws are others where their probabilities are wanted")
-            label = f"{types}, {'with' if replace else 'without'} replacement, {'uniformly' if uniform else 'by weight'}, where {where}"
+            edges = [
+                (end, 1.0 if uniform else weight) for end, weight in _matching_edges(types, where)
+            ]
+            outcomes, drawn_bytes = _sample_outcomes(
+                types,
+                where,
+                positions,
+                count,
+                replace=replace,
+                uniform=uniform,
+                want_probabilities=True,
+                **star_options,
+            )
+            _, plain_bytes = _sample_outcomes(
+                types,
+                where,
+                positions,
+                count,
+                replace=replace,
+                uniform=uniform,
+                want_probabilities=False,
+                **star_options,
+            )
+            require(
+                plain_bytes == drawn_bytes,
+                f"{where}: draws are others where their probabilities are wanted",
+            )
+            label = (
+                f"{types}, {'with' if replace else 'without'} replacement, "
+                f"{'uniformly' if uniform else 'by weight'}, where {where}"
+            )
             _require_outcomes(edges, outcomes, positions, count, label, replace=replace)
 
 
-def _require_outcomes(edges: list[tuple[tuple[int, int], float]], outcomes: list[_Outcome], positions: int, count: int, label: str, *, replace: bool) -> None:
+def _require_outcomes(
+    edges: list[tuple[tuple[int, int], float]],
+    outcomes: list[_Outcome],
+    positions: int,
+    count: int,
+    label: str,
+    *,
+    replace: bool,
+) -> None:
     """Hold outcomes against the law of these edges."""
     ends = {end: weight for end, weight in edges if weight > 0}
     if not ends:
@@ -174,22 +269,55 @@ def _require_outcomes(edges: list[tuple[tuple[int, int], float]], outcomes: list
             observed: Counter[tuple[int, int]] = Counter()
             for outcome in outcomes:
                 observed[outcome.ends[k]] += outcome.repeats
-            require_counts(np.array([observed[end] for end in ends]), np.array([weight / total * positions for weight in ends.values()]), label)
-        rows = {row: math.prod(ends[end] / total for end in row) * positions for row in itertools.product(ends, repeat=count)}
+            require_counts(
+                np.array([observed[end] for end in ends]),
+                np.array([weight / total * positions for weight in ends.values()]),
+                label,
+            )
+        rows = {
+            row: math.prod(ends[end] / total for end in row) * positions
+            for row in itertools.product(ends, repeat=count)
+        }
         observed_rows = Counter({outcome.ends: outcome.repeats for outcome in outcomes})
-        require_counts(np.array([observed_rows[row] for row in rows]), np.array(list(rows.values())), f"{label}, together")
-        is_equal = all(np.allclose(outcome.probabilities, [ends[end] / total for end in outcome.ends]) for outcome in outcomes)
+        require_counts(
+            np.array([observed_rows[row] for row in rows]),
+            np.array(list(rows.values())),
+            f"{label}, together",
+        )
+        is_equal = all(
+            np.allclose(outcome.probabilities, [ends[end] / total for end in outcome.ends])
+            for outcome in outcomes
+        )
         require(is_equal, f"{label}: probabilities are not the shares")
     elif len(edges) <= count:
-        require([outcome.ends for outcome in outcomes] == [tuple(ends)], f"{label}: not all, or not in order")
-        require(set(outcomes[0].probabilities) == {1.0}, f"{label}: what is certain is told as something else")
+        require(
+            [outcome.ends for outcome in outcomes] == [tuple(ends)],
+            f"{label}: not all, or not in order",
+        )
+        require(
+            set(outcomes[0].probabilities) == {1.0},
+            f"{label}: what is certain is told as something else",
+        )
     else:
-        names, observed_ends = list(ends), Counter({outcome.ends: outcome.repeats for outcome in outcomes})
+        names, observed_ends = (
+            list(ends),
+            Counter({outcome.ends: outcome.repeats for outcome in outcomes}),
+        )
         orders = order_probabilities(list(ends.values()), min(count, len(ends)))
         expected = {tuple(names[i] for i in order): p for order, p in orders.items()}
-        require(len(observed_ends) == len(outcomes) and set(observed_ends) <= set(expected), f"{label}: an outcome that can not be")
-        require_counts(np.array([observed_ends[row] for row in expected]), np.array([p * positions for p in expected.values()]), label)
-        is_equal = all(np.isclose(math.prod(outcome.probabilities), expected[outcome.ends]) for outcome in outcomes)
+        require(
+            len(observed_ends) == len(outcomes) and set(observed_ends) <= set(expected),
+            f"{label}: an outcome that can not be",
+        )
+        require_counts(
+            np.array([observed_ends[row] for row in expected]),
+            np.array([p * positions for p in expected.values()]),
+            label,
+        )
+        is_equal = all(
+            np.isclose(math.prod(outcome.probabilities), expected[outcome.ends])
+            for outcome in outcomes
+        )
         require(is_equal, f"{label}: probabilities do not multiply to those of the outcomes")
 
 
@@ -199,10 +327,21 @@ def _hub_graph(parts: int = 8) -> draw.LocalVersion:
     rng = np.random.default_rng(8)
     size, m = 200, 3000
     src = np.where(rng.random(m) < 0.3, 7, rng.integers(0, size, m))
-    edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=(Feature(name="x", dtype="float64"),), index=("x", "weight"))
-    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts, direction="both")
+    edge_type = EdgeType(
+        src_type="n",
+        relation="e",
+        dst_type="n",
+        weighted=True,
+        features=(Feature(name="x", dtype="float64"),),
+        index=("x", "weight"),
+    )
+    schema = Schema(
+        node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=parts, direction="both"
+    )
     weights = np.where(rng.random(m) < 0.2, 0, np.exp(rng.normal(size=m) * 2)).astype(np.float32)
-    edges = Edges(src=src, dst=rng.integers(0, size, m), weights=weights, features={"x": rng.random(m)})
+    edges = Edges(
+        src=src, dst=rng.integers(0, size, m), weights=weights, features={"x": rng.random(m)}
+    )
     return version_of(schema, {"n": Nodes(ids=np.arange(size))}, {edge_type.name: edges})
 
 
@@ -216,15 +355,33 @@ def hosts_do_not_matter_to_ranges(scale: float) -> None:
             for direction in (pb.OUT, pb.IN):
                 head: Any = type("Head", (), {"weight": "", "where": where, "direction": direction})
                 context = filters.with_filter(request_context(_hub_graph(), hosts), EDGE, [0], head)
-                require(context.filter_plan.startswith("index on "), f"{where}: {context.filter_plan}")
+                require(
+                    context.filter_plan.startswith("index on "), f"{where}: {context.filter_plan}"
+                )
                 for replace, uniform in ((True, False), (False, False), (False, True)):
                     params = sampling.NeighborParams(
-                        edge_types=(0,), count=5, replace=replace, uniform=uniform, direction=direction, seed=3, hop=0,
-                        want_weights=True, want_edge_ids=True, want_probabilities=True,
-                    )  # fmt: skip
+                        edge_types=(0,),
+                        count=5,
+                        replace=replace,
+                        uniform=uniform,
+                        direction=direction,
+                        seed=3,
+                        hop=0,
+                        want_weights=True,
+                        want_edge_ids=True,
+                        want_probabilities=True,
+                    )
                     results.append(sampling.sample_neighbors(context, params, nodes, 0, None))
                 for distinct in (False, True):
-                    draw_params = sampling.GlobalDraw(element=EDGE, types=(0,), seed=5, count=90, uniform=False, distinct=distinct, want_probabilities=True)
+                    draw_params = sampling.GlobalDraw(
+                        element=EDGE,
+                        types=(0,),
+                        seed=5,
+                        count=90,
+                        uniform=False,
+                        distinct=distinct,
+                        want_probabilities=True,
+                    )
                     results.append(sampling.draw(context, draw_params))
         return results
 
@@ -232,5 +389,7 @@ def hosts_do_not_matter_to_ranges(scale: float) -> None:
     for hosts in (2, 3, 5, 8) if scale >= 1 else (3,):
         for one, other in zip(expected, results(hosts), strict=True):
             require(
-                one.keys() == other.keys() and all(one[name].tobytes() == other[name].tobytes() for name in one), f"{hosts} hosts give other bytes"
+                one.keys() == other.keys()
+                and all(one[name].tobytes() == other[name].tobytes() for name in one),
+                f"{hosts} hosts give other bytes",
             )

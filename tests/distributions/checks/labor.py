@@ -1,4 +1,6 @@
-"""Checks of LABOR: probabilities against the paper's equations solved by bisection, and every outcome of the shared variates."""
+"""Checks of LABOR: probabilities against the paper's equations solved by bisection, and every
+outcome of the shared variates.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,19 @@ EDGES: Mapping[int, Rows] = {
     },
     1: {0: {2: 1.0, 3: 1.0, 5: 2.0}, 5: {0: 1.0, 1: 3.0}},
 }
-"""Of two edge types among six nodes; zeros, nodes with less edges than fanouts, and one with none of any weight."""
+"""Of two edge types among six nodes; zeros, nodes with less edges than fanouts, and one with none
+of any weight.
+"""
 NODES, STEPS = 6, 40
 """Steps: more than it takes until importances change little, on these."""
 
 
-def _bisected_level(weights: Mapping[int, float], importances: Mapping[int, float], fanout: int, previous: float) -> float:
-    """c_s of one node: where the sum of A^2 / min(1, c pi) is as the paper's equation 22 wants it, by bisection."""
+def _bisected_level(
+    weights: Mapping[int, float], importances: Mapping[int, float], fanout: int, previous: float
+) -> float:
+    """c_s of one node: where the sum of A^2 / min(1, c pi) is as the paper's equation 22 wants it,
+    by bisection.
+    """
     d = len(weights)
     if d <= fanout or fanout < 0:
         return max(previous, 1 / min(importances[t] for t in weights)) if d else previous
@@ -54,20 +62,44 @@ def _bisected_level(weights: Mapping[int, float], importances: Mapping[int, floa
     return high
 
 
-def reference(rows: Rows, fanout: int, importance: int, *, uniform: bool) -> tuple[dict[tuple[int, int], float], list[float]]:
+def reference(
+    rows: Rows, fanout: int, importance: int, *, uniform: bool
+) -> tuple[dict[tuple[int, int], float], list[float]]:
     """The probability of each edge, and what is expected of different nodes after each step."""
-    rows_with_edges = {s: {t: 1.0 if uniform else w for t, w in row.items() if uniform or w > 0} for s, row in rows.items()}
-    c = {s: (len(row) if fanout < 0 else fanout) / max(sum(row.values()), 1e-300) for s, row in rows_with_edges.items()}
+    rows_with_edges = {
+        s: {t: 1.0 if uniform else w for t, w in row.items() if uniform or w > 0}
+        for s, row in rows.items()
+    }
+    c = {
+        s: (len(row) if fanout < 0 else fanout) / max(sum(row.values()), 1e-300)
+        for s, row in rows_with_edges.items()
+    }
     if not uniform:
         c = {s: _bisected_level(row, row, fanout, c[s]) for s, row in rows_with_edges.items()}
-    shares = {(s, t): min(1.0, c[s] * w) for s, row in rows_with_edges.items() for t, w in row.items()}
+    shares = {
+        (s, t): min(1.0, c[s] * w) for s, row in rows_with_edges.items() for t, w in row.items()
+    }
     importances: dict[int, float] = {}
     expected: list[float] = []
     while len(expected) < (STEPS if importance < 0 else importance):
-        by = {t: [(s, row[t]) for s, row in rows_with_edges.items() if t in row] for row in rows_with_edges.values() for t in row}
-        importances = {t: max(c[s] * (w if not importances else 1.0) for s, w in sources) * importances.get(t, 1.0) for t, sources in by.items()}
-        c = {s: _bisected_level(row, importances, fanout, c[s]) for s, row in rows_with_edges.items()}
-        shares = {(s, t): min(1.0, c[s] * importances[t]) for s, row in rows_with_edges.items() for t in row}
+        by = {
+            t: [(s, row[t]) for s, row in rows_with_edges.items() if t in row]
+            for row in rows_with_edges.values()
+            for t in row
+        }
+        importances = {
+            t: max(c[s] * (w if not importances else 1.0) for s, w in sources)
+            * importances.get(t, 1.0)
+            for t, sources in by.items()
+        }
+        c = {
+            s: _bisected_level(row, importances, fanout, c[s]) for s, row in rows_with_edges.items()
+        }
+        shares = {
+            (s, t): min(1.0, c[s] * importances[t])
+            for s, row in rows_with_edges.items()
+            for t in row
+        }
         expected.append(sum(min(1.0, p) for p in importances.values()))
         if len(expected) > 1 and expected[-1] >= (1 - 1e-4) * expected[-2]:
             break
@@ -78,7 +110,8 @@ def _random_rows(generator: np.random.Generator) -> Rows:
     size = int(generator.integers(2, 9))
     return {
         s: {
-            int(t): float(np.float32(generator.lognormal(0.0, 1.5))) for t in generator.choice(12, size=int(generator.integers(1, 12)), replace=False)
+            int(t): float(np.float32(generator.lognormal(0.0, 1.5)))
+            for t in generator.choice(12, size=int(generator.integers(1, 12)), replace=False)
         }
         for s in range(size)
     }
@@ -90,14 +123,31 @@ def _graph_of(rows: Rows) -> sampling.LocalVersion:
     triples = [(s, t, w) for s, row in rows.items() for t, w in row.items()]
     src, dst, weights = (np.array(column) for column in zip(*triples, strict=True))
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge,), parts=3)
-    return version_of(schema, {"n": Nodes(ids=np.arange(12))}, {edge.name: Edges(src=src, dst=dst, weights=weights.astype(np.float32))})
+    return version_of(
+        schema,
+        {"n": Nodes(ids=np.arange(12))},
+        {edge.name: Edges(src=src, dst=dst, weights=weights.astype(np.float32))},
+    )
 
 
-def _sampler_probabilities(version: sampling.LocalVersion, rows: Rows, fanout: int, importance: int, *, uniform: bool) -> dict[tuple[int, int], float]:
+def _sampler_probabilities(
+    version: sampling.LocalVersion, rows: Rows, fanout: int, importance: int, *, uniform: bool
+) -> dict[tuple[int, int], float]:
     """The probability of each edge, of levels and importances."""
     edges = [(s, t) for s, row in rows.items() for t in sorted(row)]
-    steps = sampling.ImportanceSteps(version, edge_type=0, direction=1, uniform=uniform, count=fanout, ids=np.array(list(rows), np.int64), checkpoint=lambda: None)
-    require(steps.neighbors[steps.neighbor_indices].tolist() == [t for _, t in edges], f"numbers of neighbors on {rows}")
+    steps = sampling.ImportanceSteps(
+        version,
+        edge_type=0,
+        direction=1,
+        uniform=uniform,
+        count=fanout,
+        ids=np.array(list(rows), np.int64),
+        checkpoint=lambda: None,
+    )
+    require(
+        steps.neighbors[steps.neighbor_indices].tolist() == [t for _, t in edges],
+        f"numbers of neighbors on {rows}",
+    )
     weights = np.array([1.0 if uniform else np.float32(rows[s][t]) for s, t in edges], np.float64)
     importances = weights
     if importance:
@@ -111,7 +161,9 @@ def _sampler_probabilities(version: sampling.LocalVersion, rows: Rows, fanout: i
 
 
 def labor_probabilities_are_the_papers(scale: float) -> None:
-    """Of each edge, on graphs with ties, zeros and nodes of few edges, at every number of steps; of as many as it takes, too."""
+    """Of each edge, on graphs with ties, zeros and nodes of few edges, at every number of steps; of
+    as many as it takes, too.
+    """
     generator = np.random.default_rng(5)
     graphs = [EDGES[0], EDGES[1], *(_random_rows(generator) for _ in range(int(max(3, 4 * scale))))]
     fewer = 0
@@ -121,26 +173,54 @@ def labor_probabilities_are_the_papers(scale: float) -> None:
             for fanout in (1, 2, 4, -1):
                 for importance in (0, 1, 2, -1):
                     shares, expected = reference(rows, fanout, importance, uniform=uniform)
-                    probabilities = _sampler_probabilities(version, rows, fanout, importance, uniform=uniform)
+                    probabilities = _sampler_probabilities(
+                        version, rows, fanout, importance, uniform=uniform
+                    )
                     expected_probabilities = {edge: shares.get(edge, 0.0) for edge in probabilities}
                     label = f"LABOR-{importance} of {fanout}, uniform={uniform}, on {rows}"
-                    require(bool(np.allclose(list(probabilities.values()), list(expected_probabilities.values()), rtol=1e-9, atol=0)), f"{label}: {probabilities} for {expected_probabilities}")
+                    require(
+                        bool(
+                            np.allclose(
+                                list(probabilities.values()),
+                                list(expected_probabilities.values()),
+                                rtol=1e-9,
+                                atol=0,
+                            )
+                        ),
+                        f"{label}: {probabilities} for {expected_probabilities}",
+                    )
                     fewer += len(expected) > 1 and expected[-1] < 0.99 * expected[0]
-                    require(bool((np.diff(expected) <= 1e-9).all()), f"{label}: more nodes with every step, {expected}")
+                    require(
+                        bool((np.diff(expected) <= 1e-9).all()),
+                        f"{label}: more nodes with every step, {expected}",
+                    )
     require(fewer > 0, "no step of importance made a difference: the graphs are too simple")
 
 
 @cache
 def _repeated_graph(copies: int) -> sampling.LocalVersion:
     """As many copies of the graph, of which each is a trial: variates are of nodes."""
-    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES)
+    types = tuple(
+        EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES
+    )
     first = np.arange(copies) * NODES
     edges = {}
     for edge, rows in zip(types, EDGES.values(), strict=True):
         triples = [(s, t, w) for s, row in rows.items() for t, w in row.items()]
-        src, dst = ((first[:, None] + np.array([triple[column] for triple in triples])).ravel() for column in (0, 1))
-        edges[edge.name] = Edges(src=src, dst=dst, weights=np.tile(np.array([w for _, _, w in triples], np.float32), copies))
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=np.arange(copies * NODES))}, edges)
+        src, dst = (
+            (first[:, None] + np.array([triple[column] for triple in triples])).ravel()
+            for column in (0, 1)
+        )
+        edges[edge.name] = Edges(
+            src=src,
+            dst=dst,
+            weights=np.tile(np.array([w for _, _, w in triples], np.float32), copies),
+        )
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3),
+        {"n": Nodes(ids=np.arange(copies * NODES))},
+        edges,
+    )
 
 
 Edge = tuple[int, int, int, int]
@@ -148,40 +228,73 @@ Edge = tuple[int, int, int, int]
 Outcome = tuple[Edge, ...]
 
 
-def _trials(version: sampling.LocalVersion, params: room.LaborParams, seeds: Sequence[int], copies: int) -> list[dict[Edge, float]]:
+def _trials(
+    version: sampling.LocalVersion, params: room.LaborParams, seeds: Sequence[int], copies: int
+) -> list[dict[Edge, float]]:
     """The edges that each copy of a batch keeps, with their weights."""
     nodes = (np.arange(copies)[:, None] * NODES + np.array(seeds)).ravel()
     reply = room.sample_labor(request_context(version, 1), params, nodes, 0, None)
     distributed_reply = room.sample_labor(request_context(version, 3), params, nodes, 0, None)
-    require(all(bool((reply[name] == distributed_reply[name]).all()) for name in reply), "hosts matter to LABOR")
+    require(
+        all(bool((reply[name] == distributed_reply[name]).all()) for name in reply),
+        "hosts matter to LABOR",
+    )
     kept_edges: list[dict[Edge, float]] = [{} for _ in range(copies)]
     for number, fanout in enumerate(params.fanouts):
         hops = np.repeat(np.arange(reply["edge_counts"].shape[1]), reply["edge_counts"][number])
-        ends = [reply[f"nodes.{end}"][reply[f"{name}.{fanout.edge_type}"]].tolist() for end, name in ((fanout.local_type, "rows"), (fanout.remote_type, "cols"))]
-        for hop, s, t, weight in zip(hops.tolist(), *ends, reply[f"weights.{fanout.edge_type}"].tolist(), strict=True):
+        ends = [
+            reply[f"nodes.{end}"][reply[f"{name}.{fanout.edge_type}"]].tolist()
+            for end, name in ((fanout.local_type, "rows"), (fanout.remote_type, "cols"))
+        ]
+        for hop, s, t, weight in zip(
+            hops.tolist(), *ends, reply[f"weights.{fanout.edge_type}"].tolist(), strict=True
+        ):
             kept_edges[s // NODES][hop, fanout.edge_type, s % NODES, t % NODES] = weight
     return kept_edges
 
 
-def _outcome_probabilities(shares: Mapping[Edge, float], variate: Mapping[Edge, object]) -> dict[Outcome, float]:
-    """The probability of every outcome where edges are kept by the variates of these names: intervals of each, and their products."""
+def _outcome_probabilities(
+    shares: Mapping[Edge, float], variate: Mapping[Edge, object]
+) -> dict[Outcome, float]:
+    """The probability of every outcome where edges are kept by the variates of these names:
+    intervals of each, and their products.
+    """
     probabilities: dict[Outcome, float] = {(): 1.0}
     for name in dict.fromkeys(variate.values()):
         edges = {edge: p for edge, p in shares.items() if variate[edge] == name}
         steps = sorted({0.0, 1.0, *edges.values()})
-        outcomes = [(tuple(edge for edge, p in edges.items() if p >= high), high - low) for low, high in pairwise(steps)]
-        probabilities = {tuple(sorted((*outcome, *added))): p * q for outcome, p in probabilities.items() for added, q in outcomes}
+        outcomes = [
+            (tuple(edge for edge, p in edges.items() if p >= high), high - low)
+            for low, high in pairwise(steps)
+        ]
+        probabilities = {
+            tuple(sorted((*outcome, *added))): p * q
+            for outcome, p in probabilities.items()
+            for added, q in outcomes
+        }
     return probabilities
 
 
-def _require_outcomes(outcomes: Iterable[Outcome], expected: Mapping[Outcome, float], label: str) -> None:
+def _require_outcomes(
+    outcomes: Iterable[Outcome], expected: Mapping[Outcome, float], label: str
+) -> None:
     observed = Counter(outcomes)
     impossible = set(observed) - set(expected)
     require(not impossible, f"{label}: {list(impossible)[:1]} is impossible")
-    require_counts([observed[key] for key in expected], np.array(list(expected.values())) * sum(observed.values()), label)
+    require_counts(
+        [observed[key] for key in expected],
+        np.array(list(expected.values())) * sum(observed.values()),
+        label,
+    )
 
 
-def _params(counts: tuple[tuple[int, ...], ...], *, uniform: bool, importance: int, layer_dependency: bool = False) -> room.LaborParams:
+def _params(
+    counts: tuple[tuple[int, ...], ...],
+    *,
+    uniform: bool,
+    importance: int,
+    layer_dependency: bool = False,
+) -> room.LaborParams:
     fanouts = khop.build_fanouts(lambda _: (0, 0), list(range(len(counts))), counts)
     return room.LaborParams(
         fanouts=fanouts,
@@ -197,47 +310,87 @@ def _params(counts: tuple[tuple[int, ...], ...], *, uniform: bool, importance: i
 
 
 def labor_keeps_edges_by_one_variate_a_node(scale: float) -> None:
-    """Every outcome of a batch of three nodes along two edge types has the probability of its intervals, and edges their weights."""
+    """Every outcome of a batch of three nodes along two edge types has the probability of its
+    intervals, and edges their weights.
+    """
     n, seeds = int(max(200, 4000 * scale)), (1, 0, 4, 0)
     for uniform, importance in ((False, 0), (True, 1), (False, 1), (False, -1)):
         shares: dict[Edge, float] = {}
         for edge_type, rows in EDGES.items():
             batch = {s: rows[s] for s in (1, 0, 4) if s in rows}
-            shares |= {(0, edge_type, *edge): p for edge, p in reference(batch, 2, importance, uniform=uniform)[0].items()}
+            shares |= {
+                (0, edge_type, *edge): p
+                for edge, p in reference(batch, 2, importance, uniform=uniform)[0].items()
+            }
         expected = _outcome_probabilities(shares, {edge: edge[3] for edge in shares})
         label = f"LABOR-{importance}, uniform={uniform}"
-        trials = _trials(_repeated_graph(n), _params(((2,), (2,)), uniform=uniform, importance=importance), seeds, n)
+        trials = _trials(
+            _repeated_graph(n),
+            _params(((2,), (2,)), uniform=uniform, importance=importance),
+            seeds,
+            n,
+        )
         _require_outcomes(map(tuple, map(sorted, trials)), expected, label)
         for trial in trials[:50]:
             for edge_type, s in {edge[1:3] for edge in trial}:
                 edges = [edge for edge in trial if edge[1:3] == (edge_type, s)]
-                inverse = [(1.0 if uniform else EDGES[edge_type][s][edge[3]]) / shares[edge] for edge in edges]
+                inverse = [
+                    (1.0 if uniform else EDGES[edge_type][s][edge[3]]) / shares[edge]
+                    for edge in edges
+                ]
                 expected_weights = [x * len(edges) / sum(inverse) for x in inverse]
-                require(bool(np.allclose([trial[edge] for edge in edges], expected_weights, rtol=1e-6)), f"{label}: weights of {edges}")
+                require(
+                    bool(np.allclose([trial[edge] for edge in edges], expected_weights, rtol=1e-6)),
+                    f"{label}: weights of {edges}",
+                )
 
 
 def labor_variates_are_of_a_hop_unless_layers_depend(scale: float) -> None:
-    """A node that expands twice keeps edges by two variates of each neighbor, by one where layers depend on each other."""
+    """A node that expands twice keeps edges by two variates of each neighbor, by one where layers
+    depend on each other.
+    """
     n = int(max(200, 4000 * scale))
     shares = reference({s: EDGES[0][s] for s in (2, 1)}, 1, 0, uniform=True)[0]
     twice = {(hop, 0, *edge): p for edge, p in shares.items() for hop in (0, 1)}
     for layer_dependency in (False, True):
-        expected = _outcome_probabilities(twice, {edge: (edge[3], 0 if layer_dependency else edge[0]) for edge in twice})
-        trials = _trials(_repeated_graph(n), _params(((1, 1),), uniform=True, importance=0, layer_dependency=layer_dependency), (2, 1), n)
-        _require_outcomes((tuple(sorted(edge for edge in trial if edge[2] in (1, 2))) for trial in trials), expected, f"two hops, layer_dependency={layer_dependency}")
+        expected = _outcome_probabilities(
+            twice, {edge: (edge[3], 0 if layer_dependency else edge[0]) for edge in twice}
+        )
+        trials = _trials(
+            _repeated_graph(n),
+            _params(((1, 1),), uniform=True, importance=0, layer_dependency=layer_dependency),
+            (2, 1),
+            n,
+        )
+        _require_outcomes(
+            (tuple(sorted(edge for edge in trial if edge[2] in (1, 2))) for trial in trials),
+            expected,
+            f"two hops, layer_dependency={layer_dependency}",
+        )
 
 
 def labor_variates_of_a_node_are_its_types(scale: float) -> None:
-    """One id of two node types is two nodes: edges to one and to the other are kept independently."""
+    """One id of two node types is two nodes: edges to one and to the other are kept
+    independently.
+    """
     n = int(max(200, 4000 * scale))
-    types = (EdgeType(src_type="n", relation="to", dst_type="n"), EdgeType(src_type="n", relation="by", dst_type="m"))
+    types = (
+        EdgeType(src_type="n", relation="to", dst_type="n"),
+        EdgeType(src_type="n", relation="by", dst_type="m"),
+    )
     src = np.repeat(np.arange(n) * NODES, 2)
     type_edges = Edges(src=src, dst=src + np.tile([1, 2], n))
     nodes = Nodes(ids=np.arange(n * NODES))
     schema = Schema(node_types=(NodeType(name="n"), NodeType(name="m")), edge_types=types, parts=3)
-    version = version_of(schema, {"n": nodes, "m": nodes}, {edge.name: type_edges for edge in types})
+    version = version_of(
+        schema, {"n": nodes, "m": nodes}, {edge.name: type_edges for edge in types}
+    )
     fanouts = khop.build_fanouts(lambda edge_type: (0, edge_type), [0, 1], [[1], [1]])
     edges = [(0, edge_type, 0, t) for edge_type in (0, 1) for t in (1, 2)]
-    expected = _outcome_probabilities(dict.fromkeys(edges, 0.5), {edge: (edge[1], edge[3]) for edge in edges})
-    trials = _trials(version, replace(_params(((1,),), uniform=True, importance=0), fanouts=fanouts), (0,), n)
+    expected = _outcome_probabilities(
+        dict.fromkeys(edges, 0.5), {edge: (edge[1], edge[3]) for edge in edges}
+    )
+    trials = _trials(
+        version, replace(_params(((1,),), uniform=True, importance=0), fanouts=fanouts), (0,), n
+    )
     _require_outcomes(map(tuple, map(sorted, trials)), expected, "one id of two node types")

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.distributions.checks.basis import draw_star_neighbors, require, require_counts, weighted_nodes
+from tests.distributions.checks.basis import (
+    draw_star_neighbors,
+    require,
+    require_counts,
+    weighted_nodes,
+)
 
 from storaged import sampling
 
@@ -22,22 +27,36 @@ NEIGHBORHOODS: Mapping[str, tuple[float, ...]] = {
 
 
 def neighbors_follow_their_weights(scale: float) -> None:
-    """Counts of neighbors drawn with replacement: by weight and uniformly, of one type and of a union; the k-th alike."""
+    """Counts of neighbors drawn with replacement: by weight and uniformly, of one type and of a
+    union; the k-th alike.
+    """
     n = int(max(150, 8000 * scale))
     for name, weights in NEIGHBORHOODS.items():
         shares = np.array(weights) / sum(weights)
         ids, _ = draw_star_neighbors((weights,), 21, n, 5)
         for k in (0, 4):
-            require_counts(np.bincount(ids[:, k], minlength=len(weights)), shares * n, f"neighbor {k} of {name}")
+            require_counts(
+                np.bincount(ids[:, k], minlength=len(weights)),
+                shares * n,
+                f"neighbor {k} of {name}",
+            )
         ids, _ = draw_star_neighbors((weights,), 22, n, 4, uniform=True)
-        require_counts(np.bincount(ids.ravel(), minlength=len(weights)), np.full(len(weights), ids.size / len(weights)), f"uniform of {name}")
+        require_counts(
+            np.bincount(ids.ravel(), minlength=len(weights)),
+            np.full(len(weights), ids.size / len(weights)),
+            f"uniform of {name}",
+        )
     weights_by_type = ((1.0, 2.0), (0.0, 0.0), (4.0, 0.0, 5.0))
     for uniform in (False, True):
         ids, types = draw_star_neighbors(weights_by_type, 23, n, 4, uniform=uniform)
         expected = np.zeros((3, 3))
         for t, type_weights in enumerate(weights_by_type):
             expected[t, : len(type_weights)] = 1 if uniform else type_weights
-        require_counts(np.bincount((types * 3 + ids).ravel(), minlength=9), expected.ravel() / expected.sum() * ids.size, "a union of types")
+        require_counts(
+            np.bincount((types * 3 + ids).ravel(), minlength=9),
+            expected.ravel() / expected.sum() * ids.size,
+            "a union of types",
+        )
 
 
 def order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int, ...], float]:
@@ -57,25 +76,43 @@ def order_probabilities(weights: Sequence[float], count: int) -> dict[tuple[int,
 
 
 def _require_order_counts(
-    samples: NDArray[np.int64], weights: Sequence[float], name: str, outcomes: Callable[[Sequence[float], int], dict[tuple[int, ...], float]]
+    samples: NDArray[np.int64],
+    weights: Sequence[float],
+    name: str,
+    outcomes: Callable[[Sequence[float], int], dict[tuple[int, ...], float]],
 ) -> None:
     expected = outcomes(weights, samples.shape[1])
     observed = Counter(map(tuple, samples.tolist()))
     impossible = [outcome for outcome in observed if outcome not in expected]
     require(not impossible, f"{name}: {impossible[:1]} is impossible")
     keys = sorted(expected)
-    require_counts([observed[key] for key in keys], [expected[key] * samples.shape[0] for key in keys], name)
+    require_counts(
+        [observed[key] for key in keys], [expected[key] * samples.shape[0] for key in keys], name
+    )
 
 
 def distinct_neighbors_are_successive_draws(scale: float) -> None:
-    """Every ordered outcome of draws without replacement, for up to 6 neighbors, has the probability of successive draws."""
+    """Every ordered outcome of draws without replacement, for up to 6 neighbors, has the
+    probability of successive draws.
+    """
     n = int(max(700, 20_000 * scale))
-    cases = [((1.0, 2.0, 3.0, 4.0), 2), ((1.0, 2.0, 3.0), 2), ((0.6, 0.25, 0.08, 0.04, 0.03, 0.0), 3), ((1.0,) * 6, 2), ((1.0, 0.0, 2.0, 0.0), 3)]
+    cases = [
+        ((1.0, 2.0, 3.0, 4.0), 2),
+        ((1.0, 2.0, 3.0), 2),
+        ((0.6, 0.25, 0.08, 0.04, 0.03, 0.0), 3),
+        ((1.0,) * 6, 2),
+        ((1.0, 0.0, 2.0, 0.0), 3),
+    ]
     for weights, count in cases:
         ids, _ = draw_star_neighbors((weights,), 31, n, count, replace=False)
         _require_order_counts(ids, weights, f"{count} distinct of {weights}", order_probabilities)
         ids, _ = draw_star_neighbors((weights,), 32, n, count, replace=False, uniform=True)
-        _require_order_counts(ids, (1.0,) * len(weights), f"{count} distinct of {len(weights)} uniformly", order_probabilities)
+        _require_order_counts(
+            ids,
+            (1.0,) * len(weights),
+            f"{count} distinct of {len(weights)} uniformly",
+            order_probabilities,
+        )
 
 
 def too_many_rejections_do_not_bias(scale: float) -> None:
@@ -86,7 +123,10 @@ def too_many_rejections_do_not_bias(scale: float) -> None:
     _require_order_counts(ids, weights, "2 distinct beside a heavy one", order_probabilities)
     more, _ = draw_star_neighbors((weights,), 33, n // 4, 3, replace=False)
     _require_order_counts(more, weights, "3 distinct beside a heavy one", order_probabilities)
-    require(bool((more[:, :2] == ids[: n // 4]).all()), "the first 2 of 3 distinct neighbors are not the request for 2")
+    require(
+        bool((more[:, :2] == ids[: n // 4]).all()),
+        "the first 2 of 3 distinct neighbors are not the request for 2",
+    )
 
 
 def unions_without_replacement_are_successive_draws(scale: float) -> None:
@@ -97,30 +137,57 @@ def unions_without_replacement_are_successive_draws(scale: float) -> None:
     for uniform in (False, True):
         ids, types = draw_star_neighbors(weights_by_type, 34, n, 2, replace=False, uniform=uniform)
         weights = (1.0, 1.0, 0.0, 1.0, 1.0, 1.0) if uniform else all_weights
-        _require_order_counts(types * 3 + ids, weights, "2 distinct of a union", order_probabilities)
+        _require_order_counts(
+            types * 3 + ids, weights, "2 distinct of a union", order_probabilities
+        )
 
 
 def whole_neighborhoods_come_in_order(scale: float) -> None:
-    """Asked for at least as many as there are: all of positive weight, or all, in adjacency order, then nothing."""
+    """Asked for at least as many as there are: all of positive weight, or all, in adjacency order,
+    then nothing.
+    """
     del scale
     weights = (0.0, 1.0, 2.0, 0.0, 3.0)
     for count in (5, 8):
         ids, _ = draw_star_neighbors((weights,), 35, 3, count, replace=False)
-        require(bool((ids == [1, 2, 4] + [-1] * (count - 3)).all()), f"all of positive weight are drawn as {ids[0].tolist()}")
+        require(
+            bool((ids == [1, 2, 4] + [-1] * (count - 3)).all()),
+            f"all of positive weight are drawn as {ids[0].tolist()}",
+        )
         ids, _ = draw_star_neighbors((weights,), 35, 3, count, replace=False, uniform=True)
-        require(bool((ids == [0, 1, 2, 3, 4] + [-1] * (count - 5)).all()), f"all are drawn as {ids[0].tolist()}")
+        require(
+            bool((ids == [0, 1, 2, 3, 4] + [-1] * (count - 5)).all()),
+            f"all are drawn as {ids[0].tolist()}",
+        )
     for replace in (True, False):
         for count in (1, 3):
             ids, _ = draw_star_neighbors(((0.0, 0.0),), 36, 2, count, replace=replace)
-            require(bool((ids == -1).all()), "a node whose weights are all 0 has neighbors by weight")
+            require(
+                bool((ids == -1).all()), "a node whose weights are all 0 has neighbors by weight"
+            )
 
 
 def races_are_successive_draws(scale: float) -> None:
-    """The arrivals of a global race are successive draws without replacement, those taken left out."""
+    """The arrivals of a global race are successive draws without replacement, those taken left
+    out.
+    """
     trials = int(max(500, 10_000 * scale))
     weights = (1.0, 4.0, 2.0, 0.0, 3.0)
     version = weighted_nodes(weights, 2)
     excluded, types = np.array([1]), np.zeros(1, np.int32)
-    request: dict[str, Any] = {"types": [0], "parts": [0, 1], "count": 2, "taken_ids": excluded, "taken_types": types}
-    samples = np.array([sampling.sample_distinct_nodes(version, seed=seed, **request).ids for seed in range(trials)])
-    _require_order_counts(samples, (1.0, 0.0, 2.0, 0.0, 3.0), "a race over nodes", order_probabilities)
+    request: dict[str, Any] = {
+        "types": [0],
+        "parts": [0, 1],
+        "count": 2,
+        "taken_ids": excluded,
+        "taken_types": types,
+    }
+    samples = np.array(
+        [
+            sampling.sample_distinct_nodes(version, seed=seed, **request).ids
+            for seed in range(trials)
+        ]
+    )
+    _require_order_counts(
+        samples, (1.0, 0.0, 2.0, 0.0, 3.0), "a race over nodes", order_probabilities
+    )

@@ -1,4 +1,6 @@
-"""Checks of the probabilities that answers carry: against exact fractions, order by order, and as what they are used for."""
+"""Checks of the probabilities that answers carry: against exact fractions, order by order, and as
+what they are used for.
+"""
 
 from __future__ import annotations
 
@@ -49,20 +51,37 @@ def exact_probabilities(weights: Sequence[float], order: Sequence[int]) -> list[
     return probabilities
 
 
-def require_close(probabilities: NDArray[np.float64], expected: Sequence[Fraction], label: str) -> None:
-    require(probabilities.dtype == np.float64 and probabilities.size == len(expected), f"{label}: {probabilities.dtype}[{probabilities.size}] probabilities of {len(expected)}")
+def require_close(
+    probabilities: NDArray[np.float64], expected: Sequence[Fraction], label: str
+) -> None:
+    require(
+        probabilities.dtype == np.float64 and probabilities.size == len(expected),
+        f"{label}: {probabilities.dtype}[{probabilities.size}] probabilities of {len(expected)}",
+    )
     for p, q in zip(probabilities.tolist(), expected, strict=True):
-        require(abs(Fraction(p) - q) <= Fraction(PRECISION) * q, f"{label}: the probability {p!r} should be {float(q)!r}")
+        require(
+            abs(Fraction(p) - q) <= Fraction(PRECISION) * q,
+            f"{label}: the probability {p!r} should be {float(q)!r}",
+        )
         require(0 <= p <= 1, f"{label}: {p!r} is no probability")
 
 
 def every_order_has_its_probability(scale: float) -> None:
-    """For up to 6 edges, of one type and of several: each order's product is that of the fractions, and all of them add up to 1."""
+    """For up to 6 edges, of one type and of several: each order's product is that of the fractions,
+    and all of them add up to 1.
+    """
     del scale
     for weights_by_type in ROWS:
-        all_weights = [np.float32(weight).item() for type_weights in weights_by_type for weight in type_weights]
-        of_type = np.array([t for t, type_weights in enumerate(weights_by_type) for _ in type_weights], np.int32)
-        slot_of = np.array([slot for type_weights in weights_by_type for slot in range(len(type_weights))], np.int64)
+        all_weights = [
+            np.float32(weight).item() for type_weights in weights_by_type for weight in type_weights
+        ]
+        of_type = np.array(
+            [t for t, type_weights in enumerate(weights_by_type) for _ in type_weights], np.int32
+        )
+        slot_of = np.array(
+            [slot for type_weights in weights_by_type for slot in range(len(type_weights))],
+            np.int64,
+        )
         drawable = [i for i, weight in enumerate(all_weights) if weight > 0]
         for count in range(1, min(len(drawable), len(all_weights) - 1) + 1):
             orders = np.array(list(itertools.permutations(drawable, count)), np.int64)
@@ -71,57 +90,126 @@ def every_order_has_its_probability(scale: float) -> None:
                 count=count,
                 rows=as_kernel_array(np.zeros(m, np.int64)),
                 places=as_kernel_array(np.arange(m)[::-1]),
-                sources=[EdgeSource(indptr=as_kernel_array(np.array([0, len(type_weights)])), weights=as_kernel_array(np.array(type_weights, np.float32))) for type_weights in weights_by_type],
+                sources=[
+                    EdgeSource(
+                        indptr=as_kernel_array(np.array([0, len(type_weights)])),
+                        weights=as_kernel_array(np.array(type_weights, np.float32)),
+                    )
+                    for type_weights in weights_by_type
+                ],
                 totals=as_kernel_array(np.full(m, math.fsum(all_weights))),
                 degrees=as_kernel_array(np.full(m, float(len(all_weights)))),
-                type_indices=as_kernel_array(of_type[orders].ravel() if len(weights_by_type) > 1 else np.zeros(0, np.int32)),
+                type_indices=as_kernel_array(
+                    of_type[orders].ravel() if len(weights_by_type) > 1 else np.zeros(0, np.int32)
+                ),
                 slots=as_kernel_array(slot_of[orders].ravel()),
             )
             out = np.zeros(m * count)
             write_probabilities(union_draws, replace=False, out=out, stop=StopFlag(no_checkpoint))
             probabilities = out.reshape(m, count)[::-1]
             for order, row in zip(orders.tolist(), probabilities, strict=True):
-                require_close(row, exact_probabilities(all_weights, order), f"{order} of {weights_by_type}")
+                require_close(
+                    row, exact_probabilities(all_weights, order), f"{order} of {weights_by_type}"
+                )
             total = math.fsum(probabilities.prod(axis=1).tolist())
-            require(abs(total - 1) <= 1e-12, f"the orders of {count} of {weights_by_type} have the probability {total!r} together")
+            require(
+                abs(total - 1) <= 1e-12,
+                (
+                    f"the orders of {count} of {weights_by_type} have the probability {total!r} "
+                    "together"
+                ),
+            )
 
 
 def answers_carry_their_probabilities(scale: float) -> None:
-    """Of drawn neighbors, with and without replacement, by weight and uniformly; the draws are those of an answer without."""
+    """Of drawn neighbors, with and without replacement, by weight and uniformly; the draws are
+    those of an answer without.
+    """
     m = int(max(12, 120 * scale))
     for weights_by_type, replace, uniform in itertools.product(ROWS, (True, False), (True, False)):
-        all_weights = [1.0 if uniform else np.float32(weight).item() for type_weights in weights_by_type for weight in type_weights]
+        all_weights = [
+            1.0 if uniform else np.float32(weight).item()
+            for type_weights in weights_by_type
+            for weight in type_weights
+        ]
         starts = np.r_[0, np.cumsum([len(type_weights) for type_weights in weights_by_type])]
         for count in (1, 2, len(all_weights) - 1, len(all_weights), len(all_weights) + 2):
-            request: dict[str, Any] = {"edge_types": list(range(len(weights_by_type))), "node_type": 0, "ids": np.r_[np.zeros(m, np.int64), -1, 10**12]}
-            request |= {"positions": np.arange(m + 2), "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 41, "hop": 0}
+            request: dict[str, Any] = {
+                "edge_types": list(range(len(weights_by_type))),
+                "node_type": 0,
+                "ids": np.r_[np.zeros(m, np.int64), -1, 10**12],
+            }
+            request |= {
+                "positions": np.arange(m + 2),
+                "count": count,
+                "replace": replace,
+                "uniform": uniform,
+                "direction": 1,
+                "seed": 41,
+                "hop": 0,
+            }
             request |= {"want_weights": True, "want_edge_ids": True}
             plain = sampling.sample_neighbors(star_graph(weights_by_type), **request)
-            samples = sampling.sample_neighbors(star_graph(weights_by_type), want_probabilities=True, **request)
+            samples = sampling.sample_neighbors(
+                star_graph(weights_by_type), want_probabilities=True, **request
+            )
             label = f"{count} of {weights_by_type}, replace={replace}, uniform={uniform}"
             require(plain.probabilities is None, f"{label}: probabilities that nobody asked for")
             for name in ("ids", "types", "weights", "eids"):
-                require(np.array_equal(getattr(plain, name), getattr(samples, name)), f"{label}: {name} differ where probabilities are wanted")
-            require(samples.probabilities is not None and samples.probabilities.shape == (m + 2, count), f"{label}: no probabilities")
+                require(
+                    np.array_equal(getattr(plain, name), getattr(samples, name)),
+                    f"{label}: {name} differ where probabilities are wanted",
+                )
+            require(
+                samples.probabilities is not None and samples.probabilities.shape == (m + 2, count),
+                f"{label}: no probabilities",
+            )
             assert samples.probabilities is not None
             require(
-                not samples.probabilities[m:].any() and bool((samples.probabilities[samples.ids < 0] == 0).all()), f"{label}: no draw, but a probability"
+                not samples.probabilities[m:].any()
+                and bool((samples.probabilities[samples.ids < 0] == 0).all()),
+                f"{label}: no draw, but a probability",
             )
-            types = np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
+            types = (
+                np.zeros_like(samples.ids)
+                if samples.types is None
+                else samples.types.astype(np.int64)
+            )
             for row in range(m):
-                order = [int(starts[t] + i) for t, i in zip(types[row], samples.ids[row], strict=True) if i >= 0]
+                order = [
+                    int(starts[t] + i)
+                    for t, i in zip(types[row], samples.ids[row], strict=True)
+                    if i >= 0
+                ]
                 draws_all = not replace and len(all_weights) <= count
                 independent = [exact_probabilities(all_weights, [i])[0] for i in order]
-                expected = [Fraction(1)] * len(order) if draws_all else independent if replace else exact_probabilities(all_weights, order)
+                expected = (
+                    [Fraction(1)] * len(order)
+                    if draws_all
+                    else independent
+                    if replace
+                    else exact_probabilities(all_weights, order)
+                )
                 require_close(samples.probabilities[row, : len(order)], expected, label)
 
 
 def inverse_probabilities_estimate_totals(scale: float) -> None:
-    """The mean of y / p over draws is the sum of y; without replacement that of Raj's: what came before, and y / p."""
+    """The mean of y / p over draws is the sum of y; without replacement that of Raj's: what came
+    before, and y / p.
+    """
     m = int(max(600, 20_000 * scale))
-    for weights_by_type, uniform, replace in itertools.product((ROWS[0], ROWS[1], ROWS[-2]), (True, False), (True, False)):
+    for weights_by_type, uniform, replace in itertools.product(
+        (ROWS[0], ROWS[1], ROWS[-2]), (True, False), (True, False)
+    ):
         sizes = [len(type_weights) for type_weights in weights_by_type]
-        y = np.array([0.0 if not uniform and not weight else 1.0 + i for i, weight in enumerate(w for type_weights in weights_by_type for w in type_weights)])
+        y = np.array(
+            [
+                0.0 if not uniform and not weight else 1.0 + i
+                for i, weight in enumerate(
+                    w for type_weights in weights_by_type for w in type_weights
+                )
+            ]
+        )
         starts = np.r_[0, np.cumsum(sizes)]
         samples = sampling.sample_neighbors(
             star_graph(weights_by_type),
@@ -140,18 +228,28 @@ def inverse_probabilities_estimate_totals(scale: float) -> None:
             want_probabilities=True,
         )
         assert samples.probabilities is not None
-        types = np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
+        types = (
+            np.zeros_like(samples.ids) if samples.types is None else samples.types.astype(np.int64)
+        )
         values = y[starts[types] + samples.ids]
         for k in range(3):
             earlier_sum = 0.0 if replace else values[:, :k].sum(axis=1)
             estimates = earlier_sum + values[:, k] / samples.probabilities[:, k]
             error = (estimates.mean() - y.sum()) / (estimates.std(ddof=1) / math.sqrt(m) + 1e-12)
             label = f"draw {k} of {weights_by_type}, replace={replace}, uniform={uniform}"
-            require(abs(error) <= SIGMAS, f"{label}: estimates {estimates.mean():.3f} for {y.sum()}, {error:.1f} standard errors off")
+            require(
+                abs(error) <= SIGMAS,
+                (
+                    f"{label}: estimates {estimates.mean():.3f} for {y.sum()}, {error:.1f} "
+                    "standard errors off"
+                ),
+            )
 
 
 def shares_of_all_parts_are_probabilities(scale: float) -> None:
-    """Of global draws: a row's share of all parts and types, from whichever host; with what the others leave, given the earlier."""
+    """Of global draws: a row's share of all parts and types, from whichever host; with what the
+    others leave, given the earlier.
+    """
     del scale
     weights = (1e6, 0.0, 3.0, 1.0, 0.5, 2.0, 4.0, 1e-3)
     version = weighted_nodes(weights, 3)
@@ -159,34 +257,108 @@ def shares_of_all_parts_are_probabilities(scale: float) -> None:
     for uniform in (False, True):
         row_weights = [1.0] * len(float32_weights) if uniform else float32_weights
         for host in ([0, 1, 2], [1]):
-            request: dict[str, Any] = {"types": [0], "parts": host, "seed": 3, "start": 5, "count": 300, "uniform": uniform}
+            request: dict[str, Any] = {
+                "types": [0],
+                "parts": host,
+                "seed": 3,
+                "start": 5,
+                "count": 300,
+                "uniform": uniform,
+            }
             host_view = restrict_to_parts(version, host)
-            samples, plain = sampling.sample_nodes(host_view, want_probabilities=True, **request), sampling.sample_nodes(host_view, **request)
-            require(plain.probabilities is None and np.array_equal(plain.ids, samples.ids), "nodes differ where probabilities are wanted")
+            samples, plain = (
+                sampling.sample_nodes(host_view, want_probabilities=True, **request),
+                sampling.sample_nodes(host_view, **request),
+            )
+            require(
+                plain.probabilities is None and np.array_equal(plain.ids, samples.ids),
+                "nodes differ where probabilities are wanted",
+            )
             assert samples.probabilities is not None
-            require_close(samples.probabilities, [exact_probabilities(row_weights, [i])[0] for i in samples.ids.tolist()], f"nodes of parts {host}, uniform={uniform}")
-        exclusions: dict[str, Any] = {"taken_ids": np.array([0, 3]), "taken_types": np.zeros(2, np.int32)}
-        race = sampling.sample_distinct_nodes(version, types=[0], parts=[0, 1, 2], seed=3, count=3, uniform=uniform, want_probabilities=True, **exclusions)
+            require_close(
+                samples.probabilities,
+                [exact_probabilities(row_weights, [i])[0] for i in samples.ids.tolist()],
+                f"nodes of parts {host}, uniform={uniform}",
+            )
+        exclusions: dict[str, Any] = {
+            "taken_ids": np.array([0, 3]),
+            "taken_types": np.zeros(2, np.int32),
+        }
+        race = sampling.sample_distinct_nodes(
+            version,
+            types=[0],
+            parts=[0, 1, 2],
+            seed=3,
+            count=3,
+            uniform=uniform,
+            want_probabilities=True,
+            **exclusions,
+        )
         assert race.probabilities is not None
-        require_close(race.probabilities, [exact_probabilities(row_weights, [i])[0] for i in race.ids.tolist()], f"a race, uniform={uniform}")
+        require_close(
+            race.probabilities,
+            [exact_probabilities(row_weights, [i])[0] for i in race.ids.tolist()],
+            f"a race, uniform={uniform}",
+        )
         order = [0, 3, *race.ids.tolist()]
-        all_exclusions: dict[str, Any] = {"taken_ids": np.array(order), "taken_types": np.zeros(5, np.int32)}
-        remaining_weight = sampling.remaining_node_weight(version, types=[0], parts=[0, 1, 2], **all_exclusions).sum() if not uniform else len(row_weights) - 5.0
-        conditional = conditional_probabilities(np.array([row_weights[i] for i in order]), float(remaining_weight))
-        require_close(conditional, exact_probabilities(row_weights, order), f"nodes {order} without replacement, uniform={uniform}")
+        all_exclusions: dict[str, Any] = {
+            "taken_ids": np.array(order),
+            "taken_types": np.zeros(5, np.int32),
+        }
+        remaining_weight = (
+            sampling.remaining_node_weight(
+                version, types=[0], parts=[0, 1, 2], **all_exclusions
+            ).sum()
+            if not uniform
+            else len(row_weights) - 5.0
+        )
+        conditional = conditional_probabilities(
+            np.array([row_weights[i] for i in order]), float(remaining_weight)
+        )
+        require_close(
+            conditional,
+            exact_probabilities(row_weights, order),
+            f"nodes {order} without replacement, uniform={uniform}",
+        )
     edge_version = random_graph(24, 3)
     table = {}
     for type_id in (0, 1):
         pieces = [sampling.read_edges(edge_version, type_id, part, 0, 1000)[0] for part in range(3)]
-        table |= {(type_id, e): w for piece in pieces for e, w in zip(piece["eids"].tolist(), piece["weights"].tolist(), strict=True)}
+        table |= {
+            (type_id, e): w
+            for piece in pieces
+            for e, w in zip(piece["eids"].tolist(), piece["weights"].tolist(), strict=True)
+        }
     total = sum(map(Fraction, table.values()), Fraction(0))
     for host in ([0, 1, 2], [2]):
-        edges = sampling.sample_edges(restrict_to_parts(edge_version, host), types=[1, 0], parts=host, seed=3, start=0, count=200, uniform=False, want_probabilities=True)
+        edges = sampling.sample_edges(
+            restrict_to_parts(edge_version, host),
+            types=[1, 0],
+            parts=host,
+            seed=3,
+            start=0,
+            count=200,
+            uniform=False,
+            want_probabilities=True,
+        )
         assert edges.probabilities is not None
         drawn_edges = list(zip(edges.types.tolist(), edges.eids.tolist(), strict=True))
-        require_close(edges.probabilities, [Fraction(table[edge]) / total for edge in drawn_edges], f"edges of parts {host}")
-    remaining_weights = sampling.remaining_edge_weight(edge_version, types=[0, 1], parts=[2, 0, 1], taken_ids=np.arange(5, 144), taken_types=np.zeros(139, np.int32))
+        require_close(
+            edges.probabilities,
+            [Fraction(table[edge]) / total for edge in drawn_edges],
+            f"edges of parts {host}",
+        )
+    remaining_weights = sampling.remaining_edge_weight(
+        edge_version,
+        types=[0, 1],
+        parts=[2, 0, 1],
+        taken_ids=np.arange(5, 144),
+        taken_types=np.zeros(139, np.int32),
+    )
     expected = sum(Fraction(w) for (t, e), w in table.items() if t == 1 or e < 5)
     require(
-        remaining_weights.shape == (2, 3) and abs(Fraction(float(remaining_weights.sum())) - expected) <= expected * Fraction(PRECISION), "the rest of the edges is another"
+        remaining_weights.shape == (2, 3)
+        and abs(Fraction(float(remaining_weights.sum())) - expected)
+        <= expected * Fraction(PRECISION),
+        "the rest of the edges is another",
     )

@@ -32,15 +32,26 @@ WEIGHTS: Mapping[str, tuple[float, ...]] = {
 def tables_are_exact(scale: float) -> None:
     """The law that thresholds imply is that of the weights, to 10^-12 in total variation."""
     generator = np.random.default_rng(0)
-    cases = dict(WEIGHTS) | {"lognormal": tuple(np.exp(generator.normal(size=max(40, int(2000 * scale))) * 4))}
+    cases = dict(WEIGHTS) | {
+        "lognormal": tuple(np.exp(generator.normal(size=max(40, int(2000 * scale))) * 4))
+    }
     for name, values in cases.items():
         weights = np.array(values, np.float32)
         exact = weights.astype(np.float64) / math.fsum(weights.astype(np.float64).tolist())
         implied = alias.implied_distribution(*alias.pack_thresholds(*alias.build(weights)))
-        require(abs(implied - exact).sum() / 2 <= 1e-12, f"table {name}: its law is {abs(implied - exact).sum() / 2:.2g} away from the weights")
+        require(
+            abs(implied - exact).sum() / 2 <= 1e-12,
+            f"table {name}: its law is {abs(implied - exact).sum() / 2:.2g} away from the weights",
+        )
         require(not implied[weights == 0].any(), f"table {name}: a zero weight may be drawn")
-        alias_thresholds, alias_fractions, _ = alias.build_rows(np.array([0, weights.size], np.int64), weights)
-        require(abs(alias.implied_distribution(alias_thresholds, alias_fractions) - exact).sum() / 2 <= 1e-12, f"table {name}: its row in a CSR has another law")
+        alias_thresholds, alias_fractions, _ = alias.build_rows(
+            np.array([0, weights.size], np.int64), weights
+        )
+        require(
+            abs(alias.implied_distribution(alias_thresholds, alias_fractions) - exact).sum() / 2
+            <= 1e-12,
+            f"table {name}: its row in a CSR has another law",
+        )
 
 
 def sums_are_compensated(scale: float) -> None:
@@ -51,12 +62,21 @@ def sums_are_compensated(scale: float) -> None:
         exact = math.fsum(weights.astype(np.float64).tolist())
         _, _, sums = alias.build_rows(np.array([0, weights.size], np.int64), weights)
         for total in (alias.neumaier_sum(weights), float(sums[0])):
-            require(abs(total - exact) <= math.ulp(exact), f"sum of {weights.size} weights: {total!r} instead of {exact!r}")
+            require(
+                abs(total - exact) <= math.ulp(exact),
+                f"sum of {weights.size} weights: {total!r} instead of {exact!r}",
+            )
 
 
-def _draw_row(word: int, n: int, alias_thresholds: NDArray[Any], alias_fractions: NDArray[Any]) -> int:
+def _draw_row(
+    word: int, n: int, alias_thresholds: NDArray[Any], alias_fractions: NDArray[Any]
+) -> int:
     """The row that a word draws, from one table."""
-    out, tags, empty = np.empty(1, np.int64), np.empty(1, np.int32), as_kernel_array(np.zeros(1, np.uint64))
+    out, tags, empty = (
+        np.empty(1, np.int64),
+        np.empty(1, np.int32),
+        as_kernel_array(np.zeros(1, np.uint64)),
+    )
     rows.draw_rows(
         np.uint64(0),
         np.uint64(key_with_word(word)),
@@ -82,7 +102,9 @@ def _draw_row(word: int, n: int, alias_thresholds: NDArray[Any], alias_fractions
 
 
 def rows_come_from_64_bits(scale: float) -> None:
-    """Row r is drawn by the words from ceil(r * 2^64 / n) on: so every row by as many words as any other, give or take one."""
+    """Row r is drawn by the words from ceil(r * 2^64 / n) on: so every row by as many words as any
+    other, give or take one.
+    """
     del scale
     empty = as_kernel_array(np.zeros(0, np.uint64))
 
@@ -90,8 +112,15 @@ def rows_come_from_64_bits(scale: float) -> None:
         return _draw_row(word, n, empty, empty)
 
     def neighbor_of(word: int, n: int) -> int:
-        out, zero, empty_ids = np.empty(1, np.int64), as_kernel_array(np.zeros(1, np.int64)), as_kernel_array(np.zeros(0, np.int64))
-        key, which = np.uint64(parent_key(key_with_word(word), 0)), as_kernel_array(np.zeros(0, np.int32))
+        out, zero, empty_ids = (
+            np.empty(1, np.int64),
+            as_kernel_array(np.zeros(1, np.int64)),
+            as_kernel_array(np.zeros(0, np.int64)),
+        )
+        key, which = (
+            np.uint64(parent_key(key_with_word(word), 0)),
+            as_kernel_array(np.zeros(0, np.int32)),
+        )
         indptr, nbr = as_kernel_array(np.array([0, n], np.int64)), as_kernel_array(np.arange(n))
         replacement.draw_slots(
             key,
@@ -117,31 +146,61 @@ def rows_come_from_64_bits(scale: float) -> None:
             step = -(-r * 2**64 // n)
             for picks in (row_of, neighbor_of) if n < 2_000_000 else (row_of,):
                 drawn_rows = picks(step - 1, n), picks(step, n)
-                require(drawn_rows == (r - 1, r), f"{n} rows: words {step - 1} and {step} draw {drawn_rows} instead of {(r - 1, r)}")
+                require(
+                    drawn_rows == (r - 1, r),
+                    (
+                        f"{n} rows: words {step - 1} and {step} draw {drawn_rows} instead of "
+                        f"{(r - 1, r)}"
+                    ),
+                )
         require(row_of(0, n) == 0, f"{n} rows: word 0 does not draw row 0")
-        require(row_of(2**64 - 1, n) == n - 1, f"{n} rows: the last word does not draw the last row")
+        require(
+            row_of(2**64 - 1, n) == n - 1, f"{n} rows: the last word does not draw the last row"
+        )
 
 
 def coins_have_64_bits(scale: float) -> None:
-    """A column of threshold T is kept by coins below T and left by T itself, also where only the low half tells them apart."""
+    """A column of threshold T is kept by coins below T and left by T itself, also where only the
+    low half tells them apart.
+    """
     del scale
     for threshold in (1, 5, 2**31 + 7, 2**33 + 12345, 2**63 + 9, 2**64 - 2**20):
-        alias_thresholds = as_kernel_array(np.array([threshold >> 32 << 32 | 1, 2**64 - 2**32 | 1], np.uint64))
+        alias_thresholds = as_kernel_array(
+            np.array([threshold >> 32 << 32 | 1, 2**64 - 2**32 | 1], np.uint64)
+        )
         alias_fractions = as_kernel_array(np.array([threshold & 0xFFFFFFFF, 0xFFFFFFFF], np.uint32))
         coins = (threshold - 2 + threshold % 2, threshold + threshold % 2)
-        drawn_rows = [_draw_row(coin // 2, 2, alias_thresholds, alias_fractions) for coin in coins]  # two columns: the word's product is twice the word
-        require(drawn_rows == [0, 1], f"threshold {threshold}: coins below and at it draw {drawn_rows} instead of [0, 1]")
+        drawn_rows = [
+            _draw_row(coin // 2, 2, alias_thresholds, alias_fractions) for coin in coins
+        ]  # two columns: the word's product is twice the word
+        require(
+            drawn_rows == [0, 1],
+            f"threshold {threshold}: coins below and at it draw {drawn_rows} instead of [0, 1]",
+        )
 
 
 def unions_are_exact(scale: float) -> None:
-    """Edge types of a union are chosen by their sums to 2^-50, also light ones beside a heavy one."""
+    """Edge types of a union are chosen by their sums to 2^-50, also light ones beside a heavy
+    one.
+    """
     del scale
-    for sums in ([1e9, 0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4, 1e9], [2.0**24, 1.0, 1.0, 1.0], [0.0, 1.0, 0.0, 3.0, 0.0]):
+    for sums in (
+        [1e9, 0.1, 0.2, 0.3, 0.4],
+        [0.1, 0.2, 0.3, 0.4, 1e9],
+        [2.0**24, 1.0, 1.0, 1.0],
+        [0.0, 1.0, 0.0, 3.0, 0.0],
+    ):
         measures = as_kernel_array(np.array(sums, np.float64).reshape(-1, 1))
 
         def type_of(word: int, measures: NDArray[np.float64] = measures) -> int:
             which = np.empty(1, np.int32)
-            replacement.choose_types(as_kernel_array(np.array([key_with_word(word)], np.uint64)), measures, np.int64(1), which, np.zeros(1, np.int64))
+            replacement.choose_types(
+                as_kernel_array(np.array([key_with_word(word)], np.uint64)),
+                measures,
+                np.int64(1),
+                which,
+                np.zeros(1, np.int64),
+            )
             return int(which[0])
 
         cumulative_shares = np.cumsum(sums) / np.sum(sums)
@@ -149,8 +208,19 @@ def unions_are_exact(scale: float) -> None:
             low, high = 0, 2**64  # the first word that chooses a type beyond t
             while low < high:
                 middle = (low + high) // 2
-                low, high = (middle + 1, high) if middle < 2**64 and type_of(min(middle, 2**64 - 1)) <= t else (low, middle)
+                low, high = (
+                    (middle + 1, high)
+                    if middle < 2**64 and type_of(min(middle, 2**64 - 1)) <= t
+                    else (low, middle)
+                )
             require(
-                abs(low / 2**64 - cumulative_shares[t]) <= 2.0**-50, f"a union of {sums}: type {t} ends at {low / 2**64!r} instead of {float(cumulative_shares[t])!r}"
+                abs(low / 2**64 - cumulative_shares[t]) <= 2.0**-50,
+                (
+                    f"a union of {sums}: type {t} ends at {low / 2**64!r} instead of "
+                    f"{float(cumulative_shares[t])!r}"
+                ),
             )
-            require(total > 0 or low == 0 or type_of(low - 1) != t, f"a union of {sums}: type {t} of weight 0 is chosen")
+            require(
+                total > 0 or low == 0 or type_of(low - 1) != t,
+                f"a union of {sums}: type {t} of weight 0 is chosen",
+            )

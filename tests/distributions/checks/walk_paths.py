@@ -1,4 +1,6 @@
-"""Checks of what is drawn step by step: every path of walks, fanouts, layers and subgraphs on a small graph, by what it is worth."""
+"""Checks of what is drawn step by step: every path of walks, fanouts, layers and subgraphs on a
+small graph, by what it is worth.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from graphd.operators import layers as layer
 from storaged import sampling as draw
 
 EDGES: Mapping[int, Mapping[tuple[int, int], float]] = {
-    0: {(0, 1): 1.0, (0, 2): 3.0, (1, 0): 2.0, (1, 2): 1.0, (2, 0): 1.0, (2, 2): 1.0, (2, 3): 2.0, (0, 3): 0.0},
+    0: {
+        (0, 1): 1.0,
+        (0, 2): 3.0,
+        (1, 0): 2.0,
+        (1, 2): 1.0,
+        (2, 0): 1.0,
+        (2, 2): 1.0,
+        (2, 3): 2.0,
+        (0, 3): 0.0,
+    },
     1: {(0, 3): 2.0, (1, 3): 1.0, (1, 1): 4.0, (0, 1): 0.5},
 }
 """Weights by (source, destination) of two edge types among four nodes; 3 leads nowhere."""
@@ -32,7 +43,9 @@ Distribution = dict[tuple[int, ...], float]
 @cache
 def small_graph(spacing: int = 1) -> draw.LocalVersion:
     """The four nodes, the id of each so many times its number."""
-    types = tuple(EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES)
+    types = tuple(
+        EdgeType(src_type="n", relation=f"e{t}", dst_type="n", weighted=True) for t in EDGES
+    )
     edges = {
         edge.name: Edges(
             src=spacing * np.array([a for a, _ in weights]),
@@ -41,14 +54,29 @@ def small_graph(spacing: int = 1) -> draw.LocalVersion:
         )
         for edge, weights in zip(types, EDGES.values(), strict=True)
     }
-    return version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=spacing * np.arange(4))}, edges)
+    return version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3),
+        {"n": Nodes(ids=spacing * np.arange(4))},
+        edges,
+    )
 
 
-def _step_probabilities(node: int, types: Iterable[int], uniform: bool, bias: Callable[[int], float] = lambda _: 1.0) -> dict[tuple[int, int], float]:
-    """The probability of each step from a node, as (edge type, neighbor); of (-1, -1) where there is none."""
-    weights = {(t, b): (1.0 if uniform else w) * bias(b) for t in types for (a, b), w in EDGES[t].items() if a == node}
+def _step_probabilities(
+    node: int, types: Iterable[int], uniform: bool, bias: Callable[[int], float] = lambda _: 1.0
+) -> dict[tuple[int, int], float]:
+    """The probability of each step from a node, as (edge type, neighbor); of (-1, -1) where there
+    is none.
+    """
+    weights = {
+        (t, b): (1.0 if uniform else w) * bias(b)
+        for t in types
+        for (a, b), w in EDGES[t].items()
+        if a == node
+    }
     total = sum(weights.values())
-    return {step: w / total for step, w in weights.items() if w > 0} if total > 0 else {(-1, -1): 1.0}
+    return (
+        {step: w / total for step, w in weights.items() if w > 0} if total > 0 else {(-1, -1): 1.0}
+    )
 
 
 def walk_probabilities(params: walks.RandomWalkParams, start: int) -> Distribution:
@@ -69,10 +97,20 @@ def walk_probabilities(params: walks.RandomWalkParams, start: int) -> Distributi
                     return 1.0
                 if b == previous:
                     return 1 / params.p
-                return 1.0 if any((previous, b) in EDGES[t] for t in params.steps[(s - 1) % len(params.steps)]) else 1 / params.q
+                return (
+                    1.0
+                    if any(
+                        (previous, b) in EDGES[t] for t in params.steps[(s - 1) % len(params.steps)]
+                    )
+                    else 1 / params.q
+                )
 
-            for step, share in _step_probabilities(current, params.steps[s % len(params.steps)], params.uniform, bias).items():
-                extended[(*path, *step)] = extended.get((*path, *step), 0.0) + p * (1 - params.restart) * share
+            for step, share in _step_probabilities(
+                current, params.steps[s % len(params.steps)], params.uniform, bias
+            ).items():
+                extended[(*path, *step)] = (
+                    extended.get((*path, *step), 0.0) + p * (1 - params.restart) * share
+                )
             if params.restart:
                 back = (*path, -1, start)
                 extended[back] = extended.get(back, 0.0) + p * params.restart
@@ -80,7 +118,9 @@ def walk_probabilities(params: walks.RandomWalkParams, start: int) -> Distributi
     return {path: p for path, p in probabilities.items() if p > 0}
 
 
-def require_distribution(outcomes: Iterable[tuple[int, ...]], expected: Distribution, label: str) -> None:
+def require_distribution(
+    outcomes: Iterable[tuple[int, ...]], expected: Distribution, label: str
+) -> None:
     observed = Counter(outcomes)
     impossible = set(observed) - set(expected)
     require(not impossible, f"{label}: {list(impossible)[:1]} is impossible")
@@ -89,13 +129,29 @@ def require_distribution(outcomes: Iterable[tuple[int, ...]], expected: Distribu
     require_counts([observed[key] for key in keys], [expected[key] * n for key in keys], label)
 
 
-PLAIN_WALK = walks.RandomWalkParams(steps=((0,), (0, 1)), length=3, uniform=False, direction=pb.OUT, seed=5, restart=0.0, p=1.0, q=1.0, want_edge_ids=False)
+PLAIN_WALK = walks.RandomWalkParams(
+    steps=((0,), (0, 1)),
+    length=3,
+    uniform=False,
+    direction=pb.OUT,
+    seed=5,
+    restart=0.0,
+    p=1.0,
+    q=1.0,
+    want_edge_ids=False,
+)
 
 
 def _require_walks(params: walks.RandomWalkParams, n: int, start: int) -> None:
-    label = f"walks from {start} by {params.steps}, p={params.p}, q={params.q}, restart={params.restart}, uniform={params.uniform}"
+    label = (
+        f"walks from {start} by {params.steps}, p={params.p}, q={params.q}, "
+        f"restart={params.restart}, uniform={params.uniform}"
+    )
     starts = np.full(n, start, np.int64)
-    replies = [walks.random_walks(request_context(small_graph(), hosts), params, starts, 0, None) for hosts in (1, 3)]
+    replies = [
+        walks.random_walks(request_context(small_graph(), hosts), params, starts, 0, None)
+        for hosts in (1, 3)
+    ]
     require(bool((replies[0]["nodes"] == replies[1]["nodes"]).all()), f"{label}: hosts matter")
     nodes, types = replies[0]["nodes"], replies[0]["types"]
     require(bool((nodes[:, 0] == start).all()), f"{label}: a walk begins elsewhere")
@@ -105,71 +161,147 @@ def _require_walks(params: walks.RandomWalkParams, n: int, start: int) -> None:
 
 
 def walks_follow_their_steps(scale: float) -> None:
-    """Every walk over edge types and unions, by weight and uniformly, with restarts, has the product of its steps."""
+    """Every walk over edge types and unions, by weight and uniformly, with restarts, has the
+    product of its steps.
+    """
     n = int(max(600, 6000 * scale))
-    for changes in ({}, {"uniform": True}, {"restart": 0.25}, {"steps": ((0, 1),), "restart": 0.5, "uniform": True}):
+    for changes in (
+        {},
+        {"uniform": True},
+        {"restart": 0.25},
+        {"steps": ((0, 1),), "restart": 0.5, "uniform": True},
+    ):
         for start in (0, 2):
-            _require_walks(replace(PLAIN_WALK, **changes), n, start)  # type: ignore[arg-type]  # fields of several types
+            # Fields of several types.
+            _require_walks(replace(PLAIN_WALK, **changes), n, start)  # type: ignore[arg-type]
 
 
 def walks_with_p_and_q_are_node2vecs(scale: float) -> None:
-    """The same by weight times bias, whichever of p and q is large; a start and a restart know no bias."""
+    """The same by weight times bias, whichever of p and q is large; a start and a restart know no
+    bias.
+    """
     n = int(max(400, 4000 * scale))
     for p, q in ((0.25, 4.0), (4.0, 0.25), (0.2, 0.3), (3.0, 5.0)):
         _require_walks(replace(PLAIN_WALK, p=p, q=q), n, 0)
-    _require_walks(replace(PLAIN_WALK, steps=((0, 1),), p=0.2, q=3.0, restart=0.3, uniform=True), n, 1)
+    _require_walks(
+        replace(PLAIN_WALK, steps=((0, 1),), p=0.2, q=3.0, restart=0.3, uniform=True), n, 1
+    )
 
 
 def walks_back_take_each_of_parallel_edges_by_its_weight(scale: float) -> None:
-    """Where p is small: every edge back of two types by what it counts, also beside others to the same node, and none where there is none."""
+    """Where p is small: every edge back of two types by what it counts, also beside others to the
+    same node, and none where there is none.
+    """
     n = int(max(1000, 4000 * scale))
     edges = {
-        # From 0 to 1 in any case, from 1 back by three edges; 3 is joined to 0, 2 is not. From 5 to 6, from where none leads back.
+        # From 0 to 1 in any case, from 1 back by three edges; 3 is joined to 0, 2 is not. From 5 to
+        # 6, from where none leads back.
         "n:a:n": Edges(
             src=np.array([0, 0, 1, 1, 1, 1, 5, 6, 6]),
             dst=np.array([1, 3, 0, 0, 2, 3, 6, 2, 3]),
             weights=np.array([1, 0, 1, 3, 4, 8, 1, 4, 1], np.float32),
             eids=np.arange(9),
         ),
-        "n:b:n": Edges(src=np.array([1, 1]), dst=np.array([0, 2]), weights=np.array([2, 1], np.float32), eids=np.array([20, 21])),
+        "n:b:n": Edges(
+            src=np.array([1, 1]),
+            dst=np.array([0, 2]),
+            weights=np.array([2, 1], np.float32),
+            eids=np.array([20, 21]),
+        ),
     }
-    types = tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in "ab")
-    version = version_of(Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3), {"n": Nodes(ids=np.arange(7))}, edges)
+    types = tuple(
+        EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in "ab"
+    )
+    version = version_of(
+        Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=3),
+        {"n": Nodes(ids=np.arange(7))},
+        edges,
+    )
     one_type, two_types = ((0,),), ((0, 1),)
-    for p, q, steps, uniform in ((0.8, 2.0, one_type, False), (0.1, 0.2, one_type, True), (0.1, 2.0, two_types, False), (0.25, 0.5, two_types, True)):
-        params = replace(PLAIN_WALK, steps=steps, length=2, uniform=uniform, p=p, q=q, want_edge_ids=True)
+    for p, q, steps, uniform in (
+        (0.8, 2.0, one_type, False),
+        (0.1, 0.2, one_type, True),
+        (0.1, 2.0, two_types, False),
+        (0.25, 0.5, two_types, True),
+    ):
+        params = replace(
+            PLAIN_WALK, steps=steps, length=2, uniform=uniform, p=p, q=q, want_edge_ids=True
+        )
         for start, middle in ((0, 1), (5, 6)):
             starts = np.full(n, start, np.int64)
-            one, three = (walks.random_walks(request_context(version, hosts), params, starts, 0, None) for hosts in (1, 3))
-            require(all(bool((one[name] == three[name]).all()) for name in one), "hosts matter to walks back")
+            one, three = (
+                walks.random_walks(request_context(version, hosts), params, starts, 0, None)
+                for hosts in (1, 3)
+            )
+            require(
+                all(bool((one[name] == three[name]).all()) for name in one),
+                "hosts matter to walks back",
+            )
             edge_weights: dict[int, float] = {}
             for edge_type in steps[0]:
                 type_edges = edges[f"n:{'ab'[edge_type]}:n"]
                 assert type_edges.weights is not None
                 assert type_edges.eids is not None
-                for src, dst, weight, eid in zip(type_edges.src.tolist(), type_edges.dst.tolist(), type_edges.weights.tolist(), type_edges.eids.tolist(), strict=True):
+                for src, dst, weight, eid in zip(
+                    type_edges.src.tolist(),
+                    type_edges.dst.tolist(),
+                    type_edges.weights.tolist(),
+                    type_edges.eids.tolist(),
+                    strict=True,
+                ):
                     bias = 1 / p if dst == start else 1.0 if (start, dst) == (0, 3) else 1 / q
                     if src == middle:
                         edge_weights[eid] = (1.0 if uniform else weight) * bias
             at_middle, total = one["nodes"][:, 1] == middle, sum(edge_weights.values())
             eids, walk_count = one["eids"][at_middle, 1], int(at_middle.sum())
-            require(set(eids.tolist()) <= set(edge_weights), "a walk takes an edge that is not there")
-            label = f"the edges behind {start} and {middle}, p={p}, q={q}, steps={steps}, uniform={uniform}"
-            require_counts([int((eids == eid).sum()) for eid in edge_weights], [share / total * walk_count for share in edge_weights.values()], label)
+            require(
+                set(eids.tolist()) <= set(edge_weights), "a walk takes an edge that is not there"
+            )
+            label = (
+                f"the edges behind {start} and {middle}, p={p}, q={q}, steps={steps}, "
+                f"uniform={uniform}"
+            )
+            require_counts(
+                [int((eids == eid).sum()) for eid in edge_weights],
+                [share / total * walk_count for share in edge_weights.values()],
+                label,
+            )
 
 
 def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
-    """Every outcome of two hops has the product of its draws: also those of a node that was drawn twice, and none of no node."""
+    """Every outcome of two hops has the product of its draws: also those of a node that was drawn
+    twice, and none of no node.
+    """
     n = int(max(1000, 12_000 * scale))
-    common: dict[str, Any] = {"direction": pb.OUT, "seed": 6, "want_weights": False, "want_edge_ids": False, "want_probabilities": False}
+    common: dict[str, Any] = {
+        "direction": pb.OUT,
+        "seed": 6,
+        "want_weights": False,
+        "want_edge_ids": False,
+        "want_probabilities": False,
+    }
     for uniform in (False, True):
         hops = [
-            sampling.NeighborParams(edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common)
+            sampling.NeighborParams(
+                edge_types=types, count=count, replace=True, uniform=uniform, hop=h, **common
+            )
             for h, (types, count) in enumerate((((0,), 2), ((0, 1), 1)))
         ]
-        replies = [sampling.sample_fanout(request_context(small_graph(), hosts), hops, np.zeros(n, np.int64), 0, None) for hosts in (1, 3)]
-        require(all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]), "hosts matter to fanouts")
-        first, second, types = replies[0]["ids.0"].reshape(n, 2), replies[0]["ids.1"].reshape(n, 2), replies[0]["types.1"].reshape(n, 2)
+        replies = [
+            sampling.sample_fanout(
+                request_context(small_graph(), hosts), hops, np.zeros(n, np.int64), 0, None
+            )
+            for hosts in (1, 3)
+        ]
+        require(
+            all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
+            "hosts matter to fanouts",
+        )
+        first, second, types = (
+            replies[0]["ids.0"].reshape(n, 2),
+            replies[0]["ids.1"].reshape(n, 2),
+            replies[0]["types.1"].reshape(n, 2),
+        )
         expected = {
             (a, b, *x, *y): p * q * r * s
             for (_, a), p in _step_probabilities(0, (0,), uniform).items()
@@ -177,23 +309,40 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
             for x, r in _step_probabilities(a, (0, 1), uniform).items()
             for y, s in _step_probabilities(b, (0, 1), uniform).items()
         }
-        outcomes = np.stack([first[:, 0], first[:, 1], types[:, 0], second[:, 0], types[:, 1], second[:, 1]], axis=1).tolist()
+        outcomes = np.stack(
+            [first[:, 0], first[:, 1], types[:, 0], second[:, 0], types[:, 1], second[:, 1]], axis=1
+        ).tolist()
         require_distribution(map(tuple, outcomes), expected, f"fanouts, uniform={uniform}")
 
 
 def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
-    """Disjoint trees: the neighbors of two seeds, of two edge types, and of a node in two hops are independent, each by its law."""
+    """Disjoint trees: the neighbors of two seeds, of two edge types, and of a node in two hops are
+    independent, each by its law.
+    """
     n = int(max(1000, 10_000 * scale))
     context = request_context(small_graph(), 3)
     fanouts = khop.build_fanouts(lambda _: (0, 0), [0, 1], [[1, 1], [1, 0]])
     for uniform in (False, True):
         params = subgraphs.SubgraphParams(
-            fanouts=fanouts, replace=True, uniform=uniform, direction=pb.OUT, seed=8, disjoint=True, expand_all_hops=True, want_edge_ids=False, want_weights=False
+            fanouts=fanouts,
+            replace=True,
+            uniform=uniform,
+            direction=pb.OUT,
+            seed=8,
+            disjoint=True,
+            expand_all_hops=True,
+            want_edge_ids=False,
+            want_weights=False,
         )
         seeds = np.zeros(n, np.int64)
         reply = subgraphs.sample_subgraph(context, params, seeds, 0, None)
-        single_host_reply = subgraphs.sample_subgraph(request_context(small_graph(), 1), params, seeds, 0, None)
-        require(all(bool((reply[name] == single_host_reply[name]).all()) for name in reply), "hosts matter to subgraphs")
+        single_host_reply = subgraphs.sample_subgraph(
+            request_context(small_graph(), 1), params, seeds, 0, None
+        )
+        require(
+            all(bool((reply[name] == single_host_reply[name]).all()) for name in reply),
+            "hosts matter to subgraphs",
+        )
         nodes, trees = reply["nodes.0"], reply["trees.0"]
         counts = reply["edge_counts"]
         steps = {}
@@ -205,82 +354,175 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
                 begin = edge_range.stop
                 # The edges of the seeds themselves; in the second hop each is gone on from again.
                 is_of_seed = rows[edge_range] < n
-                steps[edge_type, hop] = nodes[cols[edge_range][is_of_seed]][np.argsort(trees[rows[edge_range][is_of_seed]], kind="stable")]
+                steps[edge_type, hop] = nodes[cols[edge_range][is_of_seed]][
+                    np.argsort(trees[rows[edge_range][is_of_seed]], kind="stable")
+                ]
         for edge_type in (0, 1):
             for hop in range(2 - edge_type):
                 observed = np.bincount(steps[edge_type, hop], minlength=4)
                 expected = _step_probabilities(0, (edge_type,), uniform)
-                require_counts(observed, [expected.get((edge_type, b), 0.0) * n for b in range(4)], f"subgraphs by edge type {edge_type} in hop {hop}")
+                require_counts(
+                    observed,
+                    [expected.get((edge_type, b), 0.0) * n for b in range(4)],
+                    f"subgraphs by edge type {edge_type} in hop {hop}",
+                )
         require_independent(steps[0, 0], steps[0, 1], 4, "a node's neighbors in two hops")
         require_independent(steps[0, 0], steps[1, 0], 4, "a node's neighbors of two edge types")
         require_independent(steps[0, 0][:-1], steps[0, 0][1:], 4, "the neighbors of two seeds")
 
 
 def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
-    """Ego subgraphs: each component has the nodes of its tree, the root first, and every edge among them, none to another's."""
+    """Ego subgraphs: each component has the nodes of its tree, the root first, and every edge among
+    them, none to another's.
+    """
     n = int(max(20, 200 * scale))
     fanouts = khop.build_fanouts(lambda _: (0, 0), [0], [[1, 1]])
     params = subgraphs.SubgraphParams(
-        fanouts=fanouts, replace=False, uniform=True, direction=pb.OUT, seed=8, disjoint=True, expand_all_hops=False, want_edge_ids=False, want_weights=False
+        fanouts=fanouts,
+        replace=False,
+        uniform=True,
+        direction=pb.OUT,
+        seed=8,
+        disjoint=True,
+        expand_all_hops=False,
+        want_edge_ids=False,
+        want_weights=False,
     )
-    edge_params = reads.EdgeReadParams(edge_types=(1, 0), direction=pb.OUT, want_weights=True, want_edge_ids=False, sort="")
+    edge_params = reads.EdgeReadParams(
+        edge_types=(1, 0), direction=pb.OUT, want_weights=True, want_edge_ids=False, sort=""
+    )
     # Near each other, each in a word of bits of its own, and too far apart for bits.
     for hosts, spacing in itertools.product((1, 3), (1, 64, 1 << 40)):
         seeds = spacing * (np.arange(n, dtype=np.int64) % 4)
-        sampled = subgraphs.sample_subgraph(request_context(small_graph(spacing), hosts), params, seeds, 0, None)
-        reply = induced.ego_subgraphs(request_context(small_graph(spacing), hosts), params, edge_params, seeds, 0, None)
+        sampled = subgraphs.sample_subgraph(
+            request_context(small_graph(spacing), hosts), params, seeds, 0, None
+        )
+        reply = induced.ego_subgraphs(
+            request_context(small_graph(spacing), hosts), params, edge_params, seeds, 0, None
+        )
         nodes, trees = reply["nodes.0"], reply["trees.0"]
-        members = set(zip(sampled["trees.0"].tolist(), (sampled["nodes.0"] // spacing).tolist(), strict=True))
-        require(bool((nodes[reply["seeds"]] == seeds).all()) and bool((np.diff(trees[reply["seeds"]]) == 1).all()), "roots are elsewhere")
+        members = set(
+            zip(sampled["trees.0"].tolist(), (sampled["nodes.0"] // spacing).tolist(), strict=True)
+        )
+        require(
+            bool((nodes[reply["seeds"]] == seeds).all())
+            and bool((np.diff(trees[reply["seeds"]]) == 1).all()),
+            "roots are elsewhere",
+        )
         nodes = nodes // spacing
-        require(set(zip(trees.tolist(), nodes.tolist(), strict=True)) == members, "ego subgraphs have other nodes than were grown")
-        require(bool((reply["seeds"] == np.searchsorted(trees, np.arange(n))).all()), "roots are not the first")
+        require(
+            set(zip(trees.tolist(), nodes.tolist(), strict=True)) == members,
+            "ego subgraphs have other nodes than were grown",
+        )
+        require(
+            bool((reply["seeds"] == np.searchsorted(trees, np.arange(n))).all()),
+            "roots are not the first",
+        )
         for edge_type, edges in EDGES.items():
             rows, cols = edge_ends(reply, edge_type)
             weights = reply[f"weights.{edge_type}"].tolist()
-            reply_edges = sorted(zip(trees[rows].tolist(), trees[cols].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), weights, strict=True))
-            expected_edges = sorted((tree, tree, a, b, w) for (a, b), w in edges.items() for tree in range(n) if (tree, a) in members and (tree, b) in members)
-            require(reply_edges == expected_edges, f"ego subgraphs have other edges of type {edge_type} than all among their nodes")
+            reply_edges = sorted(
+                zip(
+                    trees[rows].tolist(),
+                    trees[cols].tolist(),
+                    nodes[rows].tolist(),
+                    nodes[cols].tolist(),
+                    weights,
+                    strict=True,
+                )
+            )
+            expected_edges = sorted(
+                (tree, tree, a, b, w)
+                for (a, b), w in edges.items()
+                for tree in range(n)
+                if (tree, a) in members and (tree, b) in members
+            )
+            require(
+                reply_edges == expected_edges,
+                f"ego subgraphs have other edges of type {edge_type} than all among their nodes",
+            )
 
 
 @cache
 def dense_graph() -> tuple[draw.LocalVersion, list[tuple[int, int]]]:
-    """Twelve nodes with 7 to 84 edges each, many of them parallel, and the ends of edge 0, 1, ..."""
+    """Twelve nodes with 7 to 84 edges each, many of them parallel, and the ends of edge 0, 1,
+    ...
+    """
     generator = np.random.default_rng(21)
     src = np.repeat(np.arange(12), 7 * np.arange(1, 13))
     dst = generator.integers(0, 12, src.size)
-    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=3)
-    version = version_of(schema, {"n": Nodes(ids=np.arange(12))}, {"n:e:n": Edges(src=src, dst=dst)})
+    schema = Schema(
+        node_types=(NodeType(name="n"),),
+        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),),
+        parts=3,
+    )
+    version = version_of(
+        schema, {"n": Nodes(ids=np.arange(12))}, {"n:e:n": Edges(src=src, dst=dst)}
+    )
     return version, list(zip(src.tolist(), dst.tolist(), strict=True))
 
 
 def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
-    """Induced subgraphs: every edge once, with its id, whether or not weights are told, few nodes of many or nearly all."""
+    """Induced subgraphs: every edge once, with its id, whether or not weights are told, few nodes
+    of many or nearly all.
+    """
     version, edges = dense_graph()
-    for trial, hosts, size, weighted in itertools.product(range(max(int(scale), 1)), (1, 3), (3, 6, 11), (False, True)):
-        edge_params = reads.EdgeReadParams(edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort="")
+    for trial, hosts, size, weighted in itertools.product(
+        range(max(int(scale), 1)), (1, 3), (3, 6, 11), (False, True)
+    ):
+        edge_params = reads.EdgeReadParams(
+            edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort=""
+        )
         nodes = np.random.default_rng([trial, size]).permutation(12)[:size].astype(np.int64)
-        reply, _description = induced.induced_subgraph(request_context(version, hosts), edge_params, nodes, 0, None, None)
+        reply, _description = induced.induced_subgraph(
+            request_context(version, hosts), edge_params, nodes, 0, None, None
+        )
         rows, cols = edge_ends(reply, 0)
-        reply_edges = sorted(zip(reply["eids.0"].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True))
-        expected_edges = [(eid, a, b) for eid, (a, b) in enumerate(edges) if a in nodes and b in nodes]
-        require(reply_edges == expected_edges, f"an induced subgraph of {size} nodes has other edges than all among them")
+        reply_edges = sorted(
+            zip(reply["eids.0"].tolist(), nodes[rows].tolist(), nodes[cols].tolist(), strict=True)
+        )
+        expected_edges = [
+            (eid, a, b) for eid, (a, b) in enumerate(edges) if a in nodes and b in nodes
+        ]
+        require(
+            reply_edges == expected_edges,
+            f"an induced subgraph of {size} nodes has other edges than all among them",
+        )
 
 
 def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
-    """Layers through graphd: every node by what the edges from all of its layer's nodes count, those of a hop given the one before."""
+    """Layers through graphd: every node by what the edges from all of its layer's nodes count,
+    those of a hop given the one before.
+    """
     n = int(max(400, 6000 * scale))
-    measures = {b: sum(w for t in EDGES for (a, c), w in EDGES[t].items() if c == b and a in (0, 1)) for b in range(4)}
+    measures = {
+        b: sum(w for t in EDGES for (a, c), w in EDGES[t].items() if c == b and a in (0, 1))
+        for b in range(4)
+    }
     shares = np.array([measures[b] for b in range(4)]) / sum(measures.values())
     hops = [
         layer.LayerParams(
-            edge_types=(0, 1), count=2, replace=True, uniform=False, direction=pb.OUT, measure=layers.SUM, seed=9, hop=h, want_edge_ids=False
+            edge_types=(0, 1),
+            count=2,
+            replace=True,
+            uniform=False,
+            direction=pb.OUT,
+            measure=layers.SUM,
+            seed=9,
+            hop=h,
+            want_edge_ids=False,
         )
         for h in range(2)
     ]
     nodes = np.tile(np.array([0, 1]), n)
-    replies = [layer.sample_layers(request_context(small_graph(), hosts), hops, n, nodes, 0, None) for hosts in (1, 3)]
-    require(all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]), "hosts matter to layers")
+    replies = [
+        layer.sample_layers(request_context(small_graph(), hosts), hops, n, nodes, 0, None)
+        for hosts in (1, 3)
+    ]
+    require(
+        all(bool((replies[0][name] == replies[1][name]).all()) for name in replies[0]),
+        "hosts matter to layers",
+    )
     first, second = replies[0]["ids.0"].reshape(n, 2), replies[0]["ids.1"].reshape(n, 2)
     for k in range(2):
         require_counts(np.bincount(first[:, k], minlength=4), shares * n, f"node {k} of a layer")
@@ -288,8 +530,29 @@ def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
     expected: Distribution = {}
     for a in range(4):
         for b in range(4):
-            next_measures = {c: sum(w for t in EDGES for (x, y), w in EDGES[t].items() for z in (a, b) if y == c and x == z) for c in range(4)}
+            next_measures = {
+                c: sum(
+                    w
+                    for t in EDGES
+                    for (x, y), w in EDGES[t].items()
+                    for z in (a, b)
+                    if y == c and x == z
+                )
+                for c in range(4)
+            }
             total = sum(next_measures.values())
-            outcomes = {c: w / total for c, w in next_measures.items() if w > 0} if total > 0 else {-1: 1.0}
-            expected |= {(a, b, c): shares[a] * shares[b] * p for c, p in outcomes.items() if shares[a] * shares[b] > 0}
-    require_distribution(map(tuple, np.stack([first[:, 0], first[:, 1], second[:, 0]], axis=1).tolist()), expected, "layers of two hops")
+            outcomes = (
+                {c: w / total for c, w in next_measures.items() if w > 0}
+                if total > 0
+                else {-1: 1.0}
+            )
+            expected |= {
+                (a, b, c): shares[a] * shares[b] * p
+                for c, p in outcomes.items()
+                if shares[a] * shares[b] > 0
+            }
+    require_distribution(
+        map(tuple, np.stack([first[:, 0], first[:, 1], second[:, 0]], axis=1).tolist()),
+        expected,
+        "layers of two hops",
+    )

@@ -1,8 +1,9 @@
-"""Faults that samplers in the field have had, or that it would be tempting to make: what `tests.distributions.mutants` plants.
+"""Faults that samplers in the field have had, or that it would be tempting to make: what
+`tests.distributions.mutants` plants.
 
-`draws` has those of tables, words, global draws and neighbors; `rows` those of what is made of these: different neighbors,
-probabilities, rows of draws by number, layers, labels; `walks` those of walks by p and q; `filters` those of draws under filters.
-"""
+`draws` has those of tables, words, global draws and neighbors; `rows` those of what is made of
+these: different neighbors, probabilities, rows of draws by number, layers, labels; `walks` those of
+walks by p and q; `filters` those of draws under filters."""
 
 from __future__ import annotations
 
@@ -11,7 +12,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Mutant:
-    """A fault: where it was met, the change of our source that plants it, and the check that must reject it."""
+    """A fault: where it was met, the change of our source that plants it, and the check that must
+    reject it.
+    """
 
     name: str
     met: str

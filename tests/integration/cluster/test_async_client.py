@@ -1,4 +1,6 @@
-"""The asynchronous client gives what the client gives, over the network and inside the process, a thousand calls at a time."""
+"""The asynchronous client gives what the client gives, over the network and inside the process, a
+thousand calls at a time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 class SyncGraph:
-    """A graph whose every call is awaited where it is made: for code that was written for calls that return."""
+    """A graph whose every call is awaited where it is made: for code that was written for calls
+    that return.
+    """
 
     def __init__(self, graph: AsyncGraph) -> None:
         self._graph = graph
@@ -67,7 +71,9 @@ def test_async_calls_give_the_same_results(cluster: LocalCluster) -> None:
 def test_thousand_concurrent_calls_give_the_same_samples(cluster: LocalCluster) -> None:
     async def run() -> list[np.ndarray]:
         async with asterism.aio.connect(cluster.addresses, space="cases") as graph:
-            samples = await asyncio.gather(*(graph.sample_nodes(64, seed=seed) for seed in range(1000)))
+            samples = await asyncio.gather(
+                *(graph.sample_nodes(64, seed=seed) for seed in range(1000))
+            )
             assert (await graph.client.describe("cases")).version == samples[0].version
             return [sample.nodes for sample in samples]
 
@@ -90,11 +96,15 @@ def test_graph_lifecycle_never_blocks_the_event_loop(tmp_path: Path) -> None:
 
         async with asterism.aio.open(tmp_path / "graphs") as client:
             clock = asyncio.ensure_future(tick())
-            await client.create_space("shop", {"nodes": {"user": {}}, "edges": {"user:knows:user": {}}})
+            await client.create_space(
+                "shop", {"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}
+            )
             graph = await client.graph("shop")
             load = await client.begin_load("shop", source="test")
             await load.write_nodes(0, "user", range(100))
-            await asyncio.gather(*(load.write_edges(1 + i, "knows", [i], [i + 1]) for i in range(20)))
+            await asyncio.gather(
+                *(load.write_edges(1 + i, "knows", [i], [i + 1]) for i in range(20))
+            )
             assert load.written == set(range(21))
             assert await load.commit() == load.commit_number == 1
             assert (await graph.build()).version == 1
@@ -102,11 +112,16 @@ def test_graph_lifecycle_never_blocks_the_event_loop(tmp_path: Path) -> None:
                 assert pinned.version == 1
                 await graph.upsert_nodes([100], "user")
                 await graph.build()
-                assert (await pinned.count_nodes("user"), await graph.count_nodes("user")) == (100, 101)
+                assert (await pinned.count_nodes("user"), await graph.count_nodes("user")) == (
+                    100,
+                    101,
+                )
             assert await client.pins("shop") == []
             assert sum([len(batch.ids) async for batch in graph.scan_nodes("user", rows=7)]) == 101
             batches = await graph.node_batches("user", 10, seed=1)
-            assert sorted(np.concatenate([nodes async for nodes in batches]).tolist()) == list(range(101))
+            assert sorted(np.concatenate([nodes async for nodes in batches]).tolist()) == list(
+                range(101)
+            )
             assert batches.epoch == 1
             assert (await graph.explain.sample_nodes(5, seed=1)).rounds >= 1
             with pytest.raises(asterism.InvalidRequest, match="n -1"):

@@ -72,12 +72,16 @@ assert len(client.graph("cases").sample_nodes(5, seed=1)) == 5
 
 
 @pytest.mark.parametrize("threads", [0, 4])
-def test_a_client_in_use_survives_forks_with_calling_threads(cluster: LocalCluster, threads: int) -> None:
+def test_a_client_in_use_survives_forks_with_calling_threads(
+    cluster: LocalCluster, threads: int
+) -> None:
     for _ in range(3):
         assert_forks_draw_correctly(cluster.addresses, threads)
 
 
-def test_frozen_graphd_changes_no_sample_of_a_hedged_client(cluster: LocalCluster, graph: Graph) -> None:
+def test_frozen_graphd_changes_no_sample_of_a_hedged_client(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     expected = [graph.sample_edges(50, seed=seed).edge_ids for seed in range(20)]
     with asterism.connect(cluster.addresses, hedge=0.25) as client:
         hedged = client.graph("cases")
@@ -97,7 +101,9 @@ def test_a_pickled_client_keeps_the_version_it_has_seen(graph: Graph) -> None:
     copy.close()
 
 
-def test_a_dead_graphd_is_skipped_and_used_after_its_restart(cluster: LocalCluster, graph: Graph) -> None:
+def test_a_dead_graphd_is_skipped_and_used_after_its_restart(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     expected = graph.sample_edges(50, seed=8).edge_ids
     cluster.kill("graphd-1")
     for _ in range(6):
@@ -117,7 +123,10 @@ def test_a_dead_graphd_is_skipped_and_used_after_its_restart(cluster: LocalClust
 def test_unreachable_partition_fails_and_names_host(cluster: LocalCluster, graph: Graph) -> None:
     expected = graph.sample_edges(500, seed=8).edge_ids
     cluster.kill("storaged-1")
-    with asterism.connect(cluster.addresses, timeout_s=2.0) as client, pytest.raises(asterism.Unavailable, match="storaged"):
+    with (
+        asterism.connect(cluster.addresses, timeout_s=2.0) as client,
+        pytest.raises(asterism.Unavailable, match="storaged"),
+    ):
         client.graph("cases").sample_edges(500, seed=8)
     cluster.restart("storaged-1")
     assert np.array_equal(graph.sample_edges(500, seed=8).edge_ids, expected)
@@ -159,5 +168,8 @@ def test_invalid_addresses_are_refused(addresses: str) -> None:
 
 
 def test_an_unreachable_service_is_unavailable_with_its_address() -> None:
-    with asterism.connect("127.0.0.1:1", timeout_s=1) as client, pytest.raises(asterism.Unavailable, match=r"127.0.0.1:1: .*is it running there"):
+    with (
+        asterism.connect("127.0.0.1:1", timeout_s=1) as client,
+        pytest.raises(asterism.Unavailable, match=r"127.0.0.1:1: .*is it running there"),
+    ):
         client.spaces()

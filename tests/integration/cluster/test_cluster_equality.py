@@ -41,7 +41,9 @@ def expected_of_joint(joint: Graph) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("storageds", [1, 2, 3, 5, 8])
-def test_every_call_gives_the_same_bytes_on_n_storageds(storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]) -> None:
+def test_every_call_gives_the_same_bytes_on_n_storageds(
+    storageds: int, expected: dict[str, str], expected_of_joint: dict[str, str]
+) -> None:
     with LocalCluster(storageds, graphds=2) as cluster:
         client = cluster.client()
         results = cases.call_digests(cases.load(client, "cases"))
@@ -50,9 +52,13 @@ def test_every_call_gives_the_same_bytes_on_n_storageds(storageds: int, expected
         direct = cluster.client(direct=True)
         direct_results = cases.call_digests(direct.graph("cases"))
         direct_joint_results = joint_cases.call_digests(direct.graph("joint"))
-        assert direct.traffic.direct > 0.9 * direct.traffic.calls  # of the catalog, and statements, graphds answer
+        assert (
+            direct.traffic.direct > 0.9 * direct.traffic.calls
+        )  # of the catalog, and statements, graphds answer
     assert {name for name in expected if results[name] != expected[name]} == set()
-    assert {name for name in expected_of_joint if joint_results[name] != expected_of_joint[name]} == set()
+    assert {
+        name for name in expected_of_joint if joint_results[name] != expected_of_joint[name]
+    } == set()
     assert (direct_results, direct_joint_results) == (results, joint_results)
 
 
@@ -68,7 +74,14 @@ class _RecordingGraph:
 
 
 EXCLUDED_METHODS = {
-    *("upsert_nodes", "upsert_edges", "delete_nodes", "delete_edges", "build", "find_nodes"),  # they write, or see what is not published
+    *(
+        "upsert_nodes",
+        "upsert_edges",
+        "delete_nodes",
+        "delete_edges",
+        "build",
+        "find_nodes",
+    ),  # they write, or see what is not published
     *("at", "pin", "close", "client", "schema"),  # they say where the calls go
     "explain",  # tells which host does what
     "manifest",  # tells which job made the version, and when
@@ -80,16 +93,27 @@ def test_the_cases_cover_every_reading_call(embedded: Graph, joint: Graph) -> No
     called: set[str] = set()
     for name, call in cases.calls(cast(Graph, _RecordingGraph(embedded, called))).items():
         assert call() is not None, name
-    assert {name for name in dir(Graph) if not name.startswith("_")} - EXCLUDED_METHODS == called - EXCLUDED_METHODS
+    assert {
+        name for name in dir(Graph) if not name.startswith("_")
+    } - EXCLUDED_METHODS == called - EXCLUDED_METHODS
     called_on_joint: set[str] = set()
-    for name, call in joint_cases.calls(cast(Graph, _RecordingGraph(joint, called_on_joint))).items():
+    for name, call in joint_cases.calls(
+        cast(Graph, _RecordingGraph(joint, called_on_joint))
+    ).items():
         assert call() is not None, name
-    assert {name for name in called if name.startswith("sample_")} - called_on_joint == {"sample_nodes", "sample_edges"}  # they look no type up
+    assert {name for name in called if name.startswith("sample_")} - called_on_joint == {
+        "sample_nodes",
+        "sample_edges",
+    }  # they look no type up
 
 
-def test_equal_seeds_give_equal_bytes_and_other_seeds_others(embedded: Graph, expected: dict[str, str]) -> None:
+def test_equal_seeds_give_equal_bytes_and_other_seeds_others(
+    embedded: Graph, expected: dict[str, str]
+) -> None:
     assert cases.call_digests(embedded) == expected
-    assert not np.array_equal(embedded.sample_edges(50, seed=1).edge_ids, embedded.sample_edges(50, seed=2).edge_ids)
+    assert not np.array_equal(
+        embedded.sample_edges(50, seed=1).edge_ids, embedded.sample_edges(50, seed=2).edge_ids
+    )
     fresh = embedded.sample_nodes(50)
     assert np.array_equal(embedded.sample_nodes(50, seed=fresh.seed).nodes, fresh.nodes)
 
@@ -97,11 +121,17 @@ def test_equal_seeds_give_equal_bytes_and_other_seeds_others(embedded: Graph, ex
 @pytest.mark.parametrize("kind", ["nodes", "edges"])
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("weighted", [True, False])
-def test_a_smaller_request_gives_the_first_draws_of_a_larger(embedded: Graph, kind: str, replace: bool, weighted: bool) -> None:
+def test_a_smaller_request_gives_the_first_draws_of_a_larger(
+    embedded: Graph, kind: str, replace: bool, weighted: bool
+) -> None:
     def draw(n: int) -> np.ndarray:
         if kind == "nodes":
-            return embedded.sample_nodes(n, "person", replace=replace, weighted=weighted, seed=5).nodes
-        return embedded.sample_edges(n, "writes", replace=replace, weighted=weighted, seed=5).edge_ids
+            return embedded.sample_nodes(
+                n, "person", replace=replace, weighted=weighted, seed=5
+            ).nodes
+        return embedded.sample_edges(
+            n, "writes", replace=replace, weighted=weighted, seed=5
+        ).edge_ids
 
     all_draws = draw(390)
     for n in (0, 1, 2, 17, 200):
@@ -121,14 +151,20 @@ def test_results_match_the_graph_that_was_written(embedded: Graph) -> None:
     assert neighbors.weights is not None
     valid = neighbors.mask
     assert np.array_equal(dst[neighbors.edge_ids[valid]], neighbors.nodes[valid])
-    assert np.array_equal(src[neighbors.edge_ids[valid]], np.repeat(people[:50], 8).reshape(50, 8)[valid])
+    assert np.array_equal(
+        src[neighbors.edge_ids[valid]], np.repeat(people[:50], 8).reshape(50, 8)[valid]
+    )
     assert (neighbors.weights[valid] > 0).all()
     reverse = embedded.neighbors(np.arange(cases.PAPERS), "writes", direction="in", sort="id")
     order = np.lexsort((np.arange(len(src)), src, dst))
     assert np.array_equal(reverse.nodes, src[order])
     assert np.array_equal(reverse.edge_ids, order)
     features = embedded.node_features([people[7], 4, people[0]], ["name", "age"], "person")
-    assert [bytes(row) for row in cases.rows_of(features["name"])] == [b"person 7", b"", b"person 0"]
+    assert [bytes(row) for row in cases.rows_of(features["name"])] == [
+        b"person 7",
+        b"",
+        b"person 0",
+    ]
     assert cases.rows_of(features["age"]) == [7, 0, 0]
     scanned = np.concatenate([batch.ids for batch in embedded.scan_nodes("person", rows=7)])
     assert sorted(scanned.tolist()) == sorted(people.tolist())
@@ -151,9 +187,13 @@ def test_a_standalone_serves_the_same_bytes_over_the_network(tmp_path: Path) -> 
     service.start()
     try:
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with urllib.request.urlopen(f"http://{endpoints.http_address}/readyz", timeout=HANG_S) as reply:
+        with urllib.request.urlopen(
+            f"http://{endpoints.http_address}/readyz", timeout=HANG_S
+        ) as reply:
             assert reply.status == 200
-        with urllib.request.urlopen(f"http://{endpoints.http_address}/api/v1/spaces", timeout=HANG_S) as reply:
+        with urllib.request.urlopen(
+            f"http://{endpoints.http_address}/api/v1/spaces", timeout=HANG_S
+        ) as reply:
             assert reply.status == 200
         with asterism.connect(endpoints.address) as client:
             remote_answers = cases.call_digests(cases.load(client, "cases"))
@@ -169,8 +209,15 @@ def test_readers_of_a_folder_being_written_get_the_same_bytes(tmp_path: Path) ->
         asterism.open(tmp_path / "shared", mode="r")
     with asterism.open(tmp_path / "shared") as writer:
         expected = cases.call_digests(cases.load(writer, "cases"))
-        with asterism.open(tmp_path / "shared", mode="r") as one, asterism.open(tmp_path / "shared", mode="r") as two:
-            assert cases.call_digests(one.graph("cases")) == cases.call_digests(two.graph("cases")) == expected
+        with (
+            asterism.open(tmp_path / "shared", mode="r") as one,
+            asterism.open(tmp_path / "shared", mode="r") as two,
+        ):
+            assert (
+                cases.call_digests(one.graph("cases"))
+                == cases.call_digests(two.graph("cases"))
+                == expected
+            )
             with pytest.raises(asterism.InvalidRequest, match="opened for reading"):
                 one.graph("cases").upsert_nodes([1], "paper")
             writer.graph("cases").upsert_nodes([1000], "paper")

@@ -1,4 +1,6 @@
-"""Batches of whole clusters: every cluster once an epoch, all edges among those that meet, and going on where a trainer stopped."""
+"""Batches of whole clusters: every cluster once an epoch, all edges among those that meet, and
+going on where a trainer stopped.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,12 @@ def folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def cluster_by_node(clusters: Clusters) -> dict[tuple[str, int], int]:
     """The cluster of each node."""
-    return {(name, node): c for c in range(clusters.count) for name, ids in clusters.nodes([c]).items() for node in ids.tolist()}
+    return {
+        (name, node): c
+        for c in range(clusters.count)
+        for name, ids in clusters.nodes([c]).items()
+        for node in ids.tolist()
+    }
 
 
 def members(batch: ClusterBatch) -> set[tuple[str, int]]:
@@ -51,11 +58,15 @@ def members(batch: ClusterBatch) -> set[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("method", ["metis", "fennel", "ldg", "hash"])
-def test_a_folder_has_every_node_in_its_assigned_cluster(graph: Graph, tmp_path: Path, method: str) -> None:
+def test_a_folder_has_every_node_in_its_assigned_cluster(
+    graph: Graph, tmp_path: Path, method: str
+) -> None:
     report = export.assignment(graph, tmp_path / "given", parts=COUNT, assign=method, seed=1)
     clusters = Clusters.in_folder(tmp_path / "given")
     assert (clusters.space, clusters.version, clusters.count) == ("cases", 1, COUNT)
-    assert {name: tuple(np.diff(offsets).tolist()) for name, offsets in clusters.offsets.items()} == dict(report.nodes)
+    assert {
+        name: tuple(np.diff(offsets).tolist()) for name, offsets in clusters.offsets.items()
+    } == dict(report.nodes)
     owner = cluster_by_node(clusters)
     for name in ("person", "paper"):
         ids = np.sort(np.concatenate([batch.ids for batch in graph.scan_nodes(name)]))
@@ -77,7 +88,14 @@ def test_every_epoch_has_each_cluster_once_over_all_ranks(graph: Graph, folder: 
         assert sorted(orders[-1]) == list(range(COUNT))
         for batch in batches:
             for name, nodes in batch.subgraph.nodes.items():
-                expected = [sorted(node for (node_type, node), cluster in owner.items() if (node_type, cluster) == (name, c)) for c in batch.clusters.tolist()]
+                expected = [
+                    sorted(
+                        node
+                        for (node_type, node), cluster in owner.items()
+                        if (node_type, cluster) == (name, c)
+                    )
+                    for c in batch.clusters.tolist()
+                ]
                 assert nodes.tolist() == list(itertools.chain(*expected))
         assert sum(len(members(batch)) for batch in batches) == len(owner)
     assert len({tuple(order) for order in orders}) == 3
@@ -92,19 +110,46 @@ def test_edges_between_the_clusters_of_a_batch_are_kept(graph: Graph, folder: Pa
             name = next(edge.name for edge in graph.schema.edge_types if edge.relation == relation)
             src_type, dst_type = name.split(":")[0], name.split(":")[2]
             pairs = list(zip(src.tolist(), dst.tolist(), strict=True))
-            expected = Counter((a, b) for a, b in pairs if (src_type, a) in batch_nodes and (dst_type, b) in batch_nodes)
-            assert Counter(zip(subgraph.nodes[src_type][subgraph.row[name]].tolist(), subgraph.nodes[dst_type][subgraph.col[name]].tolist(), strict=True)) == expected
-            cross_edges += sum(count for (a, b), count in expected.items() if owner[src_type, a] != owner[dst_type, b])
-            ends = subgraph.nodes[src_type][subgraph.row[name]].tolist(), subgraph.nodes[dst_type][subgraph.col[name]].tolist()
-            assert [pairs[edge] for edge in subgraph.edge_ids[name].tolist()] == list(zip(*ends, strict=True))
+            expected = Counter(
+                (a, b)
+                for a, b in pairs
+                if (src_type, a) in batch_nodes and (dst_type, b) in batch_nodes
+            )
+            assert (
+                Counter(
+                    zip(
+                        subgraph.nodes[src_type][subgraph.row[name]].tolist(),
+                        subgraph.nodes[dst_type][subgraph.col[name]].tolist(),
+                        strict=True,
+                    )
+                )
+                == expected
+            )
+            cross_edges += sum(
+                count
+                for (a, b), count in expected.items()
+                if owner[src_type, a] != owner[dst_type, b]
+            )
+            ends = (
+                subgraph.nodes[src_type][subgraph.row[name]].tolist(),
+                subgraph.nodes[dst_type][subgraph.col[name]].tolist(),
+            )
+            assert [pairs[edge] for edge in subgraph.edge_ids[name].tolist()] == list(
+                zip(*ends, strict=True)
+            )
     assert cross_edges > 100
     single_batches = list(graph.cluster_batches(folder, 1, seed=2))
     assert len(single_batches) == COUNT
     for batch in single_batches:
         for name in batch.subgraph.row:
             src_type, dst_type = name.split(":")[0], name.split(":")[2]
-            ends = batch.subgraph.nodes[src_type][batch.subgraph.row[name]], batch.subgraph.nodes[dst_type][batch.subgraph.col[name]]
-            assert {owner[src_type, a] for a in ends[0].tolist()} | {owner[dst_type, b] for b in ends[1].tolist()} <= set(batch.clusters.tolist())
+            ends = (
+                batch.subgraph.nodes[src_type][batch.subgraph.row[name]],
+                batch.subgraph.nodes[dst_type][batch.subgraph.col[name]],
+            )
+            assert {owner[src_type, a] for a in ends[0].tolist()} | {
+                owner[dst_type, b] for b in ends[1].tolist()
+            } <= set(batch.clusters.tolist())
 
 
 def test_clusters_are_combined_at_random(graph: Graph, folder: Path) -> None:
@@ -114,9 +159,14 @@ def test_clusters_are_combined_at_random(graph: Graph, folder: Path) -> None:
         while batches.cursor.left:
             pairs.update(itertools.combinations(sorted(batches.cursor.take(Q).tolist()), 2))
         batches.cursor.next_epoch()
-    # Seven clusters by threes are two groups of three and one by itself: six of 21 pairs meet in an epoch.
+    # Seven clusters by threes are two groups of three and one by itself: six of 21 pairs meet in an
+    # epoch.
     possible_pairs = list(itertools.combinations(range(COUNT), 2))
-    require_counts([pairs[pair] for pair in possible_pairs], np.full(len(possible_pairs), epochs * 6 / len(possible_pairs)), "clusters that meet")
+    require_counts(
+        [pairs[pair] for pair in possible_pairs],
+        np.full(len(possible_pairs), epochs * 6 / len(possible_pairs)),
+        "clusters that meet",
+    )
 
 
 def test_epochs_resume_where_they_stopped_and_on_more_ranks(graph: Graph, folder: Path) -> None:
@@ -127,7 +177,9 @@ def test_epochs_resume_where_they_stopped_and_on_more_ranks(graph: Graph, folder
     for share in resharded:
         share.reshard(states)
     remaining = [batch for share in resharded for batch in share]
-    assert sorted(np.concatenate([batch.clusters for batch in [*seen, *remaining]]).tolist()) == list(range(COUNT))
+    assert sorted(
+        np.concatenate([batch.clusters for batch in [*seen, *remaining]]).tolist()
+    ) == list(range(COUNT))
     resumed = graph.cluster_batches(folder, 1)
     resumed.load_state_dict(states[0])
     assert [cases.digest(batch) for batch in resumed] == [cases.digest(batch) for batch in first[0]]
@@ -140,31 +192,59 @@ def test_clusters_may_come_from_a_feature_or_from_arrays(graph: Graph) -> None:
     by_age = Clusters.of_feature(graph, "age")
     people, ages = cases.person_ids(), np.arange(cases.PEOPLE) % 99
     assert by_age.count == 99
-    assert cluster_by_node(by_age) == {("person", node): age for node, age in zip(people.tolist(), ages.tolist(), strict=True)}
+    assert cluster_by_node(by_age) == {
+        ("person", node): age for node, age in zip(people.tolist(), ages.tolist(), strict=True)
+    }
     by_arrays = Clusters.of_arrays(graph, {"person": (people, ages)})
     assert by_arrays.identity == by_age.identity
     batches = list(graph.cluster_batches(by_arrays, 50, seed=1))
     assert [len(batch.clusters) for batch in batches] == [50, 49]
-    few_batches = list(graph.cluster_batches({"paper": ([5, 3, 9], [2, 0, 0]), "person": ([], [])}, 9, "cites", node_features=["vec"], seed=1))
+    few_batches = list(
+        graph.cluster_batches(
+            {"paper": ([5, 3, 9], [2, 0, 0]), "person": ([], [])},
+            9,
+            "cites",
+            node_features=["vec"],
+            seed=1,
+        )
+    )
     (batch,) = few_batches
     assert sorted(batch.clusters.tolist()) == [0, 1, 2]  # of which one is empty
     assert sorted(batch.subgraph.nodes["paper"].tolist()) == [3, 5, 9]
     assert batch.subgraph.features is not None
-    assert np.array_equal(np.asarray(batch.subgraph.features["paper"]["vec"])[:, 0], batch.subgraph.nodes["paper"] * 3)
+    assert np.array_equal(
+        np.asarray(batch.subgraph.features["paper"]["vec"])[:, 0], batch.subgraph.nodes["paper"] * 3
+    )
 
 
-def test_storing_clusters_in_a_feature_keeps_all_other_columns(client: asterism.Client, tmp_path: Path) -> None:
-    features = {"cluster": "int8", "age": "int32", "words": {"kind": "ragged", "dtype": "int64"}, "said": "bytes"}
-    nodes = {"person": {"weighted": True, "features": features}, "thing": {"features": {"cluster": "int64"}}}
+def test_storing_clusters_in_a_feature_keeps_all_other_columns(
+    client: asterism.Client, tmp_path: Path
+) -> None:
+    features = {
+        "cluster": "int8",
+        "age": "int32",
+        "words": {"kind": "ragged", "dtype": "int64"},
+        "said": "bytes",
+    }
+    nodes = {
+        "person": {"weighted": True, "features": features},
+        "thing": {"features": {"cluster": "int64"}},
+    }
     client.create_space("kept", {"parts": 3, "nodes": nodes, "edges": {"person:likes:thing": {}}})
     graph, people = client.graph("kept"), np.arange(0, 400, 2)
     ends = np.concatenate([[0], np.cumsum(people % 4)])
-    values = {"age": people * 3, "words": (ends, np.arange(ends[-1])), "said": [b"%d" % node for node in people.tolist()]}
+    values = {
+        "age": people * 3,
+        "words": (ends, np.arange(ends[-1])),
+        "said": [b"%d" % node for node in people.tolist()],
+    }
     graph.upsert_nodes(people, "person", people / 7, values)
     graph.upsert_nodes(np.arange(90), "thing")
     graph.upsert_edges(people, people % 90, "likes")
     graph.build()
-    before = {batch.ids.tobytes(): batch for batch in graph.scan_nodes("person", ["age", "words", "said"])}
+    before = {
+        batch.ids.tobytes(): batch for batch in graph.scan_nodes("person", ["age", "words", "said"])
+    }
     export.assignment(graph, tmp_path / "clusters", parts=COUNT, assign="fennel", seed=2)
     clusters = Clusters.in_folder(tmp_path / "clusters")
     commit = clusters.keep(graph, "cluster")
@@ -173,7 +253,9 @@ def test_storing_clusters_in_a_feature_keeps_all_other_columns(client: asterism.
     assert cluster_by_node(Clusters.of_feature(graph, "cluster")) == cluster_by_node(clusters)
     for batch in graph.scan_nodes("person", ["age", "words", "said"]):
         old = before.pop(batch.ids.tobytes())
-        assert cases.digest((batch.weights, batch.features)) == cases.digest((old.weights, old.features))
+        assert cases.digest((batch.weights, batch.features)) == cases.digest(
+            (old.weights, old.features)
+        )
     assert not before
     assert sum(len(batch.src) for batch in graph.scan_edges("likes")) == len(people)
     with pytest.raises(InvalidRequest, match="another content of version 1"):
@@ -186,7 +268,9 @@ def test_storing_clusters_in_a_feature_keeps_all_other_columns(client: asterism.
     partial = Clusters.of_arrays(graph, {"thing": (np.arange(90), np.arange(90) % 3)})
     with pytest.raises(InvalidRequest, match="node 90 of 'thing' is of no cluster"):
         partial.keep(graph, "cluster")
-    with pytest.raises(InvalidRequest, match="'thing' has no feature 'age' to keep clusters in; it has cluster"):
+    with pytest.raises(
+        InvalidRequest, match="'thing' has no feature 'age' to keep clusters in; it has cluster"
+    ):
         partial.keep(graph, "age")
     many = Clusters.of_arrays(graph, {"person": (people, people)})
     with pytest.raises(InvalidRequest, match="'cluster' of 'person' is int8; clusters go to 398"):
@@ -195,9 +279,16 @@ def test_storing_clusters_in_a_feature_keeps_all_other_columns(client: asterism.
         many.keep(graph, "said")
 
 
-def test_clusters_of_a_space_with_string_ids_are_stored(client: asterism.Client, tmp_path: Path) -> None:
+def test_clusters_of_a_space_with_string_ids_are_stored(
+    client: asterism.Client, tmp_path: Path
+) -> None:
     client.create_space(
-        "airports", {"ids": "string", "nodes": {"airport": {"features": {"cluster": "int32"}}}, "edges": {"airport:route:airport": {}}}
+        "airports",
+        {
+            "ids": "string",
+            "nodes": {"airport": {"features": {"cluster": "int32"}}},
+            "edges": {"airport:route:airport": {}},
+        },
     )
     air, codes = client.graph("airports"), [f"A{i:02}" for i in range(40)]
     air.upsert_nodes(codes, "airport")
@@ -208,8 +299,17 @@ def test_clusters_of_a_space_with_string_ids_are_stored(client: asterism.Client,
     clusters.keep(air, "cluster")
     air.build()
     stored = Clusters.of_feature(air, "cluster")
-    assert {node: c for (_, node), c in cluster_by_node(stored).items()} == {node: c for (_, node), c in cluster_by_node(clusters).items()}
-    assert sorted(air.node_names(np.concatenate(list(stored.nodes(np.arange(4)).values())), "airport").tolist()) == codes
+    assert {node: c for (_, node), c in cluster_by_node(stored).items()} == {
+        node: c for (_, node), c in cluster_by_node(clusters).items()
+    }
+    assert (
+        sorted(
+            air.node_names(
+                np.concatenate(list(stored.nodes(np.arange(4)).values())), "airport"
+            ).tolist()
+        )
+        == codes
+    )
 
 
 def test_clusters_survive_pickling(graph: Graph, folder: Path) -> None:
@@ -229,13 +329,24 @@ def test_clusters_of_other_content_are_refused(client: asterism.Client, tmp_path
     with changing.pin() as pinned:
         changing.upsert_nodes([99], "n")
         changing.build()
-        with pytest.raises(InvalidRequest, match=r"of version 1 of space 'changing', and this reads version 2"):
+        with pytest.raises(
+            InvalidRequest, match=r"of version 1 of space 'changing', and this reads version 2"
+        ):
             changing.cluster_batches(tmp_path / "old", 1)
-        assert sorted(np.concatenate([batch.subgraph.nodes["n"] for batch in pinned.cluster_batches(tmp_path / "old", 2, seed=1)])) == list(range(20))
+        assert sorted(
+            np.concatenate(
+                [
+                    batch.subgraph.nodes["n"]
+                    for batch in pinned.cluster_batches(tmp_path / "old", 2, seed=1)
+                ]
+            )
+        ) == list(range(20))
     client.drop_space("changing")
 
 
-def test_invalid_clusterings_are_refused_with_a_message(graph: Graph, folder: Path, tmp_path: Path) -> None:
+def test_invalid_clusterings_are_refused_with_a_message(
+    graph: Graph, folder: Path, tmp_path: Path
+) -> None:
     for message, clustering in (
         (r"node 5 of 'paper' is there twice", {"paper": ([5, 5], [0, 1])}),
         (r"clusters of 'paper'\[1\] = -1", {"paper": ([5, 6], [0, -1])}),
@@ -260,14 +371,31 @@ def test_invalid_clusterings_are_refused_with_a_message(graph: Graph, folder: Pa
 @pytest.mark.parametrize(
     ("name", "damage", "error", "said"),
     [
-        ("paper.members.npy", lambda path: path.write_bytes(path.read_bytes()[:-8]), Corrupt, "bytes, .* were written"),
+        (
+            "paper.members.npy",
+            lambda path: path.write_bytes(path.read_bytes()[:-8]),
+            Corrupt,
+            "bytes, .* were written",
+        ),
         ("paper.members.npy", lambda path: path.unlink(), NotFound, "no such file"),
-        ("paper.offsets.npy", lambda path: path.write_bytes(b"x" * path.stat().st_size), Corrupt, "not an array"),
+        (
+            "paper.offsets.npy",
+            lambda path: path.write_bytes(b"x" * path.stat().st_size),
+            Corrupt,
+            "not an array",
+        ),
         ("manifest.json", lambda path: path.write_text("{"), Corrupt, "not as it was written"),
-        ("manifest.json", lambda path: path.write_text(path.read_text().replace('"assignment"', '"dgl"')), InvalidRequest, "it is of 'dgl'"),
+        (
+            "manifest.json",
+            lambda path: path.write_text(path.read_text().replace('"assignment"', '"dgl"')),
+            InvalidRequest,
+            "it is of 'dgl'",
+        ),
     ],
 )
-def test_a_damaged_folder_is_refused(folder: Path, tmp_path: Path, name: str, damage: object, error: type[Exception], said: str) -> None:
+def test_a_damaged_folder_is_refused(
+    folder: Path, tmp_path: Path, name: str, damage: object, error: type[Exception], said: str
+) -> None:
     copy = tmp_path / "copy"
     copy.mkdir()
     for path in folder.iterdir():
@@ -280,11 +408,21 @@ def test_a_damaged_folder_is_refused(folder: Path, tmp_path: Path, name: str, da
 
 def test_batches_are_the_same_bytes_on_several_hosts(graph: Graph, folder: Path) -> None:
     clusters = Clusters.in_folder(folder)
-    arrays = {name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name]))) for name, ids in clusters.members.items()}
-    expected = [cases.digest(batch) for batch in graph.cluster_batches(folder, Q, seed=4, weights=True)]
-    assert [cases.digest(batch) for batch in graph.cluster_batches(arrays, Q, seed=4, weights=True)] == expected
+    arrays = {
+        name: (ids, np.repeat(np.arange(COUNT), np.diff(clusters.offsets[name])))
+        for name, ids in clusters.members.items()
+    }
+    expected = [
+        cases.digest(batch) for batch in graph.cluster_batches(folder, Q, seed=4, weights=True)
+    ]
+    assert [
+        cases.digest(batch) for batch in graph.cluster_batches(arrays, Q, seed=4, weights=True)
+    ] == expected
     with cases_cluster(3) as cluster:
         remote_graph = cluster.client().graph("cases")
-        assert [cases.digest(batch) for batch in remote_graph.cluster_batches(arrays, Q, seed=4, weights=True)] == expected
+        assert [
+            cases.digest(batch)
+            for batch in remote_graph.cluster_batches(arrays, Q, seed=4, weights=True)
+        ] == expected
         with pytest.raises(InvalidRequest, match="cluster it anew"):
             remote_graph.cluster_batches(folder, Q)

@@ -43,8 +43,12 @@ def edges(graph: Graph) -> np.ndarray:
 
 
 def wait_until_direct(graph: Graph) -> None:
-    """Until storageds have answered: not of a version that is new to the graphd which tells routes, nor before connections are made."""
-    wait_until(lambda: edges(graph).size and graph.client.traffic.direct, "storageds are asked directly")
+    """Until storageds have answered: not of a version that is new to the graphd which tells routes,
+    nor before connections are made.
+    """
+    wait_until(
+        lambda: edges(graph).size and graph.client.traffic.direct, "storageds are asked directly"
+    )
 
 
 def test_only_samples_bypass_graphd(cluster: LocalCluster, graph: Graph) -> None:
@@ -52,7 +56,9 @@ def test_only_samples_bypass_graphd(cluster: LocalCluster, graph: Graph) -> None
     wait_until_direct(graph)
     before = graph.client.traffic
     for seed in range(10):
-        assert np.array_equal(graph.sample_nodes(100, seed=seed).nodes, via_graphd.sample_nodes(100, seed=seed).nodes)
+        assert np.array_equal(
+            graph.sample_nodes(100, seed=seed).nodes, via_graphd.sample_nodes(100, seed=seed).nodes
+        )
     traffic = graph.client.traffic
     assert traffic.direct == before.direct + 10
     statement = "SAMPLE 3 VERTICES ON person YIELD id SEED 5"
@@ -74,7 +80,9 @@ def test_samples_continue_while_every_graphd_is_down(cluster: LocalCluster, grap
         cluster.wait_ready()
 
 
-def test_the_builder_sees_its_version_at_once_and_others_soon(cluster: LocalCluster, graph: Graph) -> None:
+def test_the_builder_sees_its_version_at_once_and_others_soon(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     other = cluster.client(direct=True).graph("cases")
     seen_versions = [other.sample_nodes(1).version]
     version = graph.build().version
@@ -103,7 +111,9 @@ def test_spaces_that_others_create_and_drop_are_seen(cluster: LocalCluster, grap
         created = creator.graph("fleeting")
         created.upsert_nodes(np.arange(nodes), "n")
         created.build()
-        wait_until(lambda nodes=nodes: sees_space(nodes), "the direct client knows the space that was made")  # type: ignore[misc]
+        wait_until(
+            lambda nodes=nodes: sees_space(nodes), "the direct client knows the space that was made"
+        )  # type: ignore[misc]
         creator.drop_space("fleeting")
 
     def sees_drop() -> bool:
@@ -117,7 +127,9 @@ def test_spaces_that_others_create_and_drop_are_seen(cluster: LocalCluster, grap
 
 
 @pytest.mark.parametrize("version", [77, 0])
-def test_an_unknown_version_gives_the_same_error_as_graphd(cluster: LocalCluster, graph: Graph, version: int) -> None:
+def test_an_unknown_version_gives_the_same_error_as_graphd(
+    cluster: LocalCluster, graph: Graph, version: int
+) -> None:
     errors = []
     for target in (graph, cluster.client().graph("cases")):
         with pytest.raises(asterism.AsterismError) as raised:
@@ -126,7 +138,9 @@ def test_an_unknown_version_gives_the_same_error_as_graphd(cluster: LocalCluster
     assert errors[0] == errors[1]
 
 
-def test_an_invalid_request_gives_the_same_error_as_graphd(cluster: LocalCluster, graph: Graph) -> None:
+def test_an_invalid_request_gives_the_same_error_as_graphd(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     errors = []
     for target in (graph, cluster.client().graph("cases")):
         with pytest.raises(asterism.AsterismError) as raised:
@@ -135,10 +149,15 @@ def test_an_invalid_request_gives_the_same_error_as_graphd(cluster: LocalCluster
     assert errors[0] == errors[1]
 
 
-def test_a_dead_storaged_is_reported_and_used_after_its_restart(cluster: LocalCluster, graph: Graph) -> None:
+def test_a_dead_storaged_is_reported_and_used_after_its_restart(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     expected = edges(graph)
     cluster.kill("storaged-1")
-    with asterism.connect(cluster.addresses, timeout_s=2.0, direct=True) as client, pytest.raises(asterism.Unavailable, match="storaged"):
+    with (
+        asterism.connect(cluster.addresses, timeout_s=2.0, direct=True) as client,
+        pytest.raises(asterism.Unavailable, match="storaged"),
+    ):
         edges(client.graph("cases"))
     with pytest.raises(asterism.Unavailable, match="storaged"):
         graph.sample_edges(200, seed=9)
@@ -171,7 +190,10 @@ def test_unreachable_storageds_are_reached_through_graphd(tmp_path: Path) -> Non
     service.start()
     try:
         endpoints = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0")
-        with asterism.connect(endpoints.address, direct=True) as client, asterism.connect(endpoints.address) as via_graphd:
+        with (
+            asterism.connect(endpoints.address, direct=True) as client,
+            asterism.connect(endpoints.address) as via_graphd,
+        ):
             graph = cases.load(client, "cases")
             assert np.array_equal(edges(graph), edges(via_graphd.graph("cases")))
             assert client.traffic.direct == 0
@@ -214,17 +236,25 @@ def test_graph_pickles_to_a_new_process_and_samples_directly(graph: Graph, begun
 
 
 @pytest.mark.parametrize("threads", [0, 4])
-def test_a_client_in_use_survives_forks_with_calling_threads(cluster: LocalCluster, threads: int) -> None:
-    assert_forks_draw_correctly(cluster.addresses, threads, direct=True, pause_s=0.4)  # some forks happen while routes are looked for
+def test_a_client_in_use_survives_forks_with_calling_threads(
+    cluster: LocalCluster, threads: int
+) -> None:
+    assert_forks_draw_correctly(
+        cluster.addresses, threads, direct=True, pause_s=0.4
+    )  # some forks happen while routes are looked for
 
 
 def test_an_event_loop_calls_storageds_from_threads(cluster: LocalCluster, graph: Graph) -> None:
     async def draws() -> list[np.ndarray]:
-        async with asterism.aio.connect(cluster.addresses, space="cases", direct=True) as async_graph:
+        async with asterism.aio.connect(
+            cluster.addresses, space="cases", direct=True
+        ) as async_graph:
             while not async_graph.client.traffic.direct:
                 await async_graph.sample_edges(200, seed=8)
             before = async_graph.client.traffic.direct
-            samples = await asyncio.gather(*(async_graph.sample_edges(200, seed=8) for _ in range(20)))
+            samples = await asyncio.gather(
+                *(async_graph.sample_edges(200, seed=8) for _ in range(20))
+            )
             assert async_graph.client.traffic.direct == before + 20
             assert cluster["graphd-0"].address in repr(async_graph.client)
             return [sample.edge_ids for sample in samples]
@@ -234,8 +264,13 @@ def test_an_event_loop_calls_storageds_from_threads(cluster: LocalCluster, graph
 
 
 def test_a_missing_extra_is_named_in_the_error() -> None:
-    program = "import sys, asterism; sys.modules['numba'] = None; asterism.connect('localhost:9669', direct=True)"
-    completed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S)
+    program = (
+        "import sys, asterism; sys.modules['numba'] = None; "
+        "asterism.connect('localhost:9669', direct=True)"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S
+    )
     assert completed.returncode == 1
     assert "pip install 'asterism[services]'" in completed.stderr.splitlines()[-1]
 
@@ -260,11 +295,16 @@ def test_an_unreachable_service_is_unavailable_with_its_address() -> None:
 
 def test_direct_clients_have_the_limits_of_graphds() -> None:
     """graphd gives them with its routes: a storaged would answer."""
-    with LocalCluster(storageds=1, graphds=1, flags={"graphd": ["--request-rows-limit", "100"]}) as cluster:
+    with LocalCluster(
+        storageds=1, graphds=1, flags={"graphd": ["--request-rows-limit", "100"]}
+    ) as cluster:
         cases.load(cluster.client(), "cases")
         with cluster.client(direct=True) as client:
             graph = client.graph("cases")
-            wait_until(lambda: graph.sample_nodes(100, seed=8).nodes.size and client.traffic.direct, "storageds are asked directly")
+            wait_until(
+                lambda: graph.sample_nodes(100, seed=8).nodes.size and client.traffic.direct,
+                "storageds are asked directly",
+            )
             before = client.traffic.direct
             with pytest.raises(asterism.InvalidRequest, match="at most 100 rows per request"):
                 graph.sample_nodes(101, seed=8)

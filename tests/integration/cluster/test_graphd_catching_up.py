@@ -1,4 +1,6 @@
-"""News travels: a version that was published a moment ago is waited for, wherever it has not been heard of, or is not open, yet."""
+"""News travels: a version that was published a moment ago is waited for, wherever it has not been
+heard of, or is not open, yet.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,21 @@ from storaged import version_loader
 GRACE_S = 0.5
 
 
-def test_newly_published_version_is_awaited_until_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    update_allowed, graphd_waits, load_allowed = threading.Event(), threading.Event(), threading.Event()
+def test_newly_published_version_is_awaited_until_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update_allowed, graphd_waits, load_allowed = (
+        threading.Event(),
+        threading.Event(),
+        threading.Event(),
+    )
     update_allowed.set()
     load_allowed.set()
-    apply, wait_for, open_part = RoutingTable.apply_reply, RoutingTable.wait_for, version_loader.open_part
+    apply, wait_for, open_part = (
+        RoutingTable.apply_reply,
+        RoutingTable.wait_for,
+        version_loader.open_part,
+    )
 
     def delayed_apply(self: RoutingTable, reply: Any) -> Any:
         update_allowed.wait()
@@ -51,7 +63,11 @@ def test_newly_published_version_is_awaited_until_open(tmp_path: Path, monkeypat
             assert graph.build().version == 2  # metad's word: neither graphd nor storaged has it
             graphd_waits.clear()
             counts: list[int] = []
-            reader = threading.Thread(target=lambda: counts.append(sum(len(batch.ids) for batch in graph.at(2).scan_nodes("n"))))
+            reader = threading.Thread(
+                target=lambda: counts.append(
+                    sum(len(batch.ids) for batch in graph.at(2).scan_nodes("n"))
+                )
+            )
             reader.start()
             assert graphd_waits.wait(HANG_S), "graphd waits for the news"
             update_allowed.set()

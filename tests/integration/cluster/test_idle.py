@@ -1,7 +1,7 @@
 """Idle daemons leave the processor alone: they wait for events and deadlines, they do not poll.
 
-Wakes are counted, as CPU time depends on what else the machine does; ``python -m tests.benchmarks.idle`` prints shares of a core.
-"""
+Wakes are counted, as CPU time depends on what else the machine does; ``python -m
+tests.benchmarks.idle`` prints shares of a core."""
 
 from __future__ import annotations
 
@@ -19,22 +19,34 @@ WINDOW_S = 4.0
 BOUNDS = {"metad": 180.0, "storaged-0": 160.0, "graphd-0": 160.0}
 """Wakes per second of an idle daemon, all threads together.
 
-Measured beside a load of 12 on two cores: metad 89 to 93, storaged 64 to 70, graphd 61 to 62, more than half of them timers of gRPC, the rest
-heartbeats. A loop that looks a hundred times a second is beyond each bound.
-"""
+Measured beside a load of 12 on two cores: metad 89 to 93, storaged 64 to 70, graphd 61 to 62, more
+than half of them timers of gRPC, the rest heartbeats. A loop that looks a hundred times a second is
+beyond each bound. """
 OWN_BOUND = 5.0
-"""Wakes per second of one thread of a daemon's own: heartbeats come once a second, the upkeep of metad looks twice."""
+"""Wakes per second of one thread of a daemon's own: heartbeats come once a second, the upkeep of
+metad looks twice.
+"""
 PARKED_BOUND = 1.0
 """Of a thread that waits for metad's catalog to change: it comes back every 10 s."""
 
 
 def min_wake_rates(windows: int, window_s: float) -> dict[str, float]:
-    """Return each daemon's least rate of wakes: what is done once in a while must not count, what is always done counts in every window."""
+    """Return each daemon's least rate of wakes: what is done once in a while must not count, what
+    is always done counts in every window.
+    """
     with LocalCluster(1, 1, fast=False, cold=True) as cluster:
         with cluster.client() as client:
             bodies.assert_build_published(client, "shop")
         pids = {name: daemon.pid for name, daemon in cluster.daemons.items()}
-        samples = list(wakes.print_windows(lambda: {name: sum(rate.values()) for name, rate in wakes.wake_rates(pids, window_s).items()}, windows))
+        samples = list(
+            wakes.print_windows(
+                lambda: {
+                    name: sum(rate.values())
+                    for name, rate in wakes.wake_rates(pids, window_s).items()
+                },
+                windows,
+            )
+        )
     return {name: min(rates[name] for rates in samples) for name in pids}
 
 
@@ -56,11 +68,17 @@ def test_each_thread_of_idle_daemons_wakes_for_events_alone(tmp_path: Path) -> N
     deployment = Deployment(tmp_path, storageds=1, heartbeat_interval_s=1.0, poll_wait_s=10.0)
     try:
         deployment.publish("shop")
-        names = {thread.native_id: thread.name for thread in threading.enumerate() if thread.native_id not in others}
+        names = {
+            thread.native_id: thread.name
+            for thread in threading.enumerate()
+            if thread.native_id not in others
+        }
 
         def measure() -> dict[str, float]:
             wake_rates = wakes.wake_rates({"here": os.getpid()}, 2.0)["here"]
-            return {f"{names[task]} {task}": rate for task, rate in wake_rates.items() if task in names}
+            return {
+                f"{names[task]} {task}": rate for task, rate in wake_rates.items() if task in names
+            }
 
         windows = list(wakes.print_windows(measure, 4))
     finally:
@@ -68,4 +86,8 @@ def test_each_thread_of_idle_daemons_wakes_for_events_alone(tmp_path: Path) -> N
     rates = {name: min(window.get(name, 0.0) for window in windows) for name in windows[0]}
     parked = {name: rate for name, rate in rates.items() if name.startswith("poll ")}
     assert len(parked) == 2, rates
-    assert {name: rate for name, rate in rates.items() if rate > (PARKED_BOUND if name in parked else OWN_BOUND)} == {}
+    assert {
+        name: rate
+        for name, rate in rates.items()
+        if rate > (PARKED_BOUND if name in parked else OWN_BOUND)
+    } == {}

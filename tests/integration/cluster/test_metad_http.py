@@ -25,10 +25,16 @@ class MetadEndpoints:
     """An open metad, a browser on it, and storaged s1 on its gRPC door."""
 
     def __init__(self, folder: Path) -> None:
-        self.metad = Metad(MetadSettings(data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1))
+        self.metad = Metad(
+            MetadSettings(
+                data=folder, listen="127.0.0.1:0", http_listen="127.0.0.1:0", stop_grace_s=1
+            )
+        )
         self.metad.start()
         self.metad.open_ports()
-        self.http = httpx.Client(base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=HANG_S)
+        self.http = httpx.Client(
+            base_url=f"http://127.0.0.1:{self.metad.http_port}", timeout=HANG_S
+        )
         self.grpc = RemoteTransport(f"127.0.0.1:{self.metad.grpc_port}")
 
     def close(self) -> None:
@@ -47,10 +53,18 @@ class MetadEndpoints:
         return reply.json()
 
     def heartbeat(self, *tasks: mpb.TaskReport) -> None:
-        self.grpc.call(HEARTBEATS["beat"], mpb.BeatRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, address="s1:9779", tasks=tasks), 5)
+        self.grpc.call(
+            HEARTBEATS["beat"],
+            mpb.BeatRequest(
+                role=mpb.STORAGED, uuid="s1", incarnation=1, address="s1:9779", tasks=tasks
+            ),
+            5,
+        )
 
     def task_orders(self) -> list[mpb.TaskOrder]:
-        reply = self.grpc.call(HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+        reply = self.grpc.call(
+            HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+        )
         assert isinstance(reply, mpb.PollReply)
         return list(reply.orders)
 
@@ -76,16 +90,30 @@ def endpoints(shared_endpoints: MetadEndpoints) -> Iterator[MetadEndpoints]:
 
 
 def test_space_is_created_shown_and_dropped_over_http(endpoints: MetadEndpoints) -> None:
-    created = endpoints.post("/spaces", {"name": "other", "schema": {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}}, 201)
+    created = endpoints.post(
+        "/spaces",
+        {
+            "name": "other",
+            "schema": {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}},
+        },
+        201,
+    )
     shown = endpoints.get("/spaces/other")
     assert shown == created
-    assert (shown["version"], shown["parts"], shown["parts_by_host"]) == (0, [["s1"], ["s1"]], {"s1": [0, 1]})
+    assert (shown["version"], shown["parts"], shown["parts_by_host"]) == (
+        0,
+        [["s1"], ["s1"]],
+        {"s1": [0, 1]},
+    )
     assert list(shown["schema"]["edges"]) == ["n:to:n"]
     assert [space["name"] for space in endpoints.get("/spaces")] == ["graph", "other"]
     assert endpoints.http.delete("/api/v1/spaces/other").status_code == 204
     assert "does not exist" in endpoints.get("/spaces/other", 404)["message"]
     assert endpoints.http.delete("/api/v1/spaces/other").status_code == 404
-    assert endpoints.http.delete("/api/v1/spaces/other", params={"if_exists": "true"}).status_code == 204
+    assert (
+        endpoints.http.delete("/api/v1/spaces/other", params={"if_exists": "true"}).status_code
+        == 204
+    )
 
 
 def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> None:
@@ -94,15 +122,31 @@ def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> 
     assert (job["state"], job["cut"], job["progress"]["fraction"]) == ("RUNNING", 1, None)
     (order,) = endpoints.task_orders()
     time.sleep(0.25)  # a rate is taken over a fifth of a second at least
-    endpoints.heartbeat(mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.RUNNING, phase="sort", rows_done=25, rows_total=100))
+    endpoints.heartbeat(
+        mpb.TaskReport(
+            task_id=order.task_id,
+            attempt=1,
+            state=pb.RUNNING,
+            phase="sort",
+            rows_done=25,
+            rows_total=100,
+        )
+    )
     shown = endpoints.get(f"/jobs/{job['job_id']}")
     assert (shown["tasks"][0]["phase"], shown["progress"]["fraction"]) == ("sort", 0.25)
     rate = shown["progress"]["rows_per_s"]
     assert shown["progress"]["eta_s"] == pytest.approx(75 / rate)
     endpoints.heartbeat(finished_report(order))
     finished_job = endpoints.get(f"/jobs/{job['job_id']}")
-    assert (finished_job["state"], finished_job["version"], finished_job["progress"]["eta_s"]) == ("FINISHED", 1, None)
-    totals = {total["type"]: (total["element"], total["count"], total["weight"]) for total in endpoints.get("/spaces/graph")["totals"]}
+    assert (finished_job["state"], finished_job["version"], finished_job["progress"]["eta_s"]) == (
+        "FINISHED",
+        1,
+        None,
+    )
+    totals = {
+        total["type"]: (total["element"], total["count"], total["weight"])
+        for total in endpoints.get("/spaces/graph")["totals"]
+    }
     assert totals["author"] == ("node", 12, 6.0)
     assert totals["paper:cites:paper"] == ("edge", 8, 8.0)
     (version,) = endpoints.get("/spaces/graph/versions")
@@ -111,12 +155,17 @@ def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> 
 
 
 @pytest.mark.parametrize(("weight_name", "counted"), [("", 12), ("weight", 12), ("clicks", None)])
-def test_row_counts_come_from_the_totals_of_a_types_weight(endpoints: MetadEndpoints, weight_name: str, counted: int | None) -> None:
+def test_row_counts_come_from_the_totals_of_a_types_weight(
+    endpoints: MetadEndpoints, weight_name: str, counted: int | None
+) -> None:
     endpoints.commit_load()
     endpoints.post("/jobs", {"space": "graph"})
     (order,) = endpoints.task_orders()
     endpoints.heartbeat(finished_report(order, weight_name=weight_name))
-    for totals in (endpoints.get("/spaces/graph")["totals"], endpoints.get("/spaces/graph/versions")[0]["totals"]):
+    for totals in (
+        endpoints.get("/spaces/graph")["totals"],
+        endpoints.get("/spaces/graph/versions")[0]["totals"],
+    ):
         by_type = {total["type"]: (total["count"], total["weight"]) for total in totals}
         assert by_type.get("author") == (None if counted is None else (counted, 6.0))
 
@@ -129,24 +178,44 @@ def test_a_job_is_stopped_and_recovered_over_http(endpoints: MetadEndpoints) -> 
     assert endpoints.get(f"/jobs/{job}")["state"] == "STOPPED"
     assert endpoints.post(f"/jobs/{job}/recover")["state"] == "RUNNING"
     assert endpoints.task_orders()[0].attempt == 2
-    assert "only FAILED and STOPPED" in endpoints.post(f"/jobs/{job}/recover", status=409)["message"]
+    assert (
+        "only FAILED and STOPPED" in endpoints.post(f"/jobs/{job}/recover", status=409)["message"]
+    )
 
 
 def test_audit_over_http_reports_findings_and_failures(endpoints: MetadEndpoints) -> None:
     endpoints.commit_load()
-    assert "no published version" in endpoints.post("/jobs", {"space": "graph", "kind": "audit"}, 409)["message"]
+    assert (
+        "no published version"
+        in endpoints.post("/jobs", {"space": "graph", "kind": "audit"}, 409)["message"]
+    )
     endpoints.post("/jobs", {"space": "graph"})
     (order,) = endpoints.task_orders()
     endpoints.heartbeat(finished_report(order))
-    assert "version 5" in endpoints.post("/jobs", {"space": "graph", "kind": "audit", "version": 5}, 404)["message"]
-    assert "'colour'" in endpoints.post("/jobs", {"space": "graph", "kind": "audit", "options": {"colour": "red"}}, 400)["message"]
+    assert (
+        "version 5"
+        in endpoints.post("/jobs", {"space": "graph", "kind": "audit", "version": 5}, 404)[
+            "message"
+        ]
+    )
+    assert (
+        "'colour'"
+        in endpoints.post(
+            "/jobs", {"space": "graph", "kind": "audit", "options": {"colour": "red"}}, 400
+        )["message"]
+    )
     job = endpoints.post("/jobs", {"space": "graph", "kind": "audit"})
     assert (job["kind"], job["target_version"], job["options"]) == ("audit", 1, {})
-    assert endpoints.post("/jobs", {"space": "graph", "kind": "audit", "version": 1})["job_id"] == job["job_id"]
+    assert (
+        endpoints.post("/jobs", {"space": "graph", "kind": "audit", "version": 1})["job_id"]
+        == job["job_id"]
+    )
     (order,) = endpoints.task_orders()
     assert (order.kind, order.version) == ("audit", 1)
     report = finished_report(order)
-    report.result.audit.add(element=pb.NODE, type_id=1, count=12, positive=12, weight=6.0, table_tv=1e-17)
+    report.result.audit.add(
+        element=pb.NODE, type_id=1, count=12, positive=12, weight=6.0, table_tv=1e-17
+    )
     endpoints.heartbeat(report)
     finished_job = endpoints.get(f"/jobs/{job['job_id']}")
     assert (finished_job["state"], finished_job["version"]) == ("FINISHED", 0)
@@ -155,7 +224,15 @@ def test_audit_over_http_reports_findings_and_failures(endpoints: MetadEndpoints
 
     second_job = endpoints.post("/jobs", {"space": "graph", "kind": "audit"})
     (order,) = endpoints.task_orders()
-    endpoints.heartbeat(mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="mebibyte 0 is not what was written", permanent=True))
+    endpoints.heartbeat(
+        mpb.TaskReport(
+            task_id=order.task_id,
+            attempt=1,
+            state=pb.FAILED,
+            cause="mebibyte 0 is not what was written",
+            permanent=True,
+        )
+    )
     failed = endpoints.get(f"/jobs/{second_job['job_id']}")
     assert failed["state"] == "FAILED"
     assert failed["tasks"][0]["causes"] == ["attempt 1: mebibyte 0 is not what was written"]
@@ -192,7 +269,9 @@ def test_jobs_are_filtered_and_paged(endpoints: MetadEndpoints) -> None:
         ("/nothing", 404, "Not Found"),
     ],
 )
-def test_invalid_reads_are_refused_with_the_value(endpoints: MetadEndpoints, path: str, status: int, words: str) -> None:
+def test_invalid_reads_are_refused_with_the_value(
+    endpoints: MetadEndpoints, path: str, status: int, words: str
+) -> None:
     endpoints.commit_load()
     endpoints.post("/jobs", {"space": "graph"})
     reply = endpoints.get(path, status)
@@ -216,20 +295,31 @@ def test_invalid_reads_are_refused_with_the_value(endpoints: MetadEndpoints, pat
         ("/spaces", {"name": "g", "schema": "x"}, 422, "'x'"),
     ],
 )
-def test_invalid_commands_are_refused_with_the_value(endpoints: MetadEndpoints, path: str, content: Any, status: int, words: str) -> None:
+def test_invalid_commands_are_refused_with_the_value(
+    endpoints: MetadEndpoints, path: str, content: Any, status: int, words: str
+) -> None:
     assert words in endpoints.post(path, content, status)["message"]
 
 
 def test_bodies_are_bounded(endpoints: MetadEndpoints) -> None:
     big = {"name": "big", "schema": {"nodes": {f"n{i}" * 20: {} for i in range(40_000)}}}
     assert endpoints.http.post("/api/v1/spaces", json=big).status_code == 413
-    assert endpoints.http.post("/api/v1/spaces", content=iter([b"{" * 65536] * 100)).status_code == 413
-    assert endpoints.http.post("/api/v1/spaces", content=b"\xff{", headers={"content-type": "application/json"}).status_code in (400, 422)
+    assert (
+        endpoints.http.post("/api/v1/spaces", content=iter([b"{" * 65536] * 100)).status_code == 413
+    )
+    assert endpoints.http.post(
+        "/api/v1/spaces", content=b"\xff{", headers={"content-type": "application/json"}
+    ).status_code in (400, 422)
 
 
 def test_hosts_status_and_metrics_list_the_daemons(endpoints: MetadEndpoints) -> None:
     (host,) = endpoints.get("/hosts")
-    assert (host["uuid"], host["role"], host["online"], host["parts"]) == ("s1", "storaged", True, 4)
+    assert (host["uuid"], host["role"], host["online"], host["parts"]) == (
+        "s1",
+        "storaged",
+        True,
+        4,
+    )
     status = endpoints.http.get("/status").json()
     assert (status["spaces"], status["storageds_online"], status["ready"]) == (1, 1, True)
     assert endpoints.http.get("/readyz").status_code == 200
@@ -240,7 +330,9 @@ def test_hosts_status_and_metrics_list_the_daemons(endpoints: MetadEndpoints) ->
 
 def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoints) -> None:
     document = endpoints.http.get("/openapi.json").json()
-    api_paths = {path: content for path, content in document["paths"].items() if path.startswith("/api/v1")}
+    api_paths = {
+        path: content for path, content in document["paths"].items() if path.startswith("/api/v1")
+    }
     assert set(api_paths) == {
         f"/api/v1{path}"
         for path in (
@@ -259,9 +351,14 @@ def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoint
     for path, methods in api_paths.items():
         for method, content in methods.items():
             assert content["description"], f"{method} {path} has no description"
-            assert {"404", "422"} <= set(content["responses"]), f"{method} {path} hides its refusals"
+            assert {"404", "422"} <= set(content["responses"]), (
+                f"{method} {path} hides its refusals"
+            )
     job = document["components"]["schemas"]["JobView"]
-    assert job["properties"]["cut"]["description"] == "The space's last commit when it was submitted: what a build shows."
+    assert (
+        job["properties"]["cut"]["description"]
+        == "The space's last commit when it was submitted: what a build shows."
+    )
 
 
 def test_grpc_errors_have_the_same_messages(endpoints: MetadEndpoints) -> None:
@@ -272,9 +369,17 @@ def test_grpc_errors_have_the_same_messages(endpoints: MetadEndpoints) -> None:
 def test_stopping_metad_ends_parked_polls(tmp_path: Path) -> None:
     endpoints = MetadEndpoints(tmp_path / "m")
     endpoints.heartbeat()
-    current_reply = endpoints.grpc.call(HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+    current_reply = endpoints.grpc.call(
+        HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+    )
     assert isinstance(current_reply, mpb.PollReply)
-    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=current_reply.revision, wait_s=30)
+    request = mpb.PollRequest(
+        role=mpb.STORAGED,
+        uuid="s1",
+        incarnation=1,
+        known_revision=current_reply.revision,
+        wait_s=30,
+    )
     pending = endpoints.grpc.start(HEARTBEATS["poll"], request, 40)
     time.sleep(0.1)
     endpoints.metad.stop()
@@ -283,11 +388,23 @@ def test_stopping_metad_ends_parked_polls(tmp_path: Path) -> None:
     endpoints.close()
 
 
-def test_parked_poll_ends_when_its_caller_disconnects(endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("metad.api._MAX_WAIT_S", 3 * HANG_S)  # its own end is beyond the patience of `wait_until`
-    current_reply = endpoints.grpc.call(HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5)
+def test_parked_poll_ends_when_its_caller_disconnects(
+    endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "metad.api._MAX_WAIT_S", 3 * HANG_S
+    )  # its own end is beyond the patience of `wait_until`
+    current_reply = endpoints.grpc.call(
+        HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+    )
     assert isinstance(current_reply, mpb.PollReply)
-    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=current_reply.revision, wait_s=3 * HANG_S)
+    request = mpb.PollRequest(
+        role=mpb.STORAGED,
+        uuid="s1",
+        incarnation=1,
+        known_revision=current_reply.revision,
+        wait_s=3 * HANG_S,
+    )
     waiting = endpoints.metad.components.change_feed._changed._waiters  # type: ignore[attr-defined]
     pending = endpoints.grpc.start(HEARTBEATS["poll"], request, 3 * HANG_S)
     wait_until(lambda: waiting, "the poll is parked")
@@ -295,7 +412,9 @@ def test_parked_poll_ends_when_its_caller_disconnects(endpoints: MetadEndpoints,
     wait_until(lambda: not waiting, "the poll is gone")
 
 
-def test_an_idle_http_server_wakes_once_a_second(endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_http_server_wakes_once_a_second(
+    endpoints: MetadEndpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ticks: list[int] = []
     server = type(endpoints.metad._http._server)  # type: ignore[union-attr]
     original = server.on_tick

@@ -1,4 +1,6 @@
-"""Pins on real processes and embedded: a held version answers however many are published, and its end is an error, never another version."""
+"""Pins on real processes and embedded: a held version answers however many are published, and its
+end is an error, never another version.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,24 @@ from asterism_proto.v1 import metad_pb2 as meta
 from asterism_standalone import published_file
 
 FLAGS = {
-    "metad": ["--keep-versions", "1", "--retire-after-s", "0.2", "--lease-s", "2", "--heartbeat-interval-s", "0.2"],
+    "metad": [
+        "--keep-versions",
+        "1",
+        "--retire-after-s",
+        "0.2",
+        "--lease-s",
+        "2",
+        "--heartbeat-interval-s",
+        "0.2",
+    ],
     "storaged": ["--sweep-interval-s", "0.5", "--quarantine-grace-s", "0"],
 }
-SCHEMA = {"parts": 2, "direction": "both", "nodes": {"n": {"features": {"at": "int64"}}}, "edges": {"n:to:n": {}}}
+SCHEMA = {
+    "parts": 2,
+    "direction": "both",
+    "nodes": {"n": {"features": {"at": "int64"}}},
+    "edges": {"n:to:n": {}},
+}
 NODES = 400
 
 
@@ -79,7 +95,11 @@ def feature_versions(graph: Graph) -> set[int]:
 
 def build_jobs(cluster: LocalCluster, space_id: int) -> set[int]:
     """Jobs whose builds lie on some storaged."""
-    return {int(path.name) for path in cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/*") if path.name.isdigit()}
+    return {
+        int(path.name)
+        for path in cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/*")
+        if path.name.isdigit()
+    }
 
 
 def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, client: Client) -> None:
@@ -93,16 +113,24 @@ def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, clien
         wait_for(lambda: versions(client, "held") == [3, 1])
         let_pass(TERM_S + 0.5)  # more than a term: the thread has renewed it
         assert (feature_versions(pinned), feature_versions(graph)) == ({1}, {3})
-        assert np.array_equal(pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes, expected)
+        assert np.array_equal(
+            pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes, expected
+        )
         assert pinned.sample_nodes(3, seed=1).version == 1
         assert {batch.version for batch in pinned.scan_edges("to")} == {1}
         with pytest.raises(InvalidRequest, match="version 3: this graph is at version 1"):
             pinned.sample_nodes(1, version=3)
         (pin,) = client.pins("held")
         assert (pin.version, pin.owner, pin.term_s) == (1, "this test", TERM_S)
-        pins_by_version = {v["version"]: v["pins"] for v in cluster.get("metad", "/api/v1/spaces/held/versions")}
+        pins_by_version = {
+            v["version"]: v["pins"] for v in cluster.get("metad", "/api/v1/spaces/held/versions")
+        }
         assert ([p["owner"] for p in pins_by_version[1]], pins_by_version[3]) == (["this test"], [])
-        metrics = urllib.request.urlopen(f"http://{cluster['metad'].http_address}/metrics").read().decode()
+        metrics = (
+            urllib.request.urlopen(f"http://{cluster['metad'].http_address}/metrics")
+            .read()
+            .decode()
+        )
         assert "asterism_pins 1.0" in metrics
         assert first.job_id in build_jobs(cluster, first.space_id)
     assert client.pins("held") == []
@@ -117,7 +145,9 @@ def test_pin_of_killed_process_expires(cluster: LocalCluster, client: Client) ->
     ready_fd, notify_fd = os.pipe()
     pid = os.fork()
     if pid == 0:
-        with asterism.connect(cluster.addresses, space="mortal").pin(term_s=TERM_S, owner="the child"):
+        with asterism.connect(cluster.addresses, space="mortal").pin(
+            term_s=TERM_S, owner="the child"
+        ):
             os.write(notify_fd, b"!")
             signal.pause()
         os._exit(1)
@@ -131,7 +161,9 @@ def test_pin_of_killed_process_expires(cluster: LocalCluster, client: Client) ->
     assert client.pins("mortal") == []
 
 
-def test_forked_child_reads_pin_and_leaves_it_to_parent(cluster: LocalCluster, client: Client) -> None:
+def test_forked_child_reads_pin_and_leaves_it_to_parent(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = create_graph(client, "family")
     with graph.pin(term_s=TERM_S) as pinned:
         publish(graph, 2)
@@ -158,19 +190,29 @@ def test_released_pin_is_a_clear_error(cluster: LocalCluster, client: Client) ->
         assert feature_versions(pinned) == {1}
         wait_for(lambda: is_not_found(pinned))
         publish(graph, 2)
-        with pytest.raises(NotFound, match=rf"version 1 of space 'lost' is not pinned any more: pin {pin.pin_id} is not there.*pin anew"):
+        with pytest.raises(
+            NotFound,
+            match=(
+                rf"version 1 of space 'lost' is not pinned any more: pin {pin.pin_id} is not "
+                r"there.*pin anew"
+            ),
+        ):
             feature_versions(pinned)
     assert feature_versions(graph) == {2}
 
 
-def test_pin_survives_metad_restart_but_not_its_absence(cluster: LocalCluster, client: Client) -> None:
+def test_pin_survives_metad_restart_but_not_its_absence(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = create_graph(client, "restarted")
     with graph.pin(term_s=6.0) as pinned:  # longer than a graphd may take to find metad again
         publish(graph, 2)
         cluster.kill("metad")
         assert feature_versions(pinned) == {1}
         let_pass(6.2)
-        with pytest.raises(Stale, match=r"version 1 of space 'restarted' may be gone: pin \d+, of 6 s, was over"):
+        with pytest.raises(
+            Stale, match=r"version 1 of space 'restarted' may be gone: pin \d+, of 6 s, was over"
+        ):
             pinned.sample_nodes(1)
         cluster.restart("metad")
         wait_for(lambda: not is_stale(pinned))
@@ -216,7 +258,9 @@ def test_export_pins_its_version(client: Client, tmp_path: Path) -> None:
     wait_for(lambda: versions(client, "exported") == [3])
 
 
-def test_embedded_pins_behave_like_service_pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embedded_pins_behave_like_service_pins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASTERISM_METAD_RETIRE_AFTER_S", "0")
     with asterism.open(tmp_path / "data", keep_versions=1) as client:
         graph = create_graph(client, "mine")
@@ -228,7 +272,9 @@ def test_embedded_pins_behave_like_service_pins(tmp_path: Path, monkeypatch: pyt
         wait_for(lambda: versions(client, "mine") == [3])
 
 
-def test_reader_keeps_its_version_on_disk_until_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_keeps_its_version_on_disk_until_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ASTERISM_METAD_RETIRE_AFTER_S", "0")
     monkeypatch.setenv("ASTERISM_STORAGED_SWEEP_INTERVAL_S", "0.2")
     builds = tmp_path / "data/storaged/spaces/1/builds"
@@ -238,7 +284,10 @@ def test_reader_keeps_its_version_on_disk_until_closed(tmp_path: Path, monkeypat
 
     with asterism.open(tmp_path / "data", keep_versions=1) as client:
         graph = create_graph(client, "mine")
-        with asterism.open(tmp_path / "data", mode="r") as reader, reader.graph("mine").pin() as pinned:
+        with (
+            asterism.open(tmp_path / "data", mode="r") as reader,
+            reader.graph("mine").pin() as pinned,
+        ):
             publish(graph, 2)
             wait_for(lambda: versions(client, "mine") == [2])
             let_pass(0.6)
@@ -248,7 +297,9 @@ def test_reader_keeps_its_version_on_disk_until_closed(tmp_path: Path, monkeypat
         wait_for(lambda: build_names() == ["2"])
 
 
-def test_reader_sees_published_build_on_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_sees_published_build_on_slow_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     update = published_file.PublishedFile.update
 
     def slow_update(record: published_file.PublishedFile, reply: meta.PollReply) -> None:
@@ -262,7 +313,9 @@ def test_reader_sees_published_build_on_slow_disk(tmp_path: Path, monkeypatch: p
             assert feature_versions(reader.graph("mine")) == {1}
 
 
-def test_child_forked_during_pin_renewal_is_not_blocked(cluster: LocalCluster, client: Client) -> None:
+def test_child_forked_during_pin_renewal_is_not_blocked(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = create_graph(client, "forked")
     transport = client.session.transport
     assert isinstance(transport, GrpcTransport)

@@ -15,7 +15,9 @@ from asterism_standalone.app import Standalone
 from asterism_standalone.transport import FolderTransport
 
 
-def test_reader_sees_version_published_before_writer_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_sees_version_published_before_writer_exit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     service = Standalone(tmp_path / "graphs")
     service.start()
     try:
@@ -42,7 +44,10 @@ def test_readers_refuse_requests_beyond_their_own_limits(tmp_path: Path) -> None
         assert len(graph.sample_nodes(100, "n", seed=1)) == 100
         with pytest.raises(InvalidRequest, match="at most 100 rows per request"):
             graph.sample_nodes(101, "n", seed=1)
-        with pickle.loads(pickle.dumps(graph.client)) as copy, pytest.raises(InvalidRequest, match="at most 100 rows per request"):
+        with (
+            pickle.loads(pickle.dumps(graph.client)) as copy,
+            pytest.raises(InvalidRequest, match="at most 100 rows per request"),
+        ):
             copy.graph("g").sample_nodes(101, "n", seed=1)
     with asterism.open(tmp_path / "graphs", space="g", mode="r") as graph:
         assert len(graph.sample_nodes(101, "n", seed=1)) == 101

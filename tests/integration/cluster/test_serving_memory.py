@@ -1,4 +1,6 @@
-"""An image larger than the memory there is: draws read it from disk, slower, and answer the same."""
+"""An image larger than the memory there is: draws read it from disk, slower, and answer the
+same.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,15 @@ def cluster() -> Iterator[LocalCluster]:
 @pytest.fixture(scope="module")
 def graph(cluster: LocalCluster) -> Graph:
     client = cluster.client(timeout_s=HANG_S)
-    client.create_space("g", {"parts": 2, "direction": "out", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "g",
+        {
+            "parts": 2,
+            "direction": "out",
+            "nodes": {"n": {"weighted": True}},
+            "edges": {"n:to:n": {"weighted": True}},
+        },
+    )
     rng = np.random.default_rng(5)
     load = client.begin_load("g", source="generated")
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
@@ -50,7 +60,10 @@ def sample_arrays(graph: Graph) -> list[np.ndarray]:
     for seed in range(4):
         seeds = np.random.default_rng(seed).integers(0, NODES, 5000)
         neighbors = graph.sample_neighbors(seeds, "to", 10, seed=seed)
-        nodes, edges = graph.sample_nodes(20_000, "n", seed=seed), graph.sample_edges(20_000, "to", seed=seed)
+        nodes, edges = (
+            graph.sample_nodes(20_000, "n", seed=seed),
+            graph.sample_edges(20_000, "to", seed=seed),
+        )
         arrays += [neighbors.nodes, nodes.nodes, edges.src, edges.dst]
     return arrays
 
@@ -62,7 +75,9 @@ def drop_from_cache(files: list[Path]) -> None:
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def test_image_larger_than_memory_limit_gives_same_samples(cluster: LocalCluster, graph: Graph) -> None:
+def test_image_larger_than_memory_limit_gives_same_samples(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     expected = sample_arrays(graph)
     storaged = cluster["storaged-0"]
     assert storaged.stop() == 0
@@ -74,7 +89,10 @@ def test_image_larger_than_memory_limit_gives_same_samples(cluster: LocalCluster
             storaged.prefix = prefix
             cluster.restart("storaged-0")
             for _ in range(2):
-                assert all(np.array_equal(mine, theirs) for mine, theirs in zip(sample_arrays(graph), expected, strict=True))
+                assert all(
+                    np.array_equal(mine, theirs)
+                    for mine, theirs in zip(sample_arrays(graph), expected, strict=True)
+                )
             assert storaged.exit_status() is None
             storaged.stop()
     except OSError as error:

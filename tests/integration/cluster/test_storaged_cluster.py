@@ -1,4 +1,6 @@
-"""A storaged follows the one metad that it began with: another one, with an empty catalog, does not cost it its data."""
+"""A storaged follows the one metad that it began with: another one, with an empty catalog, does not
+cost it its data.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 class Harness:
-    """Metads on folders of their own, and one storaged that is connected to one of them after the other."""
+    """Metads on folders of their own, and one storaged that is connected to one of them after the
+    other.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -38,7 +42,9 @@ class Harness:
         self.storaged: Storaged | None = None
 
     def metad(self, name: str) -> Metad:
-        metad = self.metads[name] = Metad(MetadSettings(data=self.folder / name, listen="127.0.0.1:0", http_listen="127.0.0.1:0"))
+        metad = self.metads[name] = Metad(
+            MetadSettings(data=self.folder / name, listen="127.0.0.1:0", http_listen="127.0.0.1:0")
+        )
         metad.start()
         return metad
 
@@ -47,7 +53,11 @@ class Harness:
 
     def start(self) -> Storaged:
         settings = StoragedSettings(
-            data=self.folder / "s", listen="127.0.0.1:0", http_listen="127.0.0.1:0", heartbeat_interval_s=0.1, poll_wait_s=0.2
+            data=self.folder / "s",
+            listen="127.0.0.1:0",
+            http_listen="127.0.0.1:0",
+            heartbeat_interval_s=0.1,
+            poll_wait_s=0.2,
         )
         self.storaged = Storaged(settings, LocalTransport(self.handlers))
         self.storaged.start()
@@ -81,7 +91,9 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     harness.connect(own)
     storaged = harness.start()
     wait_for(lambda: not storaged.ready())
-    LocalTransport(own.handlers).call(CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5)
+    LocalTransport(own.handlers).call(
+        CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5
+    )
     wait_for(lambda: (harness.space_folder / "graph").is_dir())
     ours = own.status()["cluster"]
     assert (harness.folder / "s" / "cluster").read_text() == ours
@@ -117,7 +129,13 @@ def test_first_cluster_id_is_kept_and_others_are_refused(tmp_path: Path) -> None
     first.check("one")
     for cluster in (first, ClusterIdentity(file)):
         for other in ("two", ""):
-            with pytest.raises(Conflict, match=f"belongs to the cluster one, but metad belongs to the cluster {other or 'none'};"):
+            with pytest.raises(
+                Conflict,
+                match=(
+                    "belongs to the cluster one, but metad belongs to the cluster "
+                    f"{other or 'none'};"
+                ),
+            ):
                 cluster.check(other)
             assert cluster.fault
         cluster.check("one")

@@ -1,4 +1,6 @@
-"""Opening an image may take long: beats, readiness, orders and stops do not wait for it, and what failed is tried again."""
+"""Opening an image may take long: beats, readiness, orders and stops do not wait for it, and what
+failed is tried again.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,11 @@ SPACE = DesiredSpace(
     name="shop",
     schema=Schema(node_types=(NodeType(name="item"),), parts=1),
     parts=(0,),
-    versions=(DesiredVersion(version=3, job_id=7, digest="d", totals={}, named_totals={}, images={0: "e"}),),
+    versions=(
+        DesiredVersion(
+            version=3, job_id=7, digest="d", totals={}, named_totals={}, images={0: "e"}
+        ),
+    ),
 )
 
 
@@ -36,8 +42,16 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def write_image(folder: Path) -> str:
     """The digest of an image of no rows."""
-    empty = {"rows": 0, "count": 0, "dense": False, "table": {"size": 0, "total": 0.0}, "columns": []}
-    return ImageWriter(folder).finish({"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []})
+    empty = {
+        "rows": 0,
+        "count": 0,
+        "dense": False,
+        "table": {"size": 0, "total": 0.0},
+        "columns": [],
+    }
+    return ImageWriter(folder).finish(
+        {"part": 0, "parts": 1, "mod": True, "nodes": [empty], "edges": []}
+    )
 
 
 def test_host_stays_ready_while_loading_a_new_version(tmp_path: Path) -> None:
@@ -45,10 +59,16 @@ def test_host_stays_ready_while_loading_a_new_version(tmp_path: Path) -> None:
     (desired,) = SPACE.versions
     try:
         local_spaces.apply([SPACE])
-        assert local_spaces.unready() == local_spaces.unserved_reasons() == ["version 3 of space shop is not served: it waits to be opened"]
+        assert (
+            local_spaces.unready()
+            == local_spaces.unserved_reasons()
+            == ["version 3 of space shop is not served: it waits to be opened"]
+        )
         newer = replace(SPACE, versions=(desired, replace(desired, version=4)))
         local_spaces.apply([newer])
-        assert local_spaces.unready() == local_spaces.unserved_reasons()[:1], "version 3 is still to be opened"
+        assert local_spaces.unready() == local_spaces.unserved_reasons()[:1], (
+            "version 3 is still to be opened"
+        )
         assert len(local_spaces.unserved_reasons()) == 2
         local_spaces.note_fault(SPACE.space_id, newer.versions[1], "it is damaged")
         assert local_spaces.unready() == local_spaces.unserved_reasons(), "version 4 is damaged"
@@ -57,7 +77,9 @@ def test_host_stays_ready_while_loading_a_new_version(tmp_path: Path) -> None:
     restarted = LocalSpaces(DataPaths(tmp_path))
     try:
         restarted.apply([newer])
-        assert restarted.unready() == restarted.unserved_reasons(), "after a restart all versions are opened before it is ready"
+        assert restarted.unready() == restarted.unserved_reasons(), (
+            "after a restart all versions are opened before it is ready"
+        )
         assert len(restarted.unserved_reasons()) == 2
     finally:
         restarted.close()
@@ -77,7 +99,9 @@ def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
         loader.wake()
         writer = os.open(part / "manifest.json", os.O_WRONLY)  # returns once it is being read
         assert local_spaces.versions() == []
-        assert local_spaces.unserved_reasons() == ["version 3 of space shop is not served: part 0 is being opened"]
+        assert local_spaces.unserved_reasons() == [
+            "version 3 of space shop is not served: part 0 is being opened"
+        ]
         other = replace(SPACE, space_id=2, name="other", versions=())
         local_spaces.apply([SPACE, other])  # a further word of metad, with its orders
         assert local_spaces.space(2).name == "other"
@@ -85,7 +109,10 @@ def test_slow_image_does_not_block_other_updates(tmp_path: Path) -> None:
         os.write(writer, b"{}")
         os.close(writer)
         assert changed.wait(HANG_S)
-        assert f"image file {part / 'manifest.json'}: damaged (KeyError: 'format'); build the version again" in local_spaces.unserved_reasons()[0]
+        assert (
+            f"image file {part / 'manifest.json'}: damaged (KeyError: 'format'); build the "
+            "version again"
+        ) in local_spaces.unserved_reasons()[0]
     finally:
         loader.stop()
         local_spaces.close()
@@ -124,7 +151,9 @@ def test_failed_version_load_is_retried_on_its_own(tmp_path: Path) -> None:
         local_spaces.apply([replace(SPACE, versions=(desired,))])
         loader.wake()
         wait_for(lambda: "did not finish" in "".join(local_spaces.unserved_reasons()))
-        shutil.copytree(source_image, paths.build(1, 7) / "parts" / "p00000")  # an operator has put the file system back
+        shutil.copytree(
+            source_image, paths.build(1, 7) / "parts" / "p00000"
+        )  # an operator has put the file system back
         wait_for(lambda: local_spaces.versions() == [(1, 3)])
         assert local_spaces.unserved_reasons() == []
     finally:
@@ -136,7 +165,9 @@ def test_transient_load_failure_is_retried_soon(tmp_path: Path) -> None:
     paths, source_image = DataPaths(tmp_path / "data"), tmp_path / "made"
     digest = write_image(source_image)
     part = paths.build(1, 7) / "parts" / "p00000"
-    (part / "manifest.json").mkdir(parents=True)  # what the system does not read is no damage of the image
+    (part / "manifest.json").mkdir(
+        parents=True
+    )  # what the system does not read is no damage of the image
     local_spaces = LocalSpaces(paths)
     loader = VersionLoader(local_spaces, paths, verify=True, retry_s=60, on_change=lambda: None)
     loader.start()
@@ -161,10 +192,15 @@ def test_unexpected_load_errors_are_reported(tmp_path: Path) -> None:
     loader = VersionLoader(local_spaces, paths, verify=True, retry_s=60, on_change=lambda: None)
     loader.start()
     try:
-        broken = replace(SPACE.versions[0], images=None)  # type: ignore[arg-type]  # a fault of this program's own
+        # A fault of this program's own.
+        broken = replace(SPACE.versions[0], images=None)  # type: ignore[arg-type]
         local_spaces.apply([replace(SPACE, versions=(broken,))])
         loader.wake()
-        wait_for(lambda: "it can not be opened: AttributeError" in "".join(local_spaces.unserved_reasons()))
+        wait_for(
+            lambda: (
+                "it can not be opened: AttributeError" in "".join(local_spaces.unserved_reasons())
+            )
+        )
         local_spaces.apply([replace(SPACE, versions=(replace(broken, images={0: digest}),))])
         wait_for(lambda: local_spaces.versions() == [(1, 3)])
         assert local_spaces.unserved_reasons() == []

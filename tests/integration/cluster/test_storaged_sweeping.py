@@ -1,4 +1,6 @@
-"""What a storaged removes: what an order names, into quarantine, and of its own leftovers what it made itself."""
+"""What a storaged removes: what an order names, into quarantine, and of its own leftovers what it
+made itself.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,31 @@ from storaged.paths import DataPaths
 from storaged.quarantine import Quarantine, main
 from storaged.store.block_store import NODES, Block, BlockStore
 
-VERSION = DesiredVersion(version=3, job_id=7, digest="d", totals={}, named_totals={}, images={0: "e"})
+VERSION = DesiredVersion(
+    version=3, job_id=7, digest="d", totals={}, named_totals={}, images={0: "e"}
+)
 SPACE = DesiredSpace(
-    space_id=1, name="shop", schema=Schema(node_types=(NodeType(name="item"),), parts=1), parts=(0,), versions=(VERSION,), kept_jobs=(8,)
+    space_id=1,
+    name="shop",
+    schema=Schema(node_types=(NodeType(name="item"),), parts=1),
+    parts=(0,),
+    versions=(VERSION,),
+    kept_jobs=(8,),
 )
 
 
 class Harness:
     """A data folder with leftovers of every sort, and who sweeps it."""
 
-    def __init__(self, data: Path, *, interval_s: float = 3600.0, grace_s: float = 100.0, limit_bytes: int = 1 << 40, free_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *,
+        interval_s: float = 3600.0,
+        grace_s: float = 100.0,
+        limit_bytes: int = 1 << 40,
+        free_bytes: int = 0,
+    ) -> None:
         self.paths = DataPaths(data)
         self.now_s = 1_700_000_000.0
         self.wall_s = 1_700_000_000.0
@@ -67,7 +84,9 @@ class Harness:
         """Give these orders, (what, job), numbered from 1, and carry them out."""
         self.collector.set_removals(
             [
-                RemovalRequest(removal_id=number, kind=kind, space_id=space_id, job_id=job_id, reason="test")
+                RemovalRequest(
+                    removal_id=number, kind=kind, space_id=space_id, job_id=job_id, reason="test"
+                )
                 for number, (kind, job_id) in enumerate(removals, start=1)
             ]
         )
@@ -78,15 +97,31 @@ class Harness:
 
     def job_folders(self) -> set[str]:
         return {
-            str(path.relative_to(self.paths.space(1))) for kind in ("builds", "checkpoints") for path in self.paths.space(1).glob(f"{kind}/*")
+            str(path.relative_to(self.paths.space(1)))
+            for kind in ("builds", "checkpoints")
+            for path in self.paths.space(1).glob(f"{kind}/*")
         }
 
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Harness:
     harness = Harness(tmp_path)
-    harness.make_folders("builds/6", "builds/7", "builds/7/scratch", "builds/8", "builds/9", "builds/5.gone", "builds/odd")
-    harness.make_folders("checkpoints/7", "checkpoints/8", "checkpoints/8.making", "checkpoints/9", "checkpoints/9.making")
+    harness.make_folders(
+        "builds/6",
+        "builds/7",
+        "builds/7/scratch",
+        "builds/8",
+        "builds/9",
+        "builds/5.gone",
+        "builds/odd",
+    )
+    harness.make_folders(
+        "checkpoints/7",
+        "checkpoints/8",
+        "checkpoints/8.making",
+        "checkpoints/9",
+        "checkpoints/9.making",
+    )
     return harness
 
 
@@ -94,8 +129,20 @@ def test_unreferenced_folders_stay_and_are_reported(harness: Harness) -> None:
     harness.busy_jobs = {9}
     harness.local_spaces.apply([SPACE])
     harness.collector.collect()
-    remaining = {"builds/6", "builds/7", "builds/8", "builds/9", "builds/odd", "checkpoints/7", "checkpoints/8", "checkpoints/9", "checkpoints/9.making"}
-    assert harness.job_folders() == remaining, "but for half-made folders without a task, which are this storaged's own"
+    remaining = {
+        "builds/6",
+        "builds/7",
+        "builds/8",
+        "builds/9",
+        "builds/odd",
+        "checkpoints/7",
+        "checkpoints/8",
+        "checkpoints/9",
+        "checkpoints/9.making",
+    }
+    assert harness.job_folders() == remaining, (
+        "but for half-made folders without a task, which are this storaged's own"
+    )
     assert not (harness.paths.build(1, 7) / "scratch").exists()
     assert set(harness.collector.unreferenced) == {"spaces/1/builds/6", "spaces/1/builds/odd"}
     harness.busy_jobs = set()
@@ -113,7 +160,11 @@ def test_removal_moves_named_folders_into_quarantine(harness: Harness) -> None:
     harness.local_spaces.apply([SPACE])
     harness.run_removals((RemovalKind.BUILD, 6), (RemovalKind.LEFTOVERS, 9), (RemovalKind.BUILD, 4))
     assert harness.collector.removed_ids() == [1, 2, 3], "one that names nothing here is done too"
-    assert harness.quarantined() == ["spaces/1/builds/6", "spaces/1/checkpoints/9", "spaces/1/checkpoints/9.making"]
+    assert harness.quarantined() == [
+        "spaces/1/builds/6",
+        "spaces/1/checkpoints/9",
+        "spaces/1/checkpoints/9.making",
+    ]
     assert "builds/9" in harness.job_folders()
     harness.collector.set_removals([])
     assert harness.collector.removed_ids() == [], "it is not said for longer than metad asks"
@@ -124,7 +175,14 @@ def test_removal_waits_while_its_folder_is_needed(harness: Harness) -> None:
     harness.busy_jobs = {9}
     harness.local_spaces.apply([SPACE])
     before = harness.job_folders() - {"builds/5.gone", "checkpoints/8.making"}
-    contradictions = ((RemovalKind.BUILD, 7), (RemovalKind.BUILD, 8), (RemovalKind.LEFTOVERS, 8), (RemovalKind.BUILD, 9), (RemovalKind.LEFTOVERS, 9), (RemovalKind.SPACE, 0))
+    contradictions = (
+        (RemovalKind.BUILD, 7),
+        (RemovalKind.BUILD, 8),
+        (RemovalKind.LEFTOVERS, 8),
+        (RemovalKind.BUILD, 9),
+        (RemovalKind.LEFTOVERS, 9),
+        (RemovalKind.SPACE, 0),
+    )
     harness.run_removals(*contradictions)
     assert (harness.job_folders(), harness.collector.removed_ids()) == (before, [])
     harness.busy_jobs = set()
@@ -158,7 +216,11 @@ def test_removal_takes_unfinished_exports_only(harness: Harness) -> None:
         (harness.paths.exports / name / "part-0.parquet.making").write_bytes(b"1")
     (harness.paths.exports / "other-v1-job2" / "manifest-s1.json").write_bytes(b"{}")
     harness.run_removals((RemovalKind.LEFTOVERS, 9), (RemovalKind.LEFTOVERS, 2))
-    assert {path.name for path in harness.paths.exports.iterdir()} == {"shop-v3-job10", "other-v1-job2", "notes"}
+    assert {path.name for path in harness.paths.exports.iterdir()} == {
+        "shop-v3-job10",
+        "other-v1-job2",
+        "notes",
+    }
     harness.local_spaces.close()
 
 
@@ -168,7 +230,9 @@ def test_nothing_is_removed_without_following_metad(harness: Harness) -> None:
     harness.collector.start()
     harness.collector.recheck()
     harness.local_spaces.apply([SPACE])
-    harness.collector.set_removals([RemovalRequest(removal_id=1, kind=RemovalKind.BUILD, space_id=1, job_id=6)])
+    harness.collector.set_removals(
+        [RemovalRequest(removal_id=1, kind=RemovalKind.BUILD, space_id=1, job_id=6)]
+    )
     harness.collector.wake()
     harness.collector.stop()
     assert harness.job_folders() == before
@@ -211,11 +275,15 @@ def test_quarantine_expires_by_age_and_by_size_oldest_first(tmp_path: Path) -> N
     assert [entry.origin for entry in harness.quarantine.purge()] == ["spaces/1/builds/20"]
     harness.quarantine.close()
     restarted = Harness(tmp_path)
-    assert restarted.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], "a restart knows them"
+    assert restarted.quarantined() == ["spaces/1/builds/21", "spaces/1/builds/22"], (
+        "a restart knows them"
+    )
     restarted.now_s += 81  # 30 s have passed before
     assert [entry.origin for entry in restarted.quarantine.purge()] == ["spaces/1/builds/21"]
     low_on_disk = Harness(tmp_path, free_bytes=1 << 62)
-    assert [entry.origin for entry in low_on_disk.quarantine.purge()] == ["spaces/1/builds/22"], "the disk is short of room"
+    assert [entry.origin for entry in low_on_disk.quarantine.purge()] == ["spaces/1/builds/22"], (
+        "the disk is short of room"
+    )
     harness.make_folders("builds/23")
     low_on_disk.quarantine.add(harness.paths.build(1, 23), "test")
     assert low_on_disk.quarantined() == []
@@ -242,7 +310,9 @@ def test_wall_clock_changes_do_not_end_quarantine(tmp_path: Path) -> None:
     harness.now_s += day_s / 2
     assert harness.quarantine.purge() == []
     harness.now_s += day_s / 8 + 1
-    assert [entry.origin for entry in harness.quarantine.purge()] == ["spaces/1/builds/20"], "a day that storageds have run"
+    assert [entry.origin for entry in harness.quarantine.purge()] == ["spaces/1/builds/20"], (
+        "a day that storageds have run"
+    )
 
 
 @pytest.mark.parametrize("content", ["", "1000000000 1", "x", None])
@@ -275,7 +345,9 @@ def test_an_entry_cut_off_by_a_crash_is_cleared(harness: Harness) -> None:
     harness.local_spaces.close()
 
 
-def test_an_entry_is_listed_and_restored_by_hand(harness: Harness, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_is_listed_and_restored_by_hand(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
     harness.make_folders("builds/20")
     harness.quarantine.add(harness.paths.build(1, 20), "test")
     (name,) = [entry.name for entry in harness.quarantine.entries()]
@@ -296,12 +368,20 @@ def test_abandoned_loads_are_copied_before_deletion(harness: Harness) -> None:
     store = harness.local_spaces.store(1)
     for load_id in (4, 5):
         store.write([block(load_id)])
-    harness.collector.set_removals([RemovalRequest(removal_id=1, kind=RemovalKind.LOADS, space_id=1, loads=(5, 9), reason="test")])
+    harness.collector.set_removals(
+        [
+            RemovalRequest(
+                removal_id=1, kind=RemovalKind.LOADS, space_id=1, loads=(5, 9), reason="test"
+            )
+        ]
+    )
     harness.collector.collect()
     assert store.loads() == [4]
     (entry,) = harness.quarantine.entries()
     assert entry.origin == "spaces/1/graph"
-    copy = BlockStore.open(harness.paths.quarantine / entry.name / "data", SPACE.schema, read_only=True)
+    copy = BlockStore.open(
+        harness.paths.quarantine / entry.name / "data", SPACE.schema, read_only=True
+    )
     assert copy.loads() == [4, 5]
     copy.close()
     harness.local_spaces.close()
@@ -318,7 +398,9 @@ def test_unreadable_space_is_left_alone(harness: Harness) -> None:
 
 
 def block(load_id: int) -> Block:
-    return Block(load_id=load_id, chunk=0, kind=NODES, type_id=0, part=0, arrays={"ids": np.arange(5)})
+    return Block(
+        load_id=load_id, chunk=0, kind=NODES, type_id=0, part=0, arrays={"ids": np.arange(5)}
+    )
 
 
 def test_abandoned_load_is_dropped_reported_and_closed(harness: Harness) -> None:

@@ -1,4 +1,6 @@
-"""The stream door: the same calls as over gRPC, each answered by its own reply, whatever happens to connections between."""
+"""The stream door: the same calls as over gRPC, each answered by its own reply, whatever happens to
+connections between.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,25 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
-from asterism_daemonkit.tcp_client import GREETING, MAGIC, REPLY, REQUEST, TcpEndpoint, method_id, receive
+from asterism_daemonkit.tcp_client import (
+    GREETING,
+    MAGIC,
+    REPLY,
+    REQUEST,
+    TcpEndpoint,
+    method_id,
+    receive,
+)
 from asterism_daemonkit.tcp_server import TcpServer
-from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import (
+    ALL,
+    AsterismError,
+    Busy,
+    Deadline,
+    Internal,
+    InvalidRequest,
+    Unavailable,
+)
 from asterism_proto.framing import DTYPES, Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import storaged_pb2 as pb
@@ -31,7 +49,11 @@ def test_arrays_of_every_dtype_round_trip_on_one_connection() -> None:
         for dtype in sorted(DTYPES):
             for shape in ((0,), (1,), (5,), (1000, 3)):
                 array = (np.arange(np.prod(shape, dtype=int)) % 2).astype(dtype).reshape(shape)
-                reply = server.transport.call(METHOD, Frame(pb.ReadDegreesRequest(), {"first": array, "ids": np.array([4])}), 10)
+                reply = server.transport.call(
+                    METHOD,
+                    Frame(pb.ReadDegreesRequest(), {"first": array, "ids": np.array([4])}),
+                    10,
+                )
                 assert isinstance(reply, Frame)
                 assert reply.arrays["first"].dtype == array.dtype
                 assert reply.arrays["first"].shape == array.shape
@@ -56,7 +78,9 @@ def test_errors_keep_their_type_and_the_connection(kind: type[Exception]) -> Non
         assert server.ask(1) == [1]
         with pytest.raises(kind if issubclass(kind, AsterismError) else Internal) as raised:
             server.ask()
-        assert ("the value 7\nand a second line, ä" in str(raised.value)) == issubclass(kind, AsterismError)
+        assert ("the value 7\nand a second line, ä" in str(raised.value)) == issubclass(
+            kind, AsterismError
+        )
         assert server.ask(2) == [2]
         assert server.connections() == 1
 
@@ -157,7 +181,11 @@ def test_a_call_beyond_the_queue_is_refused() -> None:
             server.ask(9)
         release.set()
         replies = [call.result() for call in waiting]
-        assert [int(reply.arrays["ids"][0]) for reply in replies if isinstance(reply, Frame)] == [0, 1, 2]
+        assert [int(reply.arrays["ids"][0]) for reply in replies if isinstance(reply, Frame)] == [
+            0,
+            1,
+            2,
+        ]
 
 
 def test_moved_endpoint_is_found_again() -> None:
@@ -167,12 +195,16 @@ def test_moved_endpoint_is_found_again() -> None:
         assert server.connections() == 4
         server.stream.stop(0)
         handlers: dict[str, Handler] = {method.path: echo for method in STORE.values()}
-        new_server = TcpServer(address="127.0.0.1:0", methods=STORE, handlers=handlers, workers=2, queue=8)
+        new_server = TcpServer(
+            address="127.0.0.1:0", methods=STORE, handlers=handlers, workers=2, queue=8
+        )
         server.announced.append(TcpEndpoint(new_server.start(), new_server.key))
         call_count = len(server.transports_used)
         try:
             assert [server.ask(value) for value in range(8)] == [[value] for value in range(8)]
-            assert len(server.transports_used) == call_count, "neither the old door nor gRPC was asked"
+            assert len(server.transports_used) == call_count, (
+                "neither the old door nor gRPC was asked"
+            )
         finally:
             new_server.stop(0)
 
@@ -242,7 +274,10 @@ def test_connection_lost_during_reply_is_unavailable() -> None:
     ids=["http", "another key", "zeros", "ones", "nothing"],
 )
 def test_caller_without_the_key_is_disconnected(raw: bytes) -> None:
-    with endpoints() as server, socket.create_connection(("127.0.0.1", server.stream.port), timeout=HANG_S) as connection:
+    with (
+        endpoints() as server,
+        socket.create_connection(("127.0.0.1", server.stream.port), timeout=HANG_S) as connection,
+    ):
         connection.sendall(raw)
         with contextlib.suppress(OSError):  # hung up on already
             connection.shutdown(socket.SHUT_WR)
@@ -268,14 +303,28 @@ def test_caller_without_the_key_is_disconnected(raw: bytes) -> None:
     ids=["magic", "length", "method", "a method that writes", "no frame", "empty"],
 )
 def test_malformed_request_gets_a_typed_error(head: bytes, body: bytes, goes_on: bool) -> None:
-    with endpoints() as server, socket.create_connection(("127.0.0.1", server.stream.port), timeout=HANG_S) as connection:
+    with (
+        endpoints() as server,
+        socket.create_connection(("127.0.0.1", server.stream.port), timeout=HANG_S) as connection,
+    ):
         connection.sendall(GREETING.pack(MAGIC, 0, server.stream.key))
-        assert GREETING.unpack(receive(connection, GREETING.size, time.monotonic() + HANG_S)) == (MAGIC, 0, server.stream.key)
+        assert GREETING.unpack(receive(connection, GREETING.size, time.monotonic() + HANG_S)) == (
+            MAGIC,
+            0,
+            server.stream.key,
+        )
         for _ in range(2 if goes_on else 1):
             connection.sendall(head + body)
-            magic, status, length = (int.from_bytes(bytes(receive(connection, size, time.monotonic() + HANG_S)), "little") for size in (4, 4, 8))
+            magic, status, length = (
+                int.from_bytes(
+                    bytes(receive(connection, size, time.monotonic() + HANG_S)), "little"
+                )
+                for size in (4, 4, 8)
+            )
             assert (magic, status) == (MAGIC, 1)
-            assert bytes(receive(connection, length, time.monotonic() + HANG_S)).split(b"\n")[0] in (b"InvalidRequest", b"NotFound")
+            assert bytes(receive(connection, length, time.monotonic() + HANG_S)).split(b"\n")[
+                0
+            ] in (b"InvalidRequest", b"NotFound")
         if not goes_on:
             with contextlib.suppress(ConnectionResetError):  # its body was not read
                 assert connection.recv(1) == b""
@@ -290,7 +339,13 @@ def test_oversized_messages_are_refused_on_either_side() -> None:
         with pytest.raises(InvalidRequest, match=r"the reply is \d+ bytes"):
             server.ask(1)
         with pytest.raises(InvalidRequest, match=r"the request is \d+ bytes"):
-            server.transport.call(METHOD, Frame(pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}), 10)
+            server.transport.call(
+                METHOD,
+                Frame(
+                    pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}
+                ),
+                10,
+            )
 
 
 def test_metrics_count_replies_by_code_and_calls_in_flight() -> None:
@@ -298,7 +353,13 @@ def test_metrics_count_replies_by_code_and_calls_in_flight() -> None:
     with endpoints(metrics=metrics) as server:
         server.ask(1)
         with pytest.raises(InvalidRequest):
-            server.transport.call(METHOD, Frame(pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}), 10)
+            server.transport.call(
+                METHOD,
+                Frame(
+                    pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}
+                ),
+                10,
+            )
         time.sleep(0.05)
     text = metrics.render().decode()
     assert 'asterism_calls_total{code="OK",daemon="toy",method="ReadDegrees"} 1.0' in text

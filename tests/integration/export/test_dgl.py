@@ -1,4 +1,6 @@
-"""The adapter for DGL, in the environment that has it, on real graphs in a cluster of three storageds."""
+"""The adapter for DGL, in the environment that has it, on real graphs in a cluster of three
+storageds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ SCHEMAS = Path(__file__).parents[2] / "examples/schemas"
 
 @pytest.fixture
 def python_path(root: Path, tmp_path: Path) -> str:
-    """Where a trainer finds the package: installed, it has a description; here it is run from its sources."""
+    """Where a trainer finds the package: installed, it has a description; here it is run from its
+    sources.
+    """
     dist_info = tmp_path / "asterism-0.dist-info"
     dist_info.mkdir()
     (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
@@ -26,9 +30,17 @@ def python_path(root: Path, tmp_path: Path) -> str:
 
 
 @pytest.mark.dgl
-def test_dgl_graphs_round_trip_through_a_space(dgl_python: Path, python_path: str, tmp_path: Path) -> None:
+def test_dgl_graphs_round_trip_through_a_space(
+    dgl_python: Path, python_path: str, tmp_path: Path
+) -> None:
     with LocalCluster(storageds=1) as cluster:
-        out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "objects.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
+        out = dgl_env.run(
+            dgl_python,
+            dgl_env.SCRIPTS / "objects.py",
+            cluster.addresses,
+            home=tmp_path,
+            extra_environment={"PYTHONPATH": python_path},
+        )
     assert out.splitlines()[-1] == "OK"
 
 
@@ -40,7 +52,14 @@ def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         for space, folder in (("citations", "cora"), ("openflights", "openflights")):
             source, files = SCHEMAS / f"{space}.yaml", shared / "data" / folder
             client.create_space(space, ingest.schema_of(source, root=files))
-            ingest.load(client, space, source, root=files, on_bad_rows="skip", rejects=tmp_path_factory.mktemp("rejects") / f"{space}.csv")
+            ingest.load(
+                client,
+                space,
+                source,
+                root=files,
+                on_bad_rows="skip",
+                rejects=tmp_path_factory.mktemp("rejects") / f"{space}.csv",
+            )
             client.graph(space).build(timeout_s=HANG_S)
         yield running
 
@@ -49,13 +68,27 @@ def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def test_blocks_have_the_graphs_edges_and_full_graph_outputs(
     cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "blocks.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
+    out = dgl_env.run(
+        dgl_python,
+        dgl_env.SCRIPTS / "blocks.py",
+        cluster.addresses,
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path},
+    )
     assert out.splitlines()[-1] == "OK"
 
 
 @pytest.mark.dgl
-def test_labor_matches_dgls_frequencies_and_weights(cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path) -> None:
-    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "labor.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
+def test_labor_matches_dgls_frequencies_and_weights(
+    cluster: LocalCluster, dgl_python: Path, python_path: str, tmp_path: Path
+) -> None:
+    out = dgl_env.run(
+        dgl_python,
+        dgl_env.SCRIPTS / "labor.py",
+        cluster.addresses,
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path},
+    )
     assert out.splitlines()[-1] == "OK"
 
 
@@ -63,7 +96,13 @@ def test_labor_matches_dgls_frequencies_and_weights(cluster: LocalCluster, dgl_p
 def test_graphbolt_pipelines_train_on_exact_edges_and_features(
     cluster: LocalCluster, bolt_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    out = dgl_env.run(bolt_python, dgl_env.SCRIPTS / "bolt_pipeline.py", cluster.addresses, home=tmp_path, extra_environment={"PYTHONPATH": python_path})
+    out = dgl_env.run(
+        bolt_python,
+        dgl_env.SCRIPTS / "bolt_pipeline.py",
+        cluster.addresses,
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path},
+    )
     assert out.splitlines()[-1] == "OK"
 
 
@@ -71,15 +110,28 @@ def test_graphbolt_pipelines_train_on_exact_edges_and_features(
 def test_models_learn_as_much_from_smaller_labor_batches(
     shared: Path, root: Path, dgl_python: Path, python_path: str, tmp_path: Path
 ) -> None:
-    """The example on Facebook's pages, two trainings each: one accuracy but for what a start of a model makes, and a sixth fewer pages at least."""
+    """The example on Facebook's pages, two trainings each: one accuracy but for what a start of a
+    model makes, and a sixth fewer pages at least.
+    """
     with LocalCluster(storageds=3) as served:
         options = ("--seeds", 2, "--epochs", 3)
         files = shared / "data/facebook"
         out = dgl_env.run(
-            dgl_python, root / "examples/sharing.py", served.addresses, files, *options, home=tmp_path, timeout_s=HANG_S, extra_environment={"PYTHONPATH": python_path}
+            dgl_python,
+            root / "examples/sharing.py",
+            served.addresses,
+            files,
+            *options,
+            home=tmp_path,
+            timeout_s=HANG_S,
+            extra_environment={"PYTHONPATH": python_path},
         )
     lines = [line.rsplit(maxsplit=5) for line in out.splitlines()]
-    results = {line[0]: (float(line[1]), float(line[4])) for line in lines if line[0] in ("neighbor sampling", "LABOR-0", "LABOR-1")}
+    results = {
+        line[0]: (float(line[1]), float(line[4]))
+        for line in lines
+        if line[0] in ("neighbor sampling", "LABOR-0", "LABOR-1")
+    }
     print(out)
     accuracy, visited = results["neighbor sampling"]
     assert accuracy > 0.8

@@ -24,7 +24,9 @@ def terminal_output(*arguments: object, columns: int = 80) -> str:
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     program = [sys.executable, "-c", "from asterism.cli import main; main()", *map(str, arguments)]
     command = ["env", "-u", "COLUMNS", "TERM=xterm", "NO_COLOR=1", *program]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=slave
+    ) as process:
         os.close(slave)
         output = b""
         try:
@@ -38,9 +40,16 @@ def terminal_output(*arguments: object, columns: int = 80) -> str:
 
 
 def test_progress_bars_show_rows_per_second_and_time_left(tmp_path: Path) -> None:
-    export.dgl(LargeGraph(nodes=60_000, edges=4_000_000, sparse=False), tmp_path / "dgl", parts=16, workers=1)
+    export.dgl(
+        LargeGraph(nodes=60_000, edges=4_000_000, sparse=False),
+        tmp_path / "dgl",
+        parts=16,
+        workers=1,
+    )
     output = terminal_output("export", "pyg", tmp_path / "dgl", tmp_path / "pyg")
-    bars = re.findall(r"pyg parts \S+ +([\d,]+)/4,000,000 +([\d,]+) rows/s +([\d,]+) s left", output)
+    bars = re.findall(
+        r"pyg parts \S+ +([\d,]+)/4,000,000 +([\d,]+) rows/s +([\d,]+) s left", output
+    )
     assert len(bars) > 2, output[-2000:]
     rows = [int(bar[0].replace(",", "")) for bar in bars]
     assert rows == sorted(rows)

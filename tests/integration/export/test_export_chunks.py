@@ -1,4 +1,6 @@
-"""Exports in DGL's chunked format: loaded again they are the same space, to the digests of its images; cut off they go on."""
+"""Exports in DGL's chunked format: loaded again they are the same space, to the digests of its
+images; cut off they go on.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,21 @@ SCHEMA = Schema.from_dict(
         "parts": 3,
         "direction": "both",
         "nodes": {
-            "paper": {"features": {"feat": {"dtype": "float32", "shape": [3]}, "year": "uint16", "mask": "bool"}},
+            "paper": {
+                "features": {
+                    "feat": {"dtype": "float32", "shape": [3]},
+                    "year": "uint16",
+                    "mask": "bool",
+                }
+            },
             "author": {"weighted": True, "features": {"h": {"dtype": "float64", "shape": [2]}}},
             "empty": {},
         },
         "edges": {
-            "paper:cites:paper": {"weighted": True, "features": {"y": {"dtype": "int64", "shape": [2]}}},
+            "paper:cites:paper": {
+                "weighted": True,
+                "features": {"y": {"dtype": "int64", "shape": [2]}},
+            },
             "author:writes:paper": {},
             "author:knows:empty": {},
         },
@@ -56,11 +67,17 @@ def image_digests(client: Client, space: str) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("edges", ["csv", "parquet", "numpy"])
-def test_space_loaded_from_its_own_chunks_has_equal_digests(tmp_path: Path, client: Client, edges: str) -> None:
+def test_space_loaded_from_its_own_chunks_has_equal_digests(
+    tmp_path: Path, client: Client, edges: str
+) -> None:
     flat = dataclasses.replace(hetero_graph(), space=f"from_{edges}")
     first, _ = publish(client, flat)
     report = export.chunks(first, tmp_path / "out", chunk_rows=97, edges=edges)
-    assert (report.nodes, report.edges, report.warnings) == (420, 2200, ("node type empty has no nodes",))
+    assert (report.nodes, report.edges, report.warnings) == (
+        420,
+        2200,
+        ("node type empty has no nodes",),
+    )
     client.create_space(f"to_{edges}", flat.schema)
     ingest.load(client, f"to_{edges}", tmp_path / "out")
     second = client.graph(f"to_{edges}")
@@ -79,9 +96,12 @@ def test_sparse_ids_become_dense_in_order_and_are_saved(tmp_path: Path) -> None:
     ends = np.load(tmp_path / "out/edges/author_writes_paper/0.npy")
     np.testing.assert_array_equal(ids["author"][ends[:, 0]], stored.src[order])
     np.testing.assert_array_equal(ids["paper"][ends[:, 1]], stored.dst[order])
-    np.testing.assert_array_equal(np.load(tmp_path / "out/edge_ids/author_writes_paper.npy"), stored.eids[order])
     np.testing.assert_array_equal(
-        np.load(tmp_path / "out/node_data/paper/mask/0.npy"), flat.nodes["paper"].features["mask"][np.argsort(flat.nodes["paper"].ids)]
+        np.load(tmp_path / "out/edge_ids/author_writes_paper.npy"), stored.eids[order]
+    )
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "out/node_data/paper/mask/0.npy"),
+        flat.nodes["paper"].features["mask"][np.argsort(flat.nodes["paper"].ids)],
     )
 
 

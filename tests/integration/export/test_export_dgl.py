@@ -1,4 +1,6 @@
-"""Exports as DGL itself sees them: loaded part by part, then served and sampled by real DGL servers."""
+"""Exports as DGL itself sees them: loaded part by part, then served and sampled by real DGL
+servers.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,22 @@ SCHEMA = Schema.from_dict(
     {
         "parts": 3,
         "nodes": {
-            "paper": {"features": {"feat": {"dtype": "float32", "shape": [5]}, "year": "int32", "mask": "bool", "half": "float16"}},
+            "paper": {
+                "features": {
+                    "feat": {"dtype": "float32", "shape": [5]},
+                    "year": "int32",
+                    "mask": "bool",
+                    "half": "float16",
+                }
+            },
             "author": {"weighted": True, "features": {"h": {"dtype": "float64", "shape": [2, 2]}}},
             "inst": {},
         },
         "edges": {
-            "paper:cites:paper": {"weighted": True, "features": {"y": {"dtype": "int64", "shape": [2]}}},
+            "paper:cites:paper": {
+                "weighted": True,
+                "features": {"y": {"dtype": "int64", "shape": [2]}},
+            },
             "author:writes:paper": {"weighted": True},
             "author:affiliated:inst": {},
         },
@@ -38,7 +50,13 @@ SCHEMA = Schema.from_dict(
 )
 NODES = {"paper": 900, "author": 400, "inst": 40}
 EDGES = {"paper:cites:paper": 4000, "author:writes:paper": 2500, "author:affiliated:inst": 600}
-USERS = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": {"x": {"shape": [4]}}}}, "edges": {"user:knows:user": {"weighted": True}}})
+USERS = Schema.from_dict(
+    {
+        "parts": 2,
+        "nodes": {"user": {"features": {"x": {"shape": [4]}}}},
+        "edges": {"user:knows:user": {"weighted": True}},
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +66,20 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 def hetero_graph(*, sparse: bool) -> FlatGraph:
-    return generate(SCHEMA, nodes=NODES, edges=EDGES, seed=11, sparse=sparse, space="sparse" if sparse else "dense")
+    return generate(
+        SCHEMA,
+        nodes=NODES,
+        edges=EDGES,
+        seed=11,
+        sparse=sparse,
+        space="sparse" if sparse else "dense",
+    )
 
 
 def users() -> FlatGraph:
-    return generate(USERS, nodes={"user": 500}, edges={"user:knows:user": 3000}, seed=12, space="users")
+    return generate(
+        USERS, nodes={"user": 500}, edges={"user:knows:user": 3000}, seed=12, space="users"
+    )
 
 
 def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
@@ -73,11 +100,21 @@ def load_in_dgl(python: Path, config: Path, folder: Path) -> Path:
     ],
 )
 def test_dgl_loads_every_node_edge_and_feature_of_every_part(
-    tmp_path: Path, dgl_python: Path, sparse: bool, assign: str, parts: int, hops: int, formats: tuple[str, ...]
+    tmp_path: Path,
+    dgl_python: Path,
+    sparse: bool,
+    assign: str,
+    parts: int,
+    hops: int,
+    formats: tuple[str, ...],
 ) -> None:
     graph = hetero_graph(sparse=sparse)
-    report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=1, halo_hops=hops, formats=formats)
-    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops)
+    report = export.dgl(
+        graph, tmp_path / "out", parts=parts, assign=assign, seed=1, halo_hops=hops, formats=formats
+    )
+    assert_partition(
+        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), graph, hops=hops
+    )
 
 
 def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> None:
@@ -87,66 +124,118 @@ def test_dgl_loads_a_graph_without_types(tmp_path: Path, dgl_python: Path) -> No
     assert_partition(written, graph, names={"_N": "user", "_N:_E:_N": "user:knows:user"})
 
 
-def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(tmp_path: Path, dgl_python: Path) -> None:
+def test_dgl_loads_features_of_every_dtype_of_nodes_and_of_edges(
+    tmp_path: Path, dgl_python: Path
+) -> None:
     columns = {f"f_{dtype}": {"dtype": dtype, "shape": [2]} for dtype in DTYPES}
-    schema = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": columns}}, "edges": {"user:knows:user": {"features": columns}}})
-    graph = generate(schema, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=12, space="users")
+    schema = Schema.from_dict(
+        {
+            "parts": 2,
+            "nodes": {"user": {"features": columns}},
+            "edges": {"user:knows:user": {"features": columns}},
+        }
+    )
+    graph = generate(
+        schema, nodes={"user": 60}, edges={"user:knows:user": 300}, seed=12, space="users"
+    )
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="ldg")
     written = read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path))
     written_dtypes = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}
     expected_dtypes = {f"f_{dtype}": written_dtypes.get(dtype, dtype) for dtype in DTYPES}
     for frame in ("nfeat", "efeat"):
         for part in written.parts:
-            assert {name.split("|")[2]: values.dtype.name for name, values in part.items() if name.startswith(frame)} == expected_dtypes
+            assert {
+                name.split("|")[2]: values.dtype.name
+                for name, values in part.items()
+                if name.startswith(frame)
+            } == expected_dtypes
     widened = {
-        kind: dataclasses.replace(rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}) for kind, rows in graph.nodes.items()
+        kind: dataclasses.replace(
+            rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}
+        )
+        for kind, rows in graph.nodes.items()
     }
     edges = {
-        kind: dataclasses.replace(rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}) for kind, rows in graph.edges.items()
+        kind: dataclasses.replace(
+            rows, features={n: v.astype(expected_dtypes[n]) for n, v in rows.features.items()}
+        )
+        for kind, rows in graph.edges.items()
     }
     assert_partition(written, dataclasses.replace(graph, nodes=widened, edges=edges))
 
 
-def test_dgl_loads_a_graph_published_by_a_service(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+def test_dgl_loads_a_graph_published_by_a_service(
+    tmp_path: Path, dgl_python: Path, client: Client
+) -> None:
     graph, flat = publish(client, hetero_graph(sparse=True))
     report = export.dgl(graph, tmp_path / "out", parts=3, assign="metis", seed=1)
     assert report.version == client.versions("sparse")[-1].version
-    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat)
+    assert_partition(
+        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat
+    )
 
 
-def test_dgl_loads_a_graph_after_deletions(tmp_path: Path, dgl_python: Path, client: Client) -> None:
+def test_dgl_loads_a_graph_after_deletions(
+    tmp_path: Path, dgl_python: Path, client: Client
+) -> None:
     graph, flat = publish(client, dataclasses.replace(users(), space="thinned"))
     deleted = np.arange(0, 500, 7)
     graph.delete_nodes(deleted, "user")
     graph.build()
     report = export.dgl(graph, tmp_path / "out", parts=2)
-    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat.without_nodes("user", deleted))
+    assert_partition(
+        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)),
+        flat.without_nodes("user", deleted),
+    )
 
 
 @pytest.mark.parametrize(("parts", "assign"), [(2, "random"), (4, "metis")])
 def test_dgl_servers_serve_and_sample_a_published_graph(
     tmp_path: Path, shared: Path, dgl_python: Path, client: Client, parts: int, assign: str
 ) -> None:
-    graph, flat = publish(client, dataclasses.replace(hetero_graph(sparse=False), space=f"served{parts}"))
+    graph, flat = publish(
+        client, dataclasses.replace(hetero_graph(sparse=False), space=f"served{parts}")
+    )
     report = export.dgl(graph, tmp_path / "out", parts=parts, assign=assign, seed=2)
     assert report.warnings == ()
     write_input(flat, tmp_path / "input.npz")
     script = shared / "dgl/check_distributed.py"
-    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    out = dgl_env.run(
+        dgl_python,
+        script,
+        report.config,
+        tmp_path / "input.npz",
+        "--weight",
+        "weight",
+        home=tmp_path,
+    )
     assert out.splitlines()[-1].startswith(f"ok: {parts} parts, {sum(NODES.values())} nodes")
 
 
-def test_dgls_server_of_one_part_serves_a_graph_without_types(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+def test_dgls_server_of_one_part_serves_a_graph_without_types(
+    tmp_path: Path, shared: Path, dgl_python: Path
+) -> None:
     flat = users()
     report = export.dgl(flat, tmp_path / "out", parts=1, homogeneous=True)
     write_input(flat, tmp_path / "input.npz", names={"user": "_N", "user:knows:user": "_N:_E:_N"})
     script = shared / "dgl/check_distributed.py"
-    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    out = dgl_env.run(
+        dgl_python,
+        script,
+        report.config,
+        tmp_path / "input.npz",
+        "--weight",
+        "weight",
+        home=tmp_path,
+    )
     assert "standalone" in out.splitlines()[-1]
 
 
 def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) -> None:
-    schema, nodes = Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}), 10_000
+    schema, nodes = (
+        Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}),
+        10_000,
+    )
     ours, folders = [], [tmp_path / f"{seed}" for seed in range(5)]
     for seed, folder in enumerate(folders):
         folder.mkdir()
@@ -156,19 +245,44 @@ def test_metis_cuts_no_more_edges_than_in_dgl(tmp_path: Path, dgl_python: Path) 
         graph = FlatGraph(
             schema=schema,
             nodes={"user": FlatNodes(ids=np.arange(nodes), weights=np.ones(nodes, np.float32))},
-            edges={"user:knows:user": FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=np.ones(len(src), np.float32))},
+            edges={
+                "user:knows:user": FlatEdges(
+                    src=src,
+                    dst=dst,
+                    eids=np.arange(len(src)),
+                    weights=np.ones(len(src), np.float32),
+                )
+            },
         )
         ours.append(export.dgl(graph, folder / "out", parts=4, assign="metis").edge_cut)
-    theirs = json.loads(dgl_env.run(dgl_python, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path).splitlines()[-1])
+    theirs = json.loads(
+        dgl_env.run(
+            dgl_python, dgl_env.SCRIPTS / "metis_cut.py", 4, *folders, home=tmp_path
+        ).splitlines()[-1]
+    )
     assert np.mean(ours) <= 1.02 * np.mean(theirs)
     assert min(ours) > 0
 
 
-def test_dgls_servers_serve_parts_that_trainers_share(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+def test_dgls_servers_serve_parts_that_trainers_share(
+    tmp_path: Path, shared: Path, dgl_python: Path
+) -> None:
     flat = dataclasses.replace(hetero_graph(sparse=False), space="shared")
-    report = export.dgl(flat, tmp_path / "out", parts=2, assign="fennel", num_trainers_per_machine=2, passes=2)
-    assert_partition(read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2)
+    report = export.dgl(
+        flat, tmp_path / "out", parts=2, assign="fennel", num_trainers_per_machine=2, passes=2
+    )
+    assert_partition(
+        read_dump(report.config, load_in_dgl(dgl_python, report.config, tmp_path)), flat, trainers=2
+    )
     write_input(flat, tmp_path / "input.npz")
     script = shared / "dgl/check_distributed.py"
-    out = dgl_env.run(dgl_python, script, report.config, tmp_path / "input.npz", "--weight", "weight", home=tmp_path)
+    out = dgl_env.run(
+        dgl_python,
+        script,
+        report.config,
+        tmp_path / "input.npz",
+        "--weight",
+        "weight",
+        home=tmp_path,
+    )
     assert out.splitlines()[-1].startswith(f"ok: 2 parts, {sum(NODES.values())} nodes")

@@ -28,19 +28,24 @@ print(json.dumps([report.nodes, report.edges]))
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 def test_export_stays_within_its_memory_limit(tmp_path: Path, sparse: bool) -> None:
-    """The ids, owners and numbers of all nodes are 20 bytes each or more, the edges of a hub 24 each: more than there is.
+    """The ids, owners and numbers of all nodes are 20 bytes each or more, the edges of a hub 24
+    each: more than there is.
 
-    The kernel holds the process to the limit, page cache included, so that there is no figure to vary and no peak to miss: an export that
-    needs more is killed.
-    """
+    The kernel holds the process to the limit, page cache included, so that there is no figure to
+    vary and no peak to miss: an export that needs more is killed."""
     nodes, edges = 3_000_000, 10_000_000
     program = PROGRAM.format(nodes=nodes, edges=edges, sparse=sparse)
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
             command = [*prefix, sys.executable, "-c", program, str(tmp_path / "out")]
-            completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+            completed = subprocess.run(
+                command, capture_output=True, text=True, timeout=HANG_S, check=False
+            )
     except OSError as error:
         pytest.skip(f"this machine lets no memory group be made: {error}")
     assert completed.returncode == 0, f"{completed.returncode}: {completed.stderr[-2000:]}"
     assert json.loads(completed.stdout) == [nodes, edges]
-    assert sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file()) > 1.5 * LIMIT_MIB * MIB
+    assert (
+        sum(path.stat().st_size for path in (tmp_path / "out").rglob("*") if path.is_file())
+        > 1.5 * LIMIT_MIB * MIB
+    )

@@ -1,4 +1,6 @@
-"""Graphs at the edges of what there is: types without rows, one node, nothing but loops, fewer nodes than parts."""
+"""Graphs at the edges of what there is: types without rows, one node, nothing but loops, fewer
+nodes than parts.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ COUNTS = {
 
 def graph(kind: str) -> FlatGraph:
     (a, b), (r, s, t) = COUNTS[kind]
-    flat = generate(SCHEMA, nodes={"a": a, "b": b}, edges={"a:r:a": r, "a:s:b": s, "b:t:a": t}, seed=1)
+    flat = generate(
+        SCHEMA, nodes={"a": a, "b": b}, edges={"a:r:a": r, "a:s:b": s, "b:t:a": t}, seed=1
+    )
     if kind == "loops":
         flat.edges["a:r:a"].src[:] = flat.edges["a:r:a"].dst
     return flat
@@ -40,7 +44,15 @@ def graph(kind: str) -> FlatGraph:
 @pytest.mark.parametrize("method", ["random", "metis", "fennel"])
 def test_odd_graphs_are_complete_in_every_layout(tmp_path: Path, kind: str, method: str) -> None:
     flat = graph(kind)
-    report = export.dgl(flat, tmp_path / "out", parts=7, assign=method, balance_edges=True, halo_hops=2, formats=("coo", "csr", "csc"))
+    report = export.dgl(
+        flat,
+        tmp_path / "out",
+        parts=7,
+        assign=method,
+        balance_edges=True,
+        halo_hops=2,
+        formats=("coo", "csr", "csc"),
+    )
     assert_partition(read_partition(report.config), flat, hops=2)
     assert export.verify(tmp_path / "out").problems == ()
     export.dispatch(tmp_path / "out", f"{tmp_path}/at/{{part}}")

@@ -1,4 +1,6 @@
-"""Partitions in the layout of `torch_geometric.distributed`, loaded by PyG's own stores: each node, edge and feature once, at its place."""
+"""Partitions in the layout of `torch_geometric.distributed`, loaded by PyG's own stores: each node,
+edge and feature once, at its place.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,19 @@ def load_in_pyg(python: Path, folder: Path, output: Path) -> list[dict[str, Any]
     command = [str(python), str(LOADER), str(folder), str(output)]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert completed.returncode == 0, completed.stderr[-3000:]
-    return [dict(np.load(output / f"part{part}.npz")) for part in range(len(list(output.iterdir())))]
+    return [
+        dict(np.load(output / f"part{part}.npz")) for part in range(len(list(output.iterdir())))
+    ]
 
 
-def assert_partitions_match(parts: list[dict[str, Any]], out: Path, flat: FlatGraph, ntype: str, etype: str, names: tuple[str, str]) -> None:
+def assert_partitions_match(
+    parts: list[dict[str, Any]],
+    out: Path,
+    flat: FlatGraph,
+    ntype: str,
+    etype: str,
+    names: tuple[str, str],
+) -> None:
     """One edge type and the type of its destinations, as PyG sees them, against the flat graph."""
     node, edge = names
     src, _, dst = etype.split(":")
@@ -51,12 +62,20 @@ def assert_partitions_match(parts: list[dict[str, Any]], out: Path, flat: FlatGr
         assert (owners[part[f"col|{edge}"]] == number).all() if dst == ntype else True
         expected = {f"{edge}|{name}": values[rows] for name, values in stored.features.items()}
         node_order = np.argsort(flat.nodes[ntype].ids)
-        node_rows = node_order[np.searchsorted(flat.nodes[ntype].ids[node_order], nids[ntype][owners == number])]
-        expected |= {f"{node}|{name}": values[node_rows] for name, values in flat.nodes[ntype].features.items()}
+        node_rows = node_order[
+            np.searchsorted(flat.nodes[ntype].ids[node_order], nids[ntype][owners == number])
+        ]
+        expected |= {
+            f"{node}|{name}": values[node_rows]
+            for name, values in flat.nodes[ntype].features.items()
+        }
         for name, values in expected.items():
             actual = part[f"feat|{name}"]
             np.testing.assert_array_equal(actual, values.astype(actual.dtype))
-            assert actual.dtype == {np.dtype(bool): np.dtype(np.uint8), np.dtype(np.uint16): np.dtype(np.int32)}.get(values.dtype, values.dtype)
+            assert actual.dtype == {
+                np.dtype(bool): np.dtype(np.uint8),
+                np.dtype(np.uint16): np.dtype(np.int32),
+            }.get(values.dtype, values.dtype)
         edge_count += len(own_edges)
     assert edge_count == len(stored.eids)
 
@@ -67,12 +86,20 @@ def test_pyg_loads_a_graph_of_several_types(tmp_path: Path, pyg_python: Path) ->
     report = export.pyg(tmp_path / "dgl", tmp_path / "pyg")
     assert (report.parts, report.nodes, report.edges) == (3, 420, 2200)
     parts = load_in_pyg(pyg_python, tmp_path / "pyg", tmp_path / "loaded")
-    for ntype, etype in (("paper", "paper:cites:paper"), ("author", "author:writes:paper"), ("paper", "author:writes:paper")):
+    for ntype, etype in (
+        ("paper", "paper:cites:paper"),
+        ("author", "author:writes:paper"),
+        ("paper", "author:writes:paper"),
+    ):
         assert_partitions_match(parts, tmp_path / "pyg", flat, ntype, etype, (ntype, etype))
     weights = np.concatenate([part["feat|paper:cites:paper|weight"] for part in parts])
-    np.testing.assert_array_equal(np.sort(weights), np.sort(flat.edges["paper:cites:paper"].weights))
+    np.testing.assert_array_equal(
+        np.sort(weights), np.sort(flat.edges["paper:cites:paper"].weights)
+    )
     # Global ids of nodes count on over types, as PyG's own partitioner has them.
-    np.testing.assert_array_equal(np.sort(np.concatenate([part["global|paper"] for part in parts])), np.arange(120, 420))
+    np.testing.assert_array_equal(
+        np.sort(np.concatenate([part["global|paper"] for part in parts])), np.arange(120, 420)
+    )
 
 
 def test_pyg_loads_a_graph_without_types(tmp_path: Path, pyg_python: Path) -> None:

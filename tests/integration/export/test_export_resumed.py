@@ -1,4 +1,6 @@
-"""Exports that are cut off: killed at every boundary between files, failed, asked for again; with workers of any kind, to the same bytes."""
+"""Exports that are cut off: killed at every boundary between files, failed, asked for again; with
+workers of any kind, to the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_resumed_export_does_not_repeat_finished_steps(tmp_path: Path) -> None:
     scanned: list[str] = []
 
     class Watched(FlatGraph):
-        def scan_nodes(self, ntype: str, *arguments: Any, rows: int = 65536, **options: Any) -> Iterator[Any]:
+        def scan_nodes(
+            self, ntype: str, *arguments: Any, rows: int = 65536, **options: Any
+        ) -> Iterator[Any]:
             assert rows == 1
             return super().scan_nodes(ntype, *arguments, rows=rows, **options)
 
@@ -79,7 +83,9 @@ def test_resumed_export_does_not_repeat_finished_steps(tmp_path: Path) -> None:
             scanned.append(etype)
             yield from super().scan_edges(etype, *arguments, **options)
 
-    export.dgl(Watched(schema=flat.schema, nodes=flat.nodes, edges=flat.edges), out, parts=3, resume=True)
+    export.dgl(
+        Watched(schema=flat.schema, nodes=flat.nodes, edges=flat.edges), out, parts=3, resume=True
+    )
     assert scanned == ["user:knows:user"]
     export.dgl(flat, tmp_path / "whole", parts=3)
     assert manifest(out) == manifest(tmp_path / "whole")
@@ -89,8 +95,17 @@ def test_resumed_export_does_not_repeat_finished_steps(tmp_path: Path) -> None:
 def test_finished_export_is_returned_when_requested_again(tmp_path: Path) -> None:
     flat = graph()
     first = export.dgl(flat, tmp_path / "out", parts=2, resume=True)
-    repeated = export.dgl(Unscannable(schema=flat.schema, nodes=flat.nodes, edges=flat.edges), tmp_path / "out", parts=2, resume=True)
-    assert (repeated.parts, repeated.edge_cut, repeated.config) == (first.parts, first.edge_cut, first.config)
+    repeated = export.dgl(
+        Unscannable(schema=flat.schema, nodes=flat.nodes, edges=flat.edges),
+        tmp_path / "out",
+        parts=2,
+        resume=True,
+    )
+    assert (repeated.parts, repeated.edge_cut, repeated.config) == (
+        first.parts,
+        first.edge_cut,
+        first.config,
+    )
     with pytest.raises(Conflict, match="overwrite"):
         export.dgl(flat, tmp_path / "out", parts=3, resume=True)
 
@@ -122,7 +137,9 @@ def test_concurrent_export_to_one_folder_is_refused(tmp_path: Path) -> None:
         os.close(lock_fd)
 
 
-def test_files_written_before_a_reboot_are_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_written_before_a_reboot_are_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, flat = tmp_path / "out", graph()
     with pytest.raises(Unavailable):
         export.dgl(failing_graph(flat, "user:knows:user"), out, parts=3, resume=True)
@@ -135,20 +152,30 @@ def test_files_written_before_a_reboot_are_not_resumed(tmp_path: Path, monkeypat
     assert manifest(out) == manifest(tmp_path / "whole")
 
 
-# -- workers -------------------------------------------------------------------------------------------------------------
+# -- workers ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{"workers": 2}, {"memory_limit_mib": 64}, {"workers": 3, "memory_limit_mib": 64}], ids=str)
-def test_workers_and_memory_limit_do_not_change_bytes(tmp_path: Path, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [{"workers": 2}, {"memory_limit_mib": 64}, {"workers": 3, "memory_limit_mib": 64}],
+    ids=str,
+)
+def test_workers_and_memory_limit_do_not_change_bytes(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
     for name, execution in (("one", {"workers": 1}), ("other", options)):
-        export.dgl(graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **execution)
+        export.dgl(
+            graph(), tmp_path / name, parts=4, halo_hops=2, formats=("coo", "csc"), **execution
+        )
     assert manifest(tmp_path / "one") == manifest(tmp_path / "other")
 
 
 @pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
         yield cluster.scheduler_address
 
 
@@ -166,7 +193,9 @@ def test_missing_dask_scheduler_is_unavailable(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_worker_death_fails_export_that_can_then_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_worker_death_fails_export_that_can_then_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from asterism.export import executors
 
     original = executors._WorkerProcess.run_task
@@ -196,10 +225,16 @@ def test_task_reports_an_unreachable_scratch_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [({"memory_limit_mib": 63}, "at least 64"), ({"workers": 0}, "workers 0"), ({"workers": 2, "dask": "tcp://x:1"}, "one of them")],
+    [
+        ({"memory_limit_mib": 63}, "at least 64"),
+        ({"workers": 0}, "workers 0"),
+        ({"workers": 2, "dask": "tcp://x:1"}, "one of them"),
+    ],
     ids=str,
 )
-def test_invalid_execution_options_are_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+def test_invalid_execution_options_are_refused(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InvalidRequest, match=words):
         export.dgl(graph(), tmp_path / "out", parts=2, **options)
     assert list(tmp_path.iterdir()) == []

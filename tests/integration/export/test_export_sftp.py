@@ -39,7 +39,9 @@ def dispatch_target(tmp_path: Path, machine: str) -> tuple[str, Path]:
     return machine.replace("127.0.0.1", "{host}") + "/data/shop", tmp_path / "ip_config.txt"
 
 
-def test_sftp_machine_gets_its_parts_and_they_verify(tmp_path: Path, machine: tuple[str, Path]) -> None:
+def test_sftp_machine_gets_its_parts_and_they_verify(
+    tmp_path: Path, machine: tuple[str, Path]
+) -> None:
     address, machines = dispatch_target(tmp_path, machine[0])
     report = export.dgl(graph(), address, parts=2, ip_config=machines, scratch=tmp_path / "scratch")
     assert PASSWORD not in str(report)
@@ -53,10 +55,15 @@ def test_sftp_machine_gets_its_parts_and_they_verify(tmp_path: Path, machine: tu
     assert (verification.problems, verification.verified) == ((), (0, 1))
     assert not export.dispatch(tmp_path / "here", address, ip_config=machines).places[0].copied
     (remote_root / "part1/graph.dgl").write_bytes(b"torn")
-    assert any("part1/graph.dgl" in problem for problem in export.verify(address, ip_config=machines).problems)
+    assert any(
+        "part1/graph.dgl" in problem
+        for problem in export.verify(address, ip_config=machines).problems
+    )
 
 
-def test_interrupted_sftp_upload_is_hidden_and_can_resume(tmp_path: Path, machine: tuple[str, Path]) -> None:
+def test_interrupted_sftp_upload_is_hidden_and_can_resume(
+    tmp_path: Path, machine: tuple[str, Path]
+) -> None:
     address, machines = dispatch_target(tmp_path, machine[0])
     export.dgl(graph(), tmp_path / "here", parts=2)
     damaged = tmp_path / "here/part1/graph.dgl"
@@ -73,7 +80,9 @@ def test_interrupted_sftp_upload_is_hidden_and_can_resume(tmp_path: Path, machin
     assert not list(remote_root.rglob("*.making"))
 
 
-def test_sftp_connection_errors_hide_the_password(tmp_path: Path, machine: tuple[str, Path]) -> None:
+def test_sftp_connection_errors_hide_the_password(
+    tmp_path: Path, machine: tuple[str, Path]
+) -> None:
     export.dgl(graph(), tmp_path / "here", parts=2)
     for address in (machine[0].replace(PASSWORD, "wrongword"), f"sftp://me:{PASSWORD}@127.0.0.1:1"):
         with pytest.raises(Unavailable) as refused:
@@ -82,22 +91,32 @@ def test_sftp_connection_errors_hide_the_password(tmp_path: Path, machine: tuple
         assert PASSWORD not in str(refused.value)
 
 
-@pytest.mark.parametrize("accepts", [True, False], ids=["that accepts and is silent", "that does not even accept"])
-def test_connecting_to_a_silent_machine_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: bool) -> None:
+@pytest.mark.parametrize(
+    "accepts", [True, False], ids=["that accepts and is silent", "that does not even accept"]
+)
+def test_connecting_to_a_silent_machine_times_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accepts: bool
+) -> None:
     monkeypatch.setattr(remote_storage, "_CONNECT_TIMEOUT_S", 0.5)
     with ExitStack() as stack, socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(16 if accepts else 0)
-        if not accepts:  # a full queue of a listener drops whoever comes next, as a host behind a firewall does
+        if (
+            not accepts
+        ):  # a full queue of a listener drops whoever comes next, as a host behind a firewall does
             for _ in range(4):
                 connecting = stack.enter_context(socket.socket())
                 connecting.setblocking(False)
                 connecting.connect_ex(silent.getsockname())
         with pytest.raises(Unavailable, match="can not be reached"):
-            remote_storage.RemoteFolder(f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data")
+            remote_storage.RemoteFolder(
+                f"sftp://me:{PASSWORD}@127.0.0.1:{silent.getsockname()[1]}/data"
+            )
 
 
-def test_machine_that_stalls_in_mid_file_times_out(machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_that_stalls_in_mid_file_times_out(
+    machine: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = remote_storage.RemoteFolder(machine[0] + "/data", timeout_s=0.5)
     file = folder.put("one", b"1" * 100)
     assert folder.read("one") == b"1" * 100
@@ -113,7 +132,10 @@ def test_damage_errors_name_the_kind_of_data(tmp_path: Path) -> None:
         folder = remote_storage.RemoteFolder(f"file://{tmp_path}", content_name=kind)
         file = folder.put("one", b"whole")
         (tmp_path / "one").write_bytes(b"other")
-        with pytest.raises(Corrupt, match=f"one: 5 bytes that are not the 5 that were written; the {kind} is damaged"):
+        with pytest.raises(
+            Corrupt,
+            match=f"one: 5 bytes that are not the 5 that were written; the {kind} is damaged",
+        ):
             folder.read_file(file)
         (tmp_path / "one").unlink()
         with pytest.raises(Corrupt, match=f"one: missing; the {kind} is damaged"):

@@ -1,4 +1,6 @@
-"""Training on exported partitions, in DGL's own distributed loader, is as accurate as on the whole graph in one process."""
+"""Training on exported partitions, in DGL's own distributed loader, is as accurate as on the whole
+graph in one process.
+"""
 
 from __future__ import annotations
 
@@ -37,42 +39,71 @@ def cora(shared: Path) -> FlatGraph:
     for row in rows:
         x[int(row["paper"]), [int(word) for word in row["words"].split()]] = 1
     ids = np.array([int(row["paper"]) for row in rows])
-    labels = {"y": np.array([int(row["label"]) for row in rows]), "split": np.array([SPLITS[row["split"]] for row in rows], np.uint8)}
+    labels = {
+        "y": np.array([int(row["label"]) for row in rows]),
+        "split": np.array([SPLITS[row["split"]] for row in rows], np.uint8),
+    }
     assert (ids == np.arange(len(rows))).all()
     pairs = np.loadtxt(shared / "data/cora/edges.csv", np.int64, delimiter=",", skiprows=1)
     src, dst = np.concatenate([pairs, pairs[:, ::-1]]).T
     ones = np.ones(len(src), np.float32)
     return FlatGraph(
         schema=SCHEMA,
-        nodes={"paper": FlatNodes(ids=ids, weights=np.ones(len(ids), np.float32), features={"x": x, **labels})},
-        edges={"paper:cites:paper": FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=ones)},
+        nodes={
+            "paper": FlatNodes(
+                ids=ids, weights=np.ones(len(ids), np.float32), features={"x": x, **labels}
+            )
+        },
+        edges={
+            "paper:cites:paper": FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=ones)
+        },
         space="cora",
     )
 
 
-def accuracies(folder: Path, shared: Path, python: Path, *, seeds: int, epochs: int, parts: int) -> tuple[list[float], list[float]]:
+def accuracies(
+    folder: Path, shared: Path, python: Path, *, seeds: int, epochs: int, parts: int
+) -> tuple[list[float], list[float]]:
     """Test accuracy by seed: of partitions that real DGL servers serve, and of the whole graph."""
     flat = cora(shared)
     report = export.dgl(flat, folder / "out", parts=parts, assign="metis", homogeneous=True, seed=1)
     assert report.edge_cut > 0
     write_input(flat, folder / "input.npz", names={"paper": "_N", "paper:cites:paper": "_N:_E:_N"})
     script = dgl_env.SCRIPTS / "train_sage.py"
-    out = dgl_env.run(python, script, report.config, folder / "input.npz", folder, seeds, epochs, home=folder, timeout_s=HANG_S)
+    out = dgl_env.run(
+        python,
+        script,
+        report.config,
+        folder / "input.npz",
+        folder,
+        seeds,
+        epochs,
+        home=folder,
+        timeout_s=HANG_S,
+    )
     result = json.loads(out.splitlines()[-1])
     print(result)
     return result["served"], result["whole"]
 
 
-def test_graphsage_learns_from_partitions_served_by_dgl(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
+def test_graphsage_learns_from_partitions_served_by_dgl(
+    tmp_path: Path, shared: Path, dgl_python: Path
+) -> None:
     (served,), (baseline,) = accuracies(tmp_path, shared, dgl_python, seeds=1, epochs=8, parts=2)
     assert served > 0.72
-    assert abs(served - baseline) < 0.05, "more than three standard errors of 1,000 answers, and what the start of a model makes"
+    assert abs(served - baseline) < 0.05, (
+        "more than three standard errors of 1,000 answers, and what the start of a model makes"
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_partitions_match_whole_graph_accuracy_over_20_seeds(tmp_path: Path, shared: Path, dgl_python: Path) -> None:
-    served, baseline = accuracies(tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3)  # of five the noise itself is known to a third only
+def test_partitions_match_whole_graph_accuracy_over_20_seeds(
+    tmp_path: Path, shared: Path, dgl_python: Path
+) -> None:
+    served, baseline = accuracies(
+        tmp_path, shared, dgl_python, seeds=20, epochs=12, parts=3
+    )  # of five the noise itself is known to a third only
     noise = (statistics.variance(served) / 20 + statistics.variance(baseline) / 20) ** 0.5
     assert statistics.mean(served) > 0.76
     assert abs(statistics.mean(served) - statistics.mean(baseline)) < max(3 * noise, 0.01)

@@ -1,4 +1,6 @@
-"""What DGL's own tools wrote, written again: given their assignment, our partitions hold the same, by content."""
+"""What DGL's own tools wrote, written again: given their assignment, our partitions hold the same,
+by content.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,23 @@ from asterism.export.dgl_graphs import DglGraph, read_graphs
 from asterism_model.schema.schema import RESERVED_NAMES, Schema
 
 DGL_PARTITIONS = (
-    *("homo_random_1", "homo_random_2", "homo_random_4", "homo_metis_1", "homo_metis_2", "homo_metis_4"),
+    *(
+        "homo_random_1",
+        "homo_random_2",
+        "homo_random_4",
+        "homo_metis_1",
+        "homo_metis_2",
+        "homo_metis_4",
+    ),
     *("homo_random_2_csc", "homo_random_2_cooccsccsr", "homo_random_2_hops2"),
-    *("hetero_random_1", "hetero_random_2", "hetero_random_2_csc", "hetero_metis_1", "hetero_metis_2", "hetero_metis_4"),
+    *(
+        "hetero_random_1",
+        "hetero_random_2",
+        "hetero_random_2_csc",
+        "hetero_metis_1",
+        "hetero_metis_2",
+        "hetero_metis_4",
+    ),
 )
 
 Features = dict[tuple[str, str, int], tuple[str, Any]]
@@ -58,7 +74,10 @@ def read_input(path: Path) -> FlatGraph:
         }
 
     def declared(frame: str, kind: str) -> dict[str, Any]:
-        return {name: {"dtype": values.dtype.name, "shape": list(values.shape[1:])} for name, values in features(frame, kind).items()}
+        return {
+            name: {"dtype": values.dtype.name, "shape": list(values.shape[1:])}
+            for name, values in features(frame, kind).items()
+        }
 
     return FlatGraph(
         schema=Schema.from_dict(
@@ -69,12 +88,20 @@ def read_input(path: Path) -> FlatGraph:
             }
         ),
         nodes={
-            kind: FlatNodes(ids=np.arange(n), weights=np.ones(n, np.float32), features=features("ndata", kind))
+            kind: FlatNodes(
+                ids=np.arange(n), weights=np.ones(n, np.float32), features=features("ndata", kind)
+            )
             for kind in ntypes
             for n in [int(arrays[f"num_nodes/{kind}"])]
         },
         edges={
-            kind: FlatEdges(src=src, dst=dst, eids=np.arange(len(src)), weights=np.ones(len(src), np.float32), features=features("edata", kind))
+            kind: FlatEdges(
+                src=src,
+                dst=dst,
+                eids=np.arange(len(src)),
+                weights=np.ones(len(src), np.float32),
+                features=features("edata", kind),
+            )
             for kind in etypes
             for src, dst in [(arrays[f"edges/{kind}/src"], arrays[f"edges/{kind}/dst"])]
         },
@@ -88,7 +115,10 @@ def edge_ends(graph: DglGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return relation.coo.row.array(), relation.coo.col.array()
     matrix = relation.csc or relation.csr
     assert matrix is not None
-    by_row, other = np.repeat(np.arange(matrix.rows), np.diff(matrix.indptr.array())), matrix.indices.array()
+    by_row, other = (
+        np.repeat(np.arange(matrix.rows), np.diff(matrix.indptr.array())),
+        matrix.indices.array(),
+    )
     ends = np.empty(len(by_row), np.int64), np.empty(len(by_row), np.int64)
     ends[0][matrix.data.array()], ends[1][matrix.data.array()] = by_row, other
     return ends if matrix is relation.csr else ends[::-1]
@@ -98,19 +128,35 @@ def read_partition(config: Path) -> list[Part]:
     """Every part of a partition."""
     content: Mapping[str, Any] = json.loads(config.read_text())
     nodes, edges = IdRanges.from_config(content, "node"), IdRanges.from_config(content, "edge")
-    files = [{key: config.parent / path for key, path in content[f"part-{part}"].items()} for part in range(content["num_parts"])]
+    files = [
+        {key: config.parent / path for key, path in content[f"part-{part}"].items()}
+        for part in range(content["num_parts"])
+    ]
     frames = [
-        tuple({key.rstrip("_"): values for key, values in read_tensors(paths[f"{what}_feats"]).items()} for what in ("node", "edge")) for paths in files
+        tuple(
+            {
+                key.rstrip("_"): values
+                for key, values in read_tensors(paths[f"{what}_feats"]).items()
+            }
+            for what in ("node", "edge")
+        )
+        for paths in files
     ]
     ids = [
-        {kind: np.concatenate([frame[index][f"{kind}/{name}"] for frame in frames]) for kind in space.kinds}
+        {
+            kind: np.concatenate([frame[index][f"{kind}/{name}"] for frame in frames])
+            for kind in space.kinds
+        }
         for index, (space, name) in enumerate(((nodes, "nid"), (edges, "eid")))
     ]
 
     def original_ids(space: IdRanges, gids: NDArray[np.int64]) -> list[tuple[str, int]]:
         _, kinds, typewise = space.locate(gids)
         ids_by_type = ids[0 if space is nodes else 1]
-        return [(space.kinds[k], int(ids_by_type[space.kinds[k]][i])) for k, i in zip(kinds.tolist(), typewise.tolist(), strict=True)]
+        return [
+            (space.kinds[k], int(ids_by_type[space.kinds[k]][i]))
+            for k, i in zip(kinds.tolist(), typewise.tolist(), strict=True)
+        ]
 
     parts = []
     for part, part_files in enumerate(files):
@@ -124,14 +170,18 @@ def read_partition(config: Path) -> list[Part]:
             for key, values in frame.items():
                 kind, feature = key.split("/")
                 features |= {
-                    (kind, feature, i): (values.dtype.name, value.tolist()) for i, value in zip(frame[f"{kind}/{name}"].tolist(), values, strict=True)
+                    (kind, feature, i): (values.dtype.name, value.tolist())
+                    for i, value in zip(frame[f"{kind}/{name}"].tolist(), values, strict=True)
                 }
         own_count = int(graph.ndata[0]["inner_node"].array().sum())
         parts.append(
             Part(
                 nodes=local[:own_count],
                 halo=set(local[own_count:]),
-                edges={(*local_edges[i], local[src[i]], local[dst[i]], bool(inner[i])) for i in range(len(local_edges))},
+                edges={
+                    (*local_edges[i], local[src[i]], local[dst[i]], bool(inner[i]))
+                    for i in range(len(local_edges))
+                },
                 features=features,
                 graph=graph,
             )
@@ -153,9 +203,14 @@ def write_assignment(theirs: list[Part], graph: FlatGraph, folder: Path) -> Path
 
 
 @pytest.mark.parametrize("name", DGL_PARTITIONS)
-def test_export_reproduces_dgl_partition_graph_output(tmp_path: Path, shared: Path, name: str) -> None:
+def test_export_reproduces_dgl_partition_graph_output(
+    tmp_path: Path, shared: Path, name: str
+) -> None:
     truth = shared / "dgl/truth/dgl-2.1.0"
-    graph, config = read_input(truth / f"{name.split('_')[0]}_input.npz"), truth / name / f"{name}.json"
+    graph, config = (
+        read_input(truth / f"{name.split('_')[0]}_input.npz"),
+        truth / name / f"{name}.json",
+    )
     theirs, expected = read_partition(config), json.loads(config.read_text())
     relation = theirs[0].graph.relations[0]
     formats = [layout for layout in ("coo", "csr", "csc") if getattr(relation, layout) is not None]
@@ -169,26 +224,43 @@ def test_export_reproduces_dgl_partition_graph_output(tmp_path: Path, shared: Pa
         graph_name=name,
     )
     actual = json.loads(report.config.read_text())
-    assert {key: value for key, value in actual.items() if key not in ("part_method", "halo_hops")} == {
-        key: value for key, value in expected.items() if key not in ("part_method", "halo_hops")
-    }
+    assert {
+        key: value for key, value in actual.items() if key not in ("part_method", "halo_hops")
+    } == {key: value for key, value in expected.items() if key not in ("part_method", "halo_hops")}
     for ours, other in zip(read_partition(report.config), theirs, strict=True):
         assert sorted(ours.nodes) == sorted(other.nodes)
         assert ours.halo == other.halo
         assert ours.edges == other.edges
         assert ours.features == other.features
-        assert {key: column.dtype for key, column in ours.graph.ndata[0].items()} == {key: c.dtype for key, c in other.graph.ndata[0].items()}
-        assert {key: column.dtype for key, column in ours.graph.edata[0].items()} == {key: c.dtype for key, c in other.graph.edata[0].items()}
+        assert {key: column.dtype for key, column in ours.graph.ndata[0].items()} == {
+            key: c.dtype for key, c in other.graph.ndata[0].items()
+        }
+        assert {key: column.dtype for key, column in ours.graph.edata[0].items()} == {
+            key: c.dtype for key, c in other.graph.edata[0].items()
+        }
         mine, yours = ours.graph.relations[0], other.graph.relations[0]
-        assert [getattr(mine, layout) is None for layout in ("coo", "csr", "csc")] == [getattr(yours, layout) is None for layout in ("coo", "csr", "csc")]
+        assert [getattr(mine, layout) is None for layout in ("coo", "csr", "csc")] == [
+            getattr(yours, layout) is None for layout in ("coo", "csr", "csc")
+        ]
 
 
 @pytest.mark.parametrize("which", ["homo", "hetero"])
-def test_export_reproduces_dgl_dispatch_pipeline_output(tmp_path: Path, shared: Path, which: str) -> None:
+def test_export_reproduces_dgl_dispatch_pipeline_output(
+    tmp_path: Path, shared: Path, which: str
+) -> None:
     truth = shared / "dgl/truth"
-    graph, config = read_input(truth / f"dgl-2.1.0/{which}_input.npz"), truth / f"dispatch-2.1.0/out_{which}/metadata.json"
+    graph, config = (
+        read_input(truth / f"dgl-2.1.0/{which}_input.npz"),
+        truth / f"dispatch-2.1.0/out_{which}/metadata.json",
+    )
     theirs, expected = read_partition(config), json.loads(config.read_text())
-    report = export.dgl(graph, tmp_path / "out", parts=2, assign=truth / f"dispatch-2.1.0/assign_{which}", graph_name=expected["graph_name"])
+    report = export.dgl(
+        graph,
+        tmp_path / "out",
+        parts=2,
+        assign=truth / f"dispatch-2.1.0/assign_{which}",
+        graph_name=expected["graph_name"],
+    )
     actual = json.loads(report.config.read_text())
     for key in ("num_nodes", "num_edges", "num_parts", "node_map", "edge_map", "ntypes", "etypes"):
         assert actual[key] == expected[key], key
@@ -198,5 +270,9 @@ def test_export_reproduces_dgl_dispatch_pipeline_output(tmp_path: Path, shared: 
         assert {edge for edge in ours.edges if edge[-1]} == other.edges
         assert ours.features == other.features
         for name in ("orig_nids.dgl", "orig_eids.dgl"):
-            mine, yours = (read_tensors(path.parent / f"part{part}" / name) for path in (report.config, config))
-            assert {kind: sorted(ids.tolist()) for kind, ids in mine.items()} == {kind: sorted(ids.tolist()) for kind, ids in yours.items()}
+            mine, yours = (
+                read_tensors(path.parent / f"part{part}" / name) for path in (report.config, config)
+            )
+            assert {kind: sorted(ids.tolist()) for kind, ids in mine.items()} == {
+                kind: sorted(ids.tolist()) for kind, ids in yours.items()
+            }

@@ -1,4 +1,6 @@
-"""Exports read again: a sound one has no problem, and each kind of planted damage is found, with its files sealed anew."""
+"""Exports read again: a sound one has no problem, and each kind of planted damage is found, with
+its files sealed anew.
+"""
 
 from __future__ import annotations
 
@@ -27,16 +29,31 @@ SCHEMA = Schema.from_dict(
             "author": {"weighted": True, "features": {"h": {"dtype": "float64", "shape": [2, 2]}}},
         },
         "edges": {
-            "paper:cites:paper": {"weighted": True, "features": {"y": {"dtype": "int64", "shape": [2]}}},
+            "paper:cites:paper": {
+                "weighted": True,
+                "features": {"y": {"dtype": "int64", "shape": [2]}},
+            },
             "author:writes:paper": {"weighted": True},
         },
     }
 )
-USERS = Schema.from_dict({"parts": 2, "nodes": {"user": {"features": {"x": {"shape": [2]}}}}, "edges": {"user:knows:user": {"weighted": True}}})
+USERS = Schema.from_dict(
+    {
+        "parts": 2,
+        "nodes": {"user": {"features": {"x": {"shape": [2]}}}},
+        "edges": {"user:knows:user": {"weighted": True}},
+    }
+)
 
 
 def hetero_graph() -> FlatGraph:
-    return generate(SCHEMA, nodes={"paper": 60, "author": 30}, edges={"paper:cites:paper": 260, "author:writes:paper": 150}, seed=1, sparse=True)
+    return generate(
+        SCHEMA,
+        nodes={"paper": 60, "author": 30},
+        edges={"paper:cites:paper": 260, "author:writes:paper": 150},
+        seed=1,
+        sparse=True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +71,11 @@ def test_an_export_has_no_problem(tmp_path: Path, options: dict[str, Any]) -> No
     report = export.dgl(hetero_graph(), tmp_path / "out", **options)
     result = export.verify(tmp_path / "out")
     assert result.problems == ()
-    assert (result.parts, result.nodes, result.edges) == (options["parts"], report.nodes, report.edges)
+    assert (result.parts, result.nodes, result.edges) == (
+        options["parts"],
+        report.nodes,
+        report.edges,
+    )
 
 
 def test_a_graph_without_types_has_no_problem(tmp_path: Path) -> None:
@@ -68,7 +89,7 @@ def test_folder_without_an_export_is_not_found(tmp_path: Path) -> None:
         export.verify(tmp_path)
 
 
-# -- damage --------------------------------------------------------------------------------------------------------------
+# -- damage ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -82,7 +103,10 @@ def update_digests(out: Path) -> None:
     manifest = json.loads((out / "manifest.json").read_text())
     for path in list(manifest["files"]):
         content = (out / path).read_bytes()
-        manifest["files"][path] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        manifest["files"][path] = {
+            "bytes": len(content),
+            "sha256": hashlib.sha256(content).hexdigest(),
+        }
     (out / "manifest.json").write_text(json.dumps(manifest))
 
 
@@ -100,7 +124,9 @@ def edit_tensors(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     tensors = {name: np.array(values) for name, values in read_tensors(path).items()}
     change(tensors)
     with path.open("wb") as file:
-        write_tensors(file, {name: ArrayStream.from_array(values) for name, values in tensors.items()})
+        write_tensors(
+            file, {name: ArrayStream.from_array(values) for name, values in tensors.items()}
+        )
 
 
 def edit_graph(path: Path, change: Callable[[DglGraph], DglGraph]) -> None:
@@ -112,18 +138,27 @@ def edit_graph(path: Path, change: Callable[[DglGraph], DglGraph]) -> None:
     temporary.rename(path)
 
 
-def data_edit(change: Callable[[dict[str, Any]], None], which: str) -> Callable[[DglGraph], DglGraph]:
+def data_edit(
+    change: Callable[[dict[str, Any]], None], which: str
+) -> Callable[[DglGraph], DglGraph]:
     """A change of a graph's node or edge data."""
 
     def apply(graph: DglGraph) -> DglGraph:
-        frame: dict[str, Any] = {name: np.array(column.array()) for name, column in getattr(graph, which)[0].items()}
+        frame: dict[str, Any] = {
+            name: np.array(column.array()) for name, column in getattr(graph, which)[0].items()
+        }
         change(frame)
-        return replace(graph, **{which: ({name: ArrayStream.from_array(values) for name, values in frame.items()},)})
+        return replace(
+            graph,
+            **{which: ({name: ArrayStream.from_array(values) for name, values in frame.items()},)},
+        )
 
     return apply
 
 
-def ends_edit(change: Callable[[Any, Any, DglGraph], tuple[Any, Any]]) -> Callable[[DglGraph], DglGraph]:
+def ends_edit(
+    change: Callable[[Any, Any, DglGraph], tuple[Any, Any]],
+) -> Callable[[DglGraph], DglGraph]:
     """A change of the ends of edges."""
 
     def apply(graph: DglGraph) -> DglGraph:
@@ -131,7 +166,17 @@ def ends_edit(change: Callable[[Any, Any, DglGraph], tuple[Any, Any]]) -> Callab
         coo = relation.coo
         assert coo is not None
         src, dst = change(np.array(coo.row.array()), np.array(coo.col.array()), graph)
-        return replace(graph, relations=(replace(relation, coo=replace(coo, row=ArrayStream.from_array(src), col=ArrayStream.from_array(dst))),))
+        return replace(
+            graph,
+            relations=(
+                replace(
+                    relation,
+                    coo=replace(
+                        coo, row=ArrayStream.from_array(src), col=ArrayStream.from_array(dst)
+                    ),
+                ),
+            ),
+        )
 
     return apply
 
@@ -152,11 +197,25 @@ def drop_last_outer_edge(graph: DglGraph) -> DglGraph:
     (relation,) = graph.relations
     assert relation.coo is not None
     row, col = relation.coo.row.array(), relation.coo.col.array()
-    candidates = [i for i in range(len(row) - 1, -1, -1) if np.count_nonzero(row == row[i]) > 1 and np.count_nonzero(col == col[i]) > 1]
+    candidates = [
+        i
+        for i in range(len(row) - 1, -1, -1)
+        if np.count_nonzero(row == row[i]) > 1 and np.count_nonzero(col == col[i]) > 1
+    ]
     dropped = next(i for i in candidates if graph.edata[0]["inner_edge"].array()[i] == 0)
     keep = np.arange(len(row)) != dropped
-    shorter: Mapping[str, ArrayStream] = {name: ArrayStream.from_array(np.array(column.array())[keep]) for name, column in graph.edata[0].items()}
-    changed = replace(relation, coo=replace(relation.coo, row=ArrayStream.from_array(row[keep]), col=ArrayStream.from_array(col[keep])))
+    shorter: Mapping[str, ArrayStream] = {
+        name: ArrayStream.from_array(np.array(column.array())[keep])
+        for name, column in graph.edata[0].items()
+    }
+    changed = replace(
+        relation,
+        coo=replace(
+            relation.coo,
+            row=ArrayStream.from_array(row[keep]),
+            col=ArrayStream.from_array(col[keep]),
+        ),
+    )
     return replace(graph, relations=(changed,), edata=(shorter,))
 
 
@@ -171,9 +230,14 @@ def give_node_two_owners(out: Path) -> None:
 
 DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     "a node that two parts own": (give_node_two_owners, "paper: the ids, each once"),
-    "an id map that disagrees": (lambda out: edit_tensors(out / "part0/orig_nids.dgl", lambda t: swap_rows(t["author"])), "not those of the list"),
+    "an id map that disagrees": (
+        lambda out: edit_tensors(out / "part0/orig_nids.dgl", lambda t: swap_rows(t["author"])),
+        "not those of the list",
+    ),
     "a list of edge ids in another order": (
-        lambda out: edit_tensors(out / "part1/orig_eids.dgl", lambda t: swap_rows(t["paper:cites:paper"])),
+        lambda out: edit_tensors(
+            out / "part1/orig_eids.dgl", lambda t: swap_rows(t["paper:cites:paper"])
+        ),
         "not those of",
     ),
     "rows of a feature swapped": (
@@ -182,41 +246,99 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "one bit of a feature": (
         lambda out: edit_tensors(
-            out / "part0/edge_feat.dgl", lambda t: t["paper:cites:paper/y"].__setitem__((0, 0), t["paper:cites:paper/y"][0, 0] ^ 1)
+            out / "part0/edge_feat.dgl",
+            lambda t: t["paper:cites:paper/y"].__setitem__(
+                (0, 0), t["paper:cites:paper/y"][0, 0] ^ 1
+            ),
         ),
         "paper:cites:paper: the rows of 'y'",
     ),
     "a feature of another dtype": (
-        lambda out: edit_tensors(out / "part0/node_feat.dgl", lambda t: t.update({"paper/feat": t["paper/feat"].astype(np.float64)})),
+        lambda out: edit_tensors(
+            out / "part0/node_feat.dgl",
+            lambda t: t.update({"paper/feat": t["paper/feat"].astype(np.float64)}),
+        ),
         "paper/feat is float64",
     ),
-    "a feature that is missing": (lambda out: edit_tensors(out / "part0/node_feat.dgl", lambda t: t.pop("author/h")), "features"),
+    "a feature that is missing": (
+        lambda out: edit_tensors(out / "part0/node_feat.dgl", lambda t: t.pop("author/h")),
+        "features",
+    ),
     "a row of a feature that is missing": (
-        lambda out: edit_tensors(out / "part0/node_feat.dgl", lambda t: t.update({"author/h": t["author/h"][1:]})),
+        lambda out: edit_tensors(
+            out / "part0/node_feat.dgl", lambda t: t.update({"author/h": t["author/h"][1:]})
+        ),
         "author/h is float64",
     ),
-    "an outer edge that is missing": (lambda out: edit_graph(out / "part1/graph.dgl", drop_last_outer_edge), "HALO"),
+    "an outer edge that is missing": (
+        lambda out: edit_graph(out / "part1/graph.dgl", drop_last_outer_edge),
+        "HALO",
+    ),
     "an edge from another node": (
-        lambda out: edit_graph(out / "part0/graph.dgl", ends_edit(lambda src, dst, graph: (np.roll(src, 1), dst))),
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", ends_edit(lambda src, dst, graph: (np.roll(src, 1), dst))
+        ),
         "what they join",
     ),
     "an edge into a node of another part": (
         lambda out: edit_graph(
-            out / "part0/graph.dgl", ends_edit(lambda src, dst, graph: (src, np.where(np.arange(len(dst)) == 0, graph.num_nodes[0] - 1, dst)))
+            out / "part0/graph.dgl",
+            ends_edit(
+                lambda src, dst, graph: (
+                    src,
+                    np.where(np.arange(len(dst)) == 0, graph.num_nodes[0] - 1, dst),
+                )
+            ),
         ),
         "not just those that it owns",
     ),
-    "an owner of a HALO node": (lambda out: edit_graph(out / "part0/graph.dgl", data_edit(value_edit("part_id", -1, 0), "ndata")), "part_id"),
-    "a flag of a node": (lambda out: edit_graph(out / "part0/graph.dgl", data_edit(value_edit("inner_node", 0, 0), "ndata")), "inner_node"),
-    "a flag of an edge": (lambda out: edit_graph(out / "part0/graph.dgl", data_edit(value_edit("inner_edge", -1, 1), "edata")), "inner_edge"),
-    "a type of an edge": (lambda out: edit_graph(out / "part0/graph.dgl", data_edit(value_edit("_TYPE", 0, 1), "edata")), "_TYPE"),
-    "global ids out of order": (lambda out: edit_graph(out / "part0/graph.dgl", data_edit(lambda f: swap_rows(f["_ID"]), "ndata")), "in order"),
+    "an owner of a HALO node": (
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", data_edit(value_edit("part_id", -1, 0), "ndata")
+        ),
+        "part_id",
+    ),
+    "a flag of a node": (
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", data_edit(value_edit("inner_node", 0, 0), "ndata")
+        ),
+        "inner_node",
+    ),
+    "a flag of an edge": (
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", data_edit(value_edit("inner_edge", -1, 1), "edata")
+        ),
+        "inner_edge",
+    ),
+    "a type of an edge": (
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", data_edit(value_edit("_TYPE", 0, 1), "edata")
+        ),
+        "_TYPE",
+    ),
+    "global ids out of order": (
+        lambda out: edit_graph(
+            out / "part0/graph.dgl", data_edit(lambda f: swap_rows(f["_ID"]), "ndata")
+        ),
+        "in order",
+    ),
     "a range of the configuration": (
-        lambda out: edit_json(out, lambda c: c["node_map"]["paper"][0].__setitem__(1, c["node_map"]["paper"][0][1] - 1)),
+        lambda out: edit_json(
+            out,
+            lambda c: c["node_map"]["paper"][0].__setitem__(1, c["node_map"]["paper"][0][1] - 1),
+        ),
         "node_map of paper",
     ),
-    "a total of the configuration": (lambda out: edit_json(out, lambda c: c.update(num_edges=c["num_edges"] + 1)), "num_edges"),
-    "a torn file": (lambda out: (out / "part1/graph.dgl").write_bytes((out / "part1/graph.dgl").read_bytes()[:-40]), "can not be read"),
+    "a total of the configuration": (
+        lambda out: edit_json(out, lambda c: c.update(num_edges=c["num_edges"] + 1)),
+        "num_edges",
+    ),
+    "a torn file": (
+        lambda out: (out / "part1/graph.dgl").write_bytes(
+            (out / "part1/graph.dgl").read_bytes()[:-40]
+        ),
+        "can not be read",
+    ),
 }
 
 

@@ -16,7 +16,11 @@ SCHEMA = {
     "ids": "global",
     "direction": "both",
     "nodes": {"user": {"features": {"age": "int64"}}, "item": {}},
-    "edges": {"user:buys:item": {}, "user:follows:user": {}, "item:like:item": {"missing": "create"}},
+    "edges": {
+        "user:buys:item": {},
+        "user:follows:user": {},
+        "item:like:item": {"missing": "create"},
+    },
 }
 
 
@@ -41,23 +45,35 @@ def graph(client: Client) -> Graph:
 
 def test_neighbors_of_a_mixed_batch_need_no_types(graph: Graph) -> None:
     outgoing = graph.neighbors([0, 100, 3, 205, 999], ["buys", "follows", "like"])
-    rows = [outgoing.nodes[a:b].tolist() for a, b in zip(outgoing.indptr, outgoing.indptr[1:], strict=False)]
+    rows = [
+        outgoing.nodes[a:b].tolist()
+        for a, b in zip(outgoing.indptr, outgoing.indptr[1:], strict=False)
+    ]
     assert rows == [[100, 101, 3], [101], [1], [], []]
     incoming = graph.neighbors([205, 3, 101], ["buys", "follows", "like"], direction="in")
-    assert [incoming.nodes[a:b].tolist() for a, b in zip(incoming.indptr, incoming.indptr[1:], strict=False)] == [[1, 2], [0], [0, 100]]
+    assert [
+        incoming.nodes[a:b].tolist()
+        for a, b in zip(incoming.indptr, incoming.indptr[1:], strict=False)
+    ] == [[1, 2], [0], [0, 100]]
 
 
 def test_fanout_crosses_types_without_type_arguments(graph: Graph) -> None:
-    sample = graph.sample_fanout([0, 3], [["buys", "follows"], ["buys", "follows", "like"]], [3, 2], seed=5)
+    sample = graph.sample_fanout(
+        [0, 3], [["buys", "follows"], ["buys", "follows", "like"]], [3, 2], seed=5
+    )
     reached = {0: {100, 101, 3}, 3: {1}, 1: {205}, 100: {101}, 101: set(), 205: set()}
     first = sample.hops[0].nodes.reshape(2, 3)
     assert all(set(row) <= reached[seed] for seed, row in zip([0, 3], first.tolist(), strict=True))
-    for parent, row in zip(first.reshape(-1).tolist(), sample.hops[1].nodes.reshape(-1, 2).tolist(), strict=True):
+    for parent, row in zip(
+        first.reshape(-1).tolist(), sample.hops[1].nodes.reshape(-1, 2).tolist(), strict=True
+    ):
         assert set(row) <= (reached[parent] or {-1})
 
 
 @pytest.mark.parametrize(("ids", "ntype", "said"), [([7, 100], "user", "100"), ([2], "item", "2")])
-def test_an_id_of_another_type_is_refused(graph: Graph, ids: list[int], ntype: str, said: str) -> None:
+def test_an_id_of_another_type_is_refused(
+    graph: Graph, ids: list[int], ntype: str, said: str
+) -> None:
     with pytest.raises(asterism.InvalidRequest, match=rf"ids\[\d\] = {said}: .* of type"):
         graph.upsert_nodes(ids, ntype)
 

@@ -1,4 +1,6 @@
-"""What was acknowledged is on the disk: recorded system calls show each file and name synced before the answer."""
+"""What was acknowledged is on the disk: recorded system calls show each file and name synced before
+the answer.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ SCHEMA = {
     "edges": {"n:to:n": {"weighted": True}},
 }
 NODES, EDGES = 2_000, 6_000
-IGNORED_FILES = ("LOG", "LOG.old.", "LOCK", "OPTIONS-", "IDENTITY", "rocksdict-config.json", "task.json", "CLEAN")
+IGNORED_FILES = (
+    "LOG",
+    "LOG.old.",
+    "LOCK",
+    "OPTIONS-",
+    "IDENTITY",
+    "rocksdict-config.json",
+    "task.json",
+    "CLEAN",
+)
 """Names of files, or beginnings of them, of which nothing that was acknowledged depends."""
 
 
@@ -45,18 +56,45 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
     calls = Syscalls(root, tmp_path)
     # Syncs are slow here: a reply that does not wait for one arrives before it ends.
     calls.control("wait 40 sync")
-    with LocalCluster(storageds=1, folder=root, environment=calls.environment) as cluster, cluster.client(timeout_s=WAIT_S) as client:
+    with (
+        LocalCluster(storageds=1, folder=root, environment=calls.environment) as cluster,
+        cluster.client(timeout_s=WAIT_S) as client,
+    ):
         catalog = cluster.folder_of("metad") / "catalog"
         storaged_folder = cluster.folder_of("storaged-0")
         client.create_space("g", SCHEMA)
-        assert_durable(calls, root, [*catalog.iterdir(), cluster.folder_of("metad") / "identity.json"], now())
+        assert_durable(
+            calls, root, [*catalog.iterdir(), cluster.folder_of("metad") / "identity.json"], now()
+        )
         graph = client.graph("g")
         space = storaged_folder / "spaces" / str(client.describe("g").space_id)
         rng = np.random.default_rng(3)
         load = client.begin_load("g")
-        load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 16), np.float32)})
-        assert_durable(calls, root, [*(space / "graph").iterdir(), storaged_folder / "identity.json", storaged_folder / "cluster"], now())
-        load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+        load.write_nodes(
+            0,
+            "n",
+            np.arange(NODES),
+            weights=rng.random(NODES),
+            features={"x": rng.random((NODES, 16), np.float32)},
+        )
+        assert_durable(
+            calls,
+            root,
+            [
+                *(space / "graph").iterdir(),
+                storaged_folder / "identity.json",
+                storaged_folder / "cluster",
+            ],
+            now(),
+        )
+        load.write_edges(
+            1,
+            "to",
+            rng.integers(0, NODES, EDGES),
+            rng.integers(0, NODES, EDGES),
+            weights=rng.random(EDGES),
+            ends_known=True,
+        )
         assert_durable(calls, root, (space / "graph").iterdir(), now())
         load.commit()
         assert_durable(calls, root, catalog.iterdir(), now())
@@ -68,8 +106,15 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
         published_at = now()
         build = space / "builds" / str(job.job_id)
         build_files = [file for file in build.rglob("*") if "scratch" not in file.parts]
-        assert {"parts", "runs", "done", "stat", "result.json"} <= {file.relative_to(build).parts[0] for file in build_files}
-        assert_durable(calls, root, [*build_files, *catalog.iterdir(), *(space / "graph").iterdir()], published_at)
+        assert {"parts", "runs", "done", "stat", "result.json"} <= {
+            file.relative_to(build).parts[0] for file in build_files
+        }
+        assert_durable(
+            calls,
+            root,
+            [*build_files, *catalog.iterdir(), *(space / "graph").iterdir()],
+            published_at,
+        )
         assert_synced_before_manifest(calls, root, build)
 
         exported = client.wait(client.submit_job("g", "export-tables").job_id, timeout_s=WAIT_S)
@@ -94,16 +139,26 @@ def assert_synced_before_manifest(calls: Syscalls, root: Path, build: Path) -> N
     manifests = list(build.glob("parts/*/manifest.json"))
     assert len(manifests) == SCHEMA["parts"]
     for manifest in manifests:
-        [named] = [event for event in calls.events() if event.call == "rename" and event.other == str(manifest)]
+        [named] = [
+            event
+            for event in calls.events()
+            if event.call == "rename" and event.other == str(manifest)
+        ]
         durability = Durability(calls.events(), root)
         for file in manifest.parent.glob("*.bin"):
             assert durability.losses(file, named.begin_ns) == []
-        assert any(e.call == "sync" and e.path == named.path and e.end_ns <= named.begin_ns for e in calls.events())
+        assert any(
+            e.call == "sync" and e.path == named.path and e.end_ns <= named.begin_ns
+            for e in calls.events()
+        )
 
 
 def run_command(cluster: LocalCluster, calls: Syscalls, *arguments: str) -> None:
     """The command, recorded too."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, *arguments]
-    environment = {**os.environ, **calls.environment}  # noqa: TID251 - a child's environment is ours and more
-    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False)
+    # A child's environment is ours and more.
+    environment = {**os.environ, **calls.environment}  # noqa: TID251
+    completed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=WAIT_S, check=False
+    )
     assert completed.returncode == 0, completed.stderr

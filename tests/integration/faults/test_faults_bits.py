@@ -1,7 +1,8 @@
-"""Single bits of a cluster's files are flipped: each flip is detected, repaired or harmless, and no answer changes.
+"""Single bits of a cluster's files are flipped: each flip is detected, repaired or harmless, and no
+answer changes.
 
-Real daemons read the files: before they start after a kill, after a clean stop, and while they have them open.
-"""
+Real daemons read the files: before they start after a kill, after a clean stop, and while they have
+them open."""
 
 from __future__ import annotations
 
@@ -33,7 +34,14 @@ NODES, EDGES = 300, 1_000
 UNCLEAN, CLEAN, OPEN = "after a kill", "after a clean stop", "while open"
 MOMENTS = (UNCLEAN, CLEAN, OPEN)
 DETECTED, REPAIRED, HARMLESS = "detected", "repaired", "harmless"
-TYPED_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady, asterism.Corrupt, asterism.Conflict)
+TYPED_ERRORS = (
+    asterism.Unavailable,
+    asterism.Stale,
+    asterism.NotFound,
+    asterism.NotReady,
+    asterism.Corrupt,
+    asterism.Conflict,
+)
 IMAGE, DATABASE = "image", "graph"
 SPACE_FILES = {
     "image: array": "builds/*/parts/p00000/*.bin",
@@ -77,7 +85,16 @@ class Flip:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
     flags = {
-        "storaged": ["--concurrent-tasks", "4", "--open-retry-s", "0.5", "--scrub-interval-s", "0.3", "--scrub-mib-per-s", "1000"],
+        "storaged": [
+            "--concurrent-tasks",
+            "4",
+            "--open-retry-s",
+            "0.5",
+            "--scrub-interval-s",
+            "0.3",
+            "--scrub-mib-per-s",
+            "1000",
+        ],
         "metad": ["--max-attempts", "1"],
     }
     with LocalCluster(storageds=1, flags=flags) as running:
@@ -93,7 +110,13 @@ def load(graph: Graph, seed: int) -> None:
     rng = np.random.default_rng(seed)
     bulk_load = graph.client.begin_load(graph.space)
     nodes = np.arange(NODES) + NODES * seed
-    bulk_load.write_nodes(0, "n", nodes, weights=rng.random(NODES), features={"x": rng.random((NODES, 32), np.float32)})
+    bulk_load.write_nodes(
+        0,
+        "n",
+        nodes,
+        weights=rng.random(NODES),
+        features={"x": rng.random((NODES, 32), np.float32)},
+    )
     ends = rng.choice(nodes, EDGES), rng.choice(nodes, EDGES)
     bulk_load.write_edges(1, "to", *ends, weights=rng.random(EDGES), ends_known=True)
     bulk_load.commit()
@@ -128,7 +151,9 @@ class Round:
         self.short_timeout_client = cluster.client(timeout_s=1.0)
         self.random = random.Random(zlib.crc32(f"{moment} {seed}".encode()))
         self.graphs = {kind: self._create_filled_space() for kind in (*SPACE_FILES, "whole")}
-        self._assert_jobs_finish({kind: client.submit_job(graph.space).job_id for kind, graph in self.graphs.items()})
+        self._assert_jobs_finish(
+            {kind: client.submit_job(graph.space).job_id for kind, graph in self.graphs.items()}
+        )
         for graph in self.graphs.values():
             load(graph, 1)  # it stays in the log
         cluster.wait_ready()
@@ -143,10 +168,16 @@ class Round:
         return self.client.graph(name)
 
     def _assert_jobs_finish(self, jobs: dict[str, int]) -> None:
-        assert {self.client.wait(job, timeout_s=HANG_S).state for job in jobs.values()} == {"FINISHED"}
+        assert {self.client.wait(job, timeout_s=HANG_S).state for job in jobs.values()} == {
+            "FINISHED"
+        }
 
     def folder(self, graph: Graph) -> Path:
-        return self.cluster.folder_of("storaged-0") / "spaces" / str(self.client.describe(graph.space).space_id)
+        return (
+            self.cluster.folder_of("storaged-0")
+            / "spaces"
+            / str(self.client.describe(graph.space).space_id)
+        )
 
     def run(self) -> list[Flip]:
         """Flip the bits, and judge what the cluster answers then and after its next start."""
@@ -166,14 +197,20 @@ class Round:
         if self.moment != OPEN:
             daemon.start()
         else:  # the scrub reads each byte of the two damaged images
-            wait_until(lambda: self._damaged_images() >= damaged_before + 2, "the scrub finds both damaged images")
+            wait_until(
+                lambda: self._damaged_images() >= damaged_before + 2,
+                "the scrub finds both damaged images",
+            )
         wait_until(self._is_settled, "every space is served, or refused with a cause")
         self.builds = self._build_all()
         outcomes = {kind: self._outcome(kind) for kind in self.flips}
         if self.moment == OPEN:
             assert daemon.stop() == 0
             daemon.start()
-            wait_until(self._is_settled, "every space is served, or refused with a cause, after the next start")
+            wait_until(
+                self._is_settled,
+                "every space is served, or refused with a cause, after the next start",
+            )
             for kind in self.flips:
                 outcome = self._outcome(kind, build=False)
                 outcomes[kind] = outcome if outcomes[kind] == HARMLESS else outcomes[kind]
@@ -181,7 +218,10 @@ class Round:
         for graph in self.graphs.values():
             self.client.drop_space(graph.space)
         self.cluster.wait_ready()
-        return [Flip(kind=kind, moment=self.moment, file=file, bit=bit, outcome=outcomes[kind]) for kind, (file, bit) in self.flips.items()]
+        return [
+            Flip(kind=kind, moment=self.moment, file=file, bit=bit, outcome=outcomes[kind])
+            for kind, (file, bit) in self.flips.items()
+        ]
 
     def _damaged_images(self) -> int:
         """How many served versions the scrub has found damaged."""
@@ -189,14 +229,21 @@ class Round:
 
     def _is_settled(self) -> bool:
         message = storaged_readiness(self.cluster)
-        return not any(phrase in message for phrase in ("does not answer", "being", "waits to be opened", "has not answered"))
+        return not any(
+            phrase in message
+            for phrase in ("does not answer", "being", "waits to be opened", "has not answered")
+        )
 
     def _outcome(self, kind: str, *, build: bool = True) -> str:
-        """The outcome for a space; AssertionError where an answer differs, or an error names neither file nor block."""
+        """The outcome for a space; AssertionError where an answer differs, or an error names
+        neither file nor block.
+        """
         graph, (file, _) = self.graphs[kind], self.flips[kind]
         message = storaged_readiness(self.cluster)
         if f"space {graph.space} " in message:
-            assert f"space {graph.space} can not be opened: {self.folder(graph)}" in message, message
+            assert f"space {graph.space} can not be opened: {self.folder(graph)}" in message, (
+                message
+            )
             with pytest.raises(TYPED_ERRORS):
                 query_results(self.short_timeout_client.graph(graph.space))
             return DETECTED
@@ -209,22 +256,42 @@ class Round:
         if build and kind.startswith(DATABASE):
             build_job = self.builds[kind]
             if build_job.state == "FAILED":
-                assert file.name in build_job.cause or "block " in build_job.cause or str(self.folder(graph)) in build_job.cause, build_job.cause
+                assert (
+                    file.name in build_job.cause
+                    or "block " in build_job.cause
+                    or str(self.folder(graph)) in build_job.cause
+                ), build_job.cause
                 return DETECTED
             assert self._image_manifests(kind) == self._image_manifests("whole")
         if build and kind.startswith("tables"):
-            table_export = self.client.wait(self.client.submit_job(graph.space, "export-tables", version=1).job_id, timeout_s=HANG_S)
+            table_export = self.client.wait(
+                self.client.submit_job(graph.space, "export-tables", version=1).job_id,
+                timeout_s=HANG_S,
+            )
             if table_export.state == "FAILED":
-                assert ".sst" in table_export.cause or "table" in table_export.cause, table_export.cause
+                assert ".sst" in table_export.cause or "table" in table_export.cause, (
+                    table_export.cause
+                )
                 return DETECTED
         return HARMLESS
 
     def _build_all(self) -> dict[str, Job]:
         """Build every space that is open, at once; how each build ended."""
         message = storaged_readiness(self.cluster)
-        open_kinds = {kind for kind, graph in self.graphs.items() if f"space {graph.space} can not be opened" not in message}
-        kinds = [kind for kind in self.graphs if kind in open_kinds and kind.startswith((DATABASE, "whole"))]
-        jobs = {kind: self.client.submit_job(self.graphs[kind].space, options={"link": "no"}).job_id for kind in kinds}
+        open_kinds = {
+            kind
+            for kind, graph in self.graphs.items()
+            if f"space {graph.space} can not be opened" not in message
+        }
+        kinds = [
+            kind
+            for kind in self.graphs
+            if kind in open_kinds and kind.startswith((DATABASE, "whole"))
+        ]
+        jobs = {
+            kind: self.client.submit_job(self.graphs[kind].space, options={"link": "no"}).job_id
+            for kind in kinds
+        }
         return {kind: self.client.wait(job, timeout_s=HANG_S) for kind, job in jobs.items()}
 
     def _image_manifests(self, kind: str) -> list[bytes]:
@@ -236,11 +303,21 @@ class Round:
 def state(client: Client, graph: Graph) -> object:
     """What a catalog says of its spaces, and what is answered by it."""
     spaces = sorted(space.name for space in client.spaces())
-    return spaces, [(version, client.manifest(graph.space, version.version)) for version in client.versions(graph.space)], query_results(graph)
+    return (
+        spaces,
+        [
+            (version, client.manifest(graph.space, version.version))
+            for version in client.versions(graph.space)
+        ],
+        query_results(graph),
+    )
 
 
-def flip_and_restart(cluster: LocalCluster, client: Client, graph: Graph, kind: str, moment: str, seed: int) -> Flip | None:
-    """Flip a bit of a file that a daemon reads as it starts, start it, and put the file back where it is detected.
+def flip_and_restart(
+    cluster: LocalCluster, client: Client, graph: Graph, kind: str, moment: str, seed: int
+) -> Flip | None:
+    """Flip a bit of a file that a daemon reads as it starts, start it, and put the file back where
+    it is detected.
 
     None where there is no such file: a clean stop leaves no log.
     """
@@ -263,12 +340,20 @@ def flip_and_restart(cluster: LocalCluster, client: Client, graph: Graph, kind: 
     flip(file, bit)
     daemon.start()
     wait_until(
-        lambda: daemon.exit_status() is not None or "belongs to the cluster" in readiness_message(cluster, name) or cluster.all_ready(), f"{name} starts, or ends"
+        lambda: (
+            daemon.exit_status() is not None
+            or "belongs to the cluster" in readiness_message(cluster, name)
+            or cluster.all_ready()
+        ),
+        f"{name} starts, or ends",
     )
     outcome = HARMLESS
     if daemon.exit_status() is not None:
         assert daemon.exit_status() == 2, daemon.tail()
-        assert str(file if file.name in ("identity.json", "cluster", "position") else file.parent) in daemon.log.read_text().splitlines()[-1]
+        assert (
+            str(file if file.name in ("identity.json", "cluster", "position") else file.parent)
+            in daemon.log.read_text().splitlines()[-1]
+        )
         outcome = DETECTED
     elif not cluster.all_ready():
         outcome = DETECTED
@@ -284,17 +369,26 @@ def flip_and_restart(cluster: LocalCluster, client: Client, graph: Graph, kind: 
     return Flip(kind=kind, moment=moment, file=file, bit=bit, outcome=outcome)
 
 
-def flip_each_daemon_file(cluster: LocalCluster, client: Client, graph: Graph, seed: int) -> list[Flip]:
+def flip_each_daemon_file(
+    cluster: LocalCluster, client: Client, graph: Graph, seed: int
+) -> list[Flip]:
     """Flip a bit of each kind of file at each moment, one after another."""
     assert cluster["metad"].stop() == 0
     cluster.restart("metad")  # from now on the catalog has SST files
-    results = [flip_and_restart(cluster, client, graph, kind, moment, seed) for kind in DAEMON_FILES for moment in (UNCLEAN, CLEAN)]
+    results = [
+        flip_and_restart(cluster, client, graph, kind, moment, seed)
+        for kind in DAEMON_FILES
+        for moment in (UNCLEAN, CLEAN)
+    ]
     return [result for result in results if result is not None]
 
 
 def outcome_table(flips: list[Flip]) -> str:
     """The outcomes as a Markdown table."""
-    lines = ["| file | moment | bits | detected | repaired | harmless |", "| --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| file | moment | bits | detected | repaired | harmless |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
     counters: dict[tuple[str, str], Counter[str]] = {}
     for result in flips:
         counters.setdefault((result.kind, result.moment), Counter())[result.outcome] += 1
@@ -311,7 +405,9 @@ def test_flipped_space_bits_change_no_result(cluster: LocalCluster, client: Clie
     assert {result.outcome for result in flips if result.kind.startswith(IMAGE)} == {REPAIRED}
 
 
-def test_flipped_catalog_and_identity_bits_change_no_result(cluster: LocalCluster, client: Client) -> None:
+def test_flipped_catalog_and_identity_bits_change_no_result(
+    cluster: LocalCluster, client: Client
+) -> None:
     client.create_space("kept", SCHEMA)
     graph = client.graph("kept")
     load(graph, 0)
@@ -325,7 +421,9 @@ def test_flipped_catalog_and_identity_bits_change_no_result(cluster: LocalCluste
 def test_many_flipped_bits_change_no_result(cluster: LocalCluster, client: Client) -> None:
     flips: list[Flip] = []
     for seed in range(1, 7):
-        flips += [result for moment in MOMENTS for result in Round(cluster, client, moment, seed).run()]
+        flips += [
+            result for moment in MOMENTS for result in Round(cluster, client, moment, seed).run()
+        ]
     client.create_space("long", SCHEMA)
     graph = client.graph("long")
     load(graph, 0)

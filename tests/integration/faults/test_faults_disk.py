@@ -1,4 +1,6 @@
-"""A disk that fills up: builds fail with the cause, writes are refused, nothing that was acknowledged is lost, and with room all goes on."""
+"""A disk that fills up: builds fail with the cause, writes are refused, nothing that was
+acknowledged is lost, and with room all goes on.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,12 @@ def disk_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk
     mount = tmp_path_factory.mktemp("disk")
     with (
         small_disk(mount, 160) as disk,
-        LocalCluster(storageds=1, faults=True, flags={"metad": ["--max-attempts", "1"]}, data={"storaged-0": mount / "data"}) as cluster,
+        LocalCluster(
+            storageds=1,
+            faults=True,
+            flags={"metad": ["--max-attempts", "1"]},
+            data={"storaged-0": mount / "data"},
+        ) as cluster,
         cluster.client() as client,
     ):
         client.create_space("g", SCHEMA)
@@ -60,9 +67,23 @@ def fill(client: Client, seed: int) -> list[tuple[int, int]]:
     """A load of all nodes anew, and of edges; the ends of these."""
     rng = np.random.default_rng(seed)
     load = client.begin_load("g")
-    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 4), np.float32)})
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(NODES),
+        weights=rng.random(NODES),
+        features={"x": rng.random((NODES, 4), np.float32)},
+    )
     src, dst = rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES)
-    load.write_edges(1, "to", src, dst, weights=rng.random(EDGES), features={"when": np.arange(EDGES)}, ends_known=True)
+    load.write_edges(
+        1,
+        "to",
+        src,
+        dst,
+        weights=rng.random(EDGES),
+        features={"when": np.arange(EDGES)},
+        ends_known=True,
+    )
     load.commit()
     return list(zip(src.tolist(), dst.tolist(), strict=True))
 
@@ -88,9 +109,19 @@ def wait_for(condition: Callable[[], bool], message: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("passes", [PASSES, pytest.param(OTHER_PASSES, marks=pytest.mark.slow)], ids=["most", "the others"])
-def test_build_on_full_disk_fails_in_any_pass_and_recovers(disk_cluster: SmallDiskCluster, passes: tuple[str, ...]) -> None:
-    client, disk, faults = disk_cluster.client, disk_cluster.disk, disk_cluster.cluster.faults["storaged-0"]
+@pytest.mark.parametrize(
+    "passes",
+    [PASSES, pytest.param(OTHER_PASSES, marks=pytest.mark.slow)],
+    ids=["most", "the others"],
+)
+def test_build_on_full_disk_fails_in_any_pass_and_recovers(
+    disk_cluster: SmallDiskCluster, passes: tuple[str, ...]
+) -> None:
+    client, disk, faults = (
+        disk_cluster.client,
+        disk_cluster.disk,
+        disk_cluster.cluster.faults["storaged-0"],
+    )
     expected, remaining = edge_ends(disk_cluster.graph), list(passes)
     pid = disk_cluster.cluster["storaged-0"].pid
     for number in range(4):
@@ -100,7 +131,10 @@ def test_build_on_full_disk_fails_in_any_pass_and_recovers(disk_cluster: SmallDi
         job = disk_cluster.graph.build(wait=False)
         while True:
             before = len(faults.reached())
-            wait_for(lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job), f"the build has come to none of {remaining}")  # type: ignore[misc]
+            wait_for(
+                lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job),
+                f"the build has come to none of {remaining}",
+            )  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
             name = faults.reached()[-1][1]
@@ -129,7 +163,9 @@ def has_ended(client: Client, job: Job) -> bool:
     return client.job(job.job_id).state not in ("QUEUE", "RUNNING")
 
 
-def test_full_disk_refuses_writes_and_keeps_acknowledged_ones(disk_cluster: SmallDiskCluster) -> None:
+def test_full_disk_refuses_writes_and_keeps_acknowledged_ones(
+    disk_cluster: SmallDiskCluster,
+) -> None:
     client, disk = disk_cluster.client, disk_cluster.disk
     before = edge_ends(disk_cluster.graph)
     acknowledged: list[tuple[int, int]] = []
@@ -140,7 +176,15 @@ def test_full_disk_refuses_writes_and_keeps_acknowledged_ones(disk_cluster: Smal
         src, dst = np.array(ends).T
 
         def write(chunk: int = chunk, src: np.ndarray = src, dst: np.ndarray = dst) -> None:
-            load.write_edges(chunk, "to", src, dst, weights=np.ones(len(src)), features={"when": src}, ends_known=True)
+            load.write_edges(
+                chunk,
+                "to",
+                src,
+                dst,
+                weights=np.ones(len(src)),
+                features={"when": src},
+                ends_known=True,
+            )
 
         if chunk in (3, 7):
             disk.fill()
@@ -169,7 +213,11 @@ def begin_loads_until_refused(client: Client) -> asterism.Unavailable:
 
 def test_metad_recovers_from_full_disk_without_refused_writes(tmp_path: Path) -> None:
     mount = tmp_path / "disk"
-    with small_disk(mount, 48) as disk, LocalCluster(storageds=1, data={"metad": mount / "data"}) as cluster, cluster.client(timeout_s=5.0) as client:
+    with (
+        small_disk(mount, 48) as disk,
+        LocalCluster(storageds=1, data={"metad": mount / "data"}) as cluster,
+        cluster.client(timeout_s=5.0) as client,
+    ):
         client.create_space("g", SCHEMA)
         fill(client, 1)
         graph = client.graph("g")
@@ -203,7 +251,9 @@ def test_metad_recovers_from_full_disk_without_refused_writes(tmp_path: Path) ->
         assert [(job.job_id, job.state, job.version) for job in client.jobs()] == jobs
 
 
-def test_storaged_exits_with_cause_when_started_on_full_disk(disk_cluster: SmallDiskCluster) -> None:
+def test_storaged_exits_with_cause_when_started_on_full_disk(
+    disk_cluster: SmallDiskCluster,
+) -> None:
     expected = edges_of(disk_cluster.graph, "to")
     daemon = disk_cluster.cluster["storaged-0"]
     disk_cluster.cluster.kill("storaged-0")

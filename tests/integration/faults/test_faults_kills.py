@@ -1,4 +1,6 @@
-"""Storageds killed in every pass of a build, metad killed around a publication, clocks that jump: nothing is lost, nothing differs."""
+"""Storageds killed in every pass of a build, metad killed around a publication, clocks that jump:
+nothing is lost, nothing differs.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,33 @@ WAIT_S = HANG_S
 SCHEMA = {
     "parts": 4,
     "direction": "both",
-    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [2]}, "tags": {"kind": "ragged", "dtype": "int64"}}}},
+    "nodes": {
+        "n": {
+            "weighted": True,
+            "features": {
+                "x": {"dtype": "float32", "shape": [2]},
+                "tags": {"kind": "ragged", "dtype": "int64"},
+            },
+        }
+    },
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
 }
 NODES, EDGES = 3_000, 9_000
 KILLS = 8
 """In one job: metad gives one up that is lost too often."""
-PASSES = ("nodes n", "features n", "B1", "B2, B3", "sweep", "merge", "audit", "out edges n:to:n", "in edges n:to:n", "features n:to:n", "seal")
+PASSES = (
+    "nodes n",
+    "features n",
+    "B1",
+    "B2, B3",
+    "sweep",
+    "merge",
+    "audit",
+    "out edges n:to:n",
+    "in edges n:to:n",
+    "features n:to:n",
+    "seal",
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +82,15 @@ def fill(client: Client, space: str, seed: int) -> int:
     features = {"x": rng.random((NODES, 2), np.float32), "tags": (tags, rng.integers(0, 9, NODES))}
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features=features)
     src, dst = rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES)
-    load.write_edges(1, "to", src, dst, weights=rng.random(EDGES), features={"when": np.arange(EDGES)}, ends_known=True)
+    load.write_edges(
+        1,
+        "to",
+        src,
+        dst,
+        weights=rng.random(EDGES),
+        features={"when": np.arange(EDGES)},
+        ends_known=True,
+    )
     return load.commit()
 
 
@@ -86,21 +116,34 @@ def image_manifests(cluster: LocalCluster, client: Client, space: str) -> dict[s
     version = client.manifest(space)
     manifests = {}
     for name in ("storaged-0", "storaged-1"):
-        parts = cluster.folder_of(name) / "spaces" / str(version.space_id) / "builds" / str(version.job_id) / "parts"
-        manifests.update({path.parent.name: path.read_bytes() for path in parts.glob("*/manifest.json")})
+        parts = (
+            cluster.folder_of(name)
+            / "spaces"
+            / str(version.space_id)
+            / "builds"
+            / str(version.job_id)
+            / "parts"
+        )
+        manifests.update(
+            {path.parent.name: path.read_bytes() for path in parts.glob("*/manifest.json")}
+        )
     assert len(manifests) == SCHEMA["parts"]
     return manifests
 
 
 def assert_same_as_calm(cluster: LocalCluster, client: Client) -> None:
-    """Check that what was struck came to what an undisturbed build of the same comes to, byte for byte."""
+    """Check that what was struck came to what an undisturbed build of the same comes to, byte for
+    byte.
+    """
     assert image_manifests(cluster, client, "struck") == image_manifests(cluster, client, "calm")
     calm, struck = client.manifest("calm"), client.manifest("struck")
     assert struck.totals == calm.totals
     assert edges_of(client.graph("struck"), "to") == edges_of(client.graph("calm"), "to")
 
 
-def test_builds_killed_in_every_pass_give_the_same_bytes(cluster: LocalCluster, client: Client) -> None:
+def test_builds_killed_in_every_pass_give_the_same_bytes(
+    cluster: LocalCluster, client: Client
+) -> None:
     faults, remaining = cluster.faults["storaged-0"], list(PASSES)
     for number in range(4):
         for space in ("calm", "struck"):
@@ -111,11 +154,16 @@ def test_builds_killed_in_every_pass_give_the_same_bytes(cluster: LocalCluster, 
         before = len(faults.reached())
         job = client.submit_job("struck")
         for _ in range(KILLS):
-            wait_for(lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job), f"the build has come to none of {remaining}")  # type: ignore[misc]
+            wait_for(
+                lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job),
+                f"the build has come to none of {remaining}",
+            )  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
             cluster.kill("storaged-0")
-            assert client.describe("struck").version == version, "a half-built version was published"
+            assert client.describe("struck").version == version, (
+                "a half-built version was published"
+            )
             remaining.remove(faults.reached()[-1][1])
             faults.set(hold_build_in=remaining)
             before = len(faults.reached())  # it may be held again before its restart is over
@@ -129,7 +177,9 @@ def test_builds_killed_in_every_pass_give_the_same_bytes(cluster: LocalCluster, 
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_metad_killed_around_publication_publishes_once(cluster: LocalCluster, client: Client, when: str) -> None:
+def test_metad_killed_around_publication_publishes_once(
+    cluster: LocalCluster, client: Client, when: str
+) -> None:
     for space in ("calm", "struck"):
         fill(client, space, 200)
     wait_finished(client, client.graph("calm").build(wait=False))
@@ -147,7 +197,9 @@ def test_metad_killed_around_publication_publishes_once(cluster: LocalCluster, c
 
 
 @pytest.mark.parametrize("ahead_s", [30 * 86400, -30 * 86400], ids=["forwards", "backwards"])
-def test_wall_clock_jump_of_a_month_ends_no_lease_or_job(cluster: LocalCluster, client: Client, ahead_s: int) -> None:
+def test_wall_clock_jump_of_a_month_ends_no_lease_or_job(
+    cluster: LocalCluster, client: Client, ahead_s: int
+) -> None:
     for space in ("calm", "struck"):
         fill(client, space, 300)
     wait_finished(client, client.graph("calm").build(wait=False))
@@ -161,7 +213,11 @@ def test_wall_clock_jump_of_a_month_ends_no_lease_or_job(cluster: LocalCluster, 
     faults.set(hold_build_in=["sweep"], wall_ahead_s=ahead_s)
     begun = time.monotonic()
     while time.monotonic() - begun < 1.5 * LEASE_S:
-        assert all(host.online for host in client.hosts() if host.address in {cluster[name].address for name in ("storaged-0", "storaged-1")})
+        assert all(
+            host.online
+            for host in client.hosts()
+            if host.address in {cluster[name].address for name in ("storaged-0", "storaged-1")}
+        )
         assert cluster.get("storaged-0", "/status")["leased"] is True
         time.sleep(0.05)
     faults.set(wall_ahead_s=ahead_s)

@@ -1,4 +1,5 @@
-"""Storageds that metad can not hear, or that can not hear metad: they hold their builds, and go on when the order still stands.
+"""Storageds that metad can not hear, or that can not hear metad: they hold their builds, and go on
+when the order still stands.
 
 And who may have a folder, or be of a cluster, at all.
 """
@@ -27,14 +28,24 @@ from asterism.records.catalog import Job
 
 LEASE_S = 1.5
 WAIT_S = HANG_S
-SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
 NODES, EDGES = 20_000, 60_000
 PASS = "sweep"
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=2, proxies=True, faults=True, flags={"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]}) as running:
+    with LocalCluster(
+        storageds=2,
+        proxies=True,
+        faults=True,
+        flags={"metad": ["--lease-s", str(LEASE_S), "--heartbeat-interval-s", "0.2"]},
+    ) as running:
         yield running
 
 
@@ -50,7 +61,14 @@ def graph(client: Client) -> Graph:
     rng = np.random.default_rng(1)
     load = client.begin_load("g")
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
-    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.write_edges(
+        1,
+        "to",
+        rng.integers(0, NODES, EDGES),
+        rng.integers(0, NODES, EDGES),
+        weights=rng.random(EDGES),
+        ends_known=True,
+    )
     load.commit()
     graph = client.graph("g")
     graph.build()
@@ -71,13 +89,19 @@ def check_recovery(cluster: LocalCluster, client: Client, graph: Graph) -> Itera
         yield
         for faults in cluster.faults.values():
             faults.set()
-        wait_for(lambda: witness.answered_count > 0, "no draw was answered, during the test or after it")
+        wait_for(
+            lambda: witness.answered_count > 0, "no draw was answered, during the test or after it"
+        )
     assert_settled(cluster, client, ["g"])
     assert edges_of(graph, "to") == before
 
 
-def start_held_build(cluster: LocalCluster, client: Client, graph: Graph, name: str) -> tuple[Job, psutil.Process]:
-    """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault is set."""
+def start_held_build(
+    cluster: LocalCluster, client: Client, graph: Graph, name: str
+) -> tuple[Job, psutil.Process]:
+    """A job whose build at a storaged runs, and is in the middle of a pass for as long as the fault
+    is set.
+    """
     faults = cluster.faults[name]
     before = len(faults.reached())
     faults.set(hold_build_in=[PASS])
@@ -105,7 +129,9 @@ def assert_published(client: Client, job: Job) -> None:
     assert client.describe("g").version == result.version
 
 
-@pytest.mark.parametrize("cut", [{"there"}, {"back"}, {"there", "back"}], ids=["from it", "to it", "both ways"])
+@pytest.mark.parametrize(
+    "cut", [{"there"}, {"back"}, {"there", "back"}], ids=["from it", "to it", "both ways"]
+)
 def test_build_without_lease_pauses_until_heartbeats_arrive(
     cluster: LocalCluster, client: Client, graph: Graph, cut: set[str]
 ) -> None:
@@ -119,7 +145,10 @@ def test_build_without_lease_pauses_until_heartbeats_arrive(
     # What is published is immutable, and named by its digest: draws from it go on without a lease.
     assert len(graph.sample_nodes(100, "n")) == 100
     if "there" in cut:
-        wait_for(lambda: not is_online(client, cluster, "storaged-0"), "metad believes in a storaged that it does not hear")
+        wait_for(
+            lambda: not is_online(client, cluster, "storaged-0"),
+            "metad believes in a storaged that it does not hear",
+        )
     assert is_stopped(child)
     assert client.job(job.job_id).state == "RUNNING"
     line.blocked.clear()
@@ -136,11 +165,18 @@ def test_frozen_storaged_does_not_report_a_stopped_attempt(
     version = client.describe("g").version
     os.kill(cluster["storaged-0"].pid, signal.SIGSTOP)
     try:
-        wait_for(lambda: not is_online(client, cluster, "storaged-0"), "metad believes in a frozen storaged")
+        wait_for(
+            lambda: not is_online(client, cluster, "storaged-0"),
+            "metad believes in a frozen storaged",
+        )
         client.stop_job(job.job_id)
         # Its lease is over: metad need not wait for its word.
-        wait_for(lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged")
-        cluster.faults["storaged-0"].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
+        wait_for(
+            lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged"
+        )
+        cluster.faults[
+            "storaged-0"
+        ].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
         wait_for(lambda: has_ended(child), "the build does not end")
         client.recover_job(job.job_id)
     finally:
@@ -151,7 +187,9 @@ def test_frozen_storaged_does_not_report_a_stopped_attempt(
     assert attempts == {2}, "the report of an attempt that was stopped was believed"
 
 
-def test_paused_build_dies_with_its_storaged(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_paused_build_dies_with_its_storaged(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job, child = start_held_build(cluster, client, graph, "storaged-1")
     child.send_signal(signal.SIGSTOP)
     cluster.kill("storaged-1")
@@ -161,16 +199,26 @@ def test_paused_build_dies_with_its_storaged(cluster: LocalCluster, client: Clie
     assert_published(client, job)
 
 
-def test_metad_without_its_catalog_accepts_no_storaged(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_metad_without_its_catalog_accepts_no_storaged(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     catalog = cluster.folder_of("metad") / "catalog"
     cluster["metad"].stop()
     shutil.move(catalog, catalog.with_name("kept"))
     try:
         cluster["metad"].start()
-        wait_for(lambda: all("belongs to the cluster" in cluster.missing(name) for name in ("storaged-0", "storaged-1")), "it was not refused")
+        wait_for(
+            lambda: all(
+                "belongs to the cluster" in cluster.missing(name)
+                for name in ("storaged-0", "storaged-1")
+            ),
+            "it was not refused",
+        )
         assert "catalog" in cluster.missing("storaged-0")
         # It deals no parts to those that will not hold them.
-        assert client.hosts() == [] or all(host.role.upper() != "STORAGED" for host in client.hosts())
+        assert client.hosts() == [] or all(
+            host.role.upper() != "STORAGED" for host in client.hosts()
+        )
         assert list(cluster.folder_of("storaged-0").glob("spaces/*/builds/*/parts/*/manifest.json"))
     finally:
         cluster["metad"].stop()
@@ -181,7 +229,9 @@ def test_metad_without_its_catalog_accepts_no_storaged(cluster: LocalCluster, cl
     graph.build()
 
 
-def test_metad_that_lost_its_identity_keeps_its_catalog(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_metad_that_lost_its_identity_keeps_its_catalog(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     before = cluster.get("metad", "/status")
     cluster.kill("metad")
     (cluster.folder_of("metad") / "identity.json").unlink()
@@ -203,19 +253,37 @@ def test_storaged_does_not_start_on_data_without_identity(
     identity = file.read_bytes()
     file.unlink()
     cluster["storaged-1"].start()
-    wait_for(lambda: cluster["storaged-1"].exit_status() is not None, "it runs as a host that nobody knows")
+    wait_for(
+        lambda: cluster["storaged-1"].exit_status() is not None,
+        "it runs as a host that nobody knows",
+    )
     assert cluster["storaged-1"].exit_status() == 2
-    assert f"{file}: missing, though the folder has data of the cluster" in cluster["storaged-1"].log.read_text().splitlines()[-1]
+    assert (
+        f"{file}: missing, though the folder has data of the cluster"
+        in cluster["storaged-1"].log.read_text().splitlines()[-1]
+    )
     assert not file.exists()
     file.write_bytes(identity)
     cluster.restart("storaged-1")
 
 
 @pytest.mark.parametrize("name", ["metad", "storaged-0"])
-def test_second_daemon_on_a_folder_is_refused_with_owner_pid(cluster: LocalCluster, name: str) -> None:
+def test_second_daemon_on_a_folder_is_refused_with_owner_pid(
+    cluster: LocalCluster, name: str
+) -> None:
     role = name.partition("-")[0]
     second = subprocess.run(
-        [sys.executable, "-m", role, "--data", str(cluster.folder_of(name)), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
+        [
+            sys.executable,
+            "-m",
+            role,
+            "--data",
+            str(cluster.folder_of(name)),
+            "--listen",
+            "127.0.0.1:0",
+            "--http-listen",
+            "127.0.0.1:0",
+        ],
         capture_output=True,
         text=True,
         timeout=HANG_S,

@@ -1,7 +1,8 @@
-"""Daemons and builds with too little memory: typed errors, nothing acknowledged lost, the same answers afterwards.
+"""Daemons and builds with too little memory: typed errors, nothing acknowledged lost, the same
+answers afterwards.
 
-The limit is on the private writable memory of one running process (`RLIMIT_DATA`), set from outside.
-"""
+The limit is on the private writable memory of one running process (`RLIMIT_DATA`), set from
+outside."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ MIB = 1 << 20
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=2, faults=True, flags={"metad": ["--max-attempts", "1", "--keep-versions", "100"]}) as running:
+    with LocalCluster(
+        storageds=2, faults=True, flags={"metad": ["--max-attempts", "1", "--keep-versions", "100"]}
+    ) as running:
         yield running
 
 
@@ -54,15 +57,34 @@ def graph(client: Client) -> Graph:
 def fill(client: Client, seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = client.begin_load("g")
-    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 64), np.float32)})
-    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(NODES),
+        weights=rng.random(NODES),
+        features={"x": rng.random((NODES, 64), np.float32)},
+    )
+    load.write_edges(
+        1,
+        "to",
+        rng.integers(0, NODES, EDGES),
+        rng.integers(0, NODES, EDGES),
+        weights=rng.random(EDGES),
+        ends_known=True,
+    )
     load.commit()
 
 
 @contextmanager
 def limit_memory(pid: int, headroom: int) -> Iterator[None]:
-    """Let a process have this much more memory than it has now; without a limit again afterwards, where it still runs."""
-    size = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmData:"))
+    """Let a process have this much more memory than it has now; without a limit again afterwards,
+    where it still runs.
+    """
+    size = next(
+        line
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+        if line.startswith("VmData:")
+    )
     before = resource.prlimit(pid, resource.RLIMIT_DATA)
     resource.prlimit(pid, resource.RLIMIT_DATA, (int(size.split()[1]) * 1024 + headroom, before[1]))
     try:
@@ -106,32 +128,55 @@ def restart_until_ready(cluster: LocalCluster) -> None:
     cluster.wait_ready()
 
 
-def test_load_beyond_memory_is_refused_and_loses_no_data(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_load_beyond_memory_is_refused_and_loses_no_data(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     expected = query_results(graph)
     rng = np.random.default_rng(9)
     features = {"x": rng.random((4 * NODES, 64), np.float32)}
     weights = rng.random(4 * NODES)
     load = client.begin_load("g")
-    load.write_nodes(0, "n", np.arange(100) + 10**6, weights=np.ones(100), features={"x": np.ones((100, 64), np.float32)})
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(100) + 10**6,
+        weights=np.ones(100),
+        features={"x": np.ones((100, 64), np.float32)},
+    )
     with limit_memory(cluster["storaged-0"].pid, 4 * MIB):
-        refusal(lambda: load.write_nodes(1, "n", np.arange(4 * NODES) + 2 * 10**6, weights=weights, features=features))
+        refusal(
+            lambda: load.write_nodes(
+                1, "n", np.arange(4 * NODES) + 2 * 10**6, weights=weights, features=features
+            )
+        )
     restart_until_ready(cluster)
     load.write_nodes(1, "n", np.arange(4 * NODES) + 2 * 10**6, weights=weights, features=features)
     load.commit()
     build = graph.build(timeout_s=HANG_S)
     assert client.manifest("g", build.version).count("NODE", 0) == 5 * NODES + 100
-    assert graph.node_features(np.arange(4 * NODES) + 2 * 10**6, "x")["x"].tobytes() == features["x"].tobytes()
+    assert (
+        graph.node_features(np.arange(4 * NODES) + 2 * 10**6, "x")["x"].tobytes()
+        == features["x"].tobytes()
+    )
     assert query_results(graph) == expected
 
 
-def test_build_beyond_memory_fails_with_cause_and_recovers(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_build_beyond_memory_fails_with_cause_and_recovers(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     expected = query_results(graph)
     graph.upsert_nodes([1], "n", weights=[2.0], features={"x": np.zeros((1, 64), np.float32)})
     for name in ("storaged-0", "storaged-1"):
         cluster.faults[name].set(hold_build_in=["nodes n"])
     job = client.submit_job("g", options={"link": "no"}).job_id
-    children = [wait_until(lambda name=name: find_builds(cluster, name), f"{name} builds")[0] for name in ("storaged-0", "storaged-1")]  # type: ignore[misc]
-    wait_until(lambda: all(cluster.faults[name].reached() for name in ("storaged-0", "storaged-1")), "both builds are held")
+    children = [
+        wait_until(lambda name=name: find_builds(cluster, name), f"{name} builds")[0]
+        for name in ("storaged-0", "storaged-1")
+    ]  # type: ignore[misc]
+    wait_until(
+        lambda: all(cluster.faults[name].reached() for name in ("storaged-0", "storaged-1")),
+        "both builds are held",
+    )
     with limit_memory(children[0].pid, 0):
         cluster.faults["storaged-0"].set()
         cluster.faults["storaged-1"].set()
@@ -143,5 +188,9 @@ def test_build_beyond_memory_fails_with_cause_and_recovers(cluster: LocalCluster
     recovered = client.wait(job, timeout_s=HANG_S)
     assert recovered.state == "FINISHED"
     repeated = client.wait(client.submit_job("g", options={"link": "no"}).job_id, timeout_s=HANG_S)
-    assert image_manifests(cluster, recovered.job_id) == image_manifests(cluster, repeated.job_id) != []
+    assert (
+        image_manifests(cluster, recovered.job_id)
+        == image_manifests(cluster, repeated.job_id)
+        != []
+    )
     assert query_results(graph) == expected

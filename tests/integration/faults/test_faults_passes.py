@@ -1,4 +1,6 @@
-"""A build that is stopped, or whose space is dropped, in every one of its passes: it ends at once, and goes on where it was or leaves nothing."""
+"""A build that is stopped, or whose space is dropped, in every one of its passes: it ends at once,
+and goes on where it was or leaves nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ SCHEMA = {
     "edges": {"n:to:n": {"weighted": True, "features": {"when": "int64"}}},
 }
 MANY, FEW = 270_000, 600
-"""More than a build lets pass without a record, so that each step is recorded by itself; and less."""
+"""More than a build lets pass without a record, so that each step is recorded by itself; and
+less.
+"""
 STEPS = {
     "nodes n": (0, ""),
     "B1": (1, "n0.table.scan"),
@@ -58,9 +62,22 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 def fill(client: Client, space: str, rows: int) -> None:
     rng = np.random.default_rng(rows)
     load = client.begin_load(space)
-    load.write_nodes(0, "n", np.arange(rows), weights=rng.random(rows), features={"x": rng.random(rows, np.float32)})
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(rows),
+        weights=rng.random(rows),
+        features={"x": rng.random(rows, np.float32)},
+    )
     ends = rng.integers(0, rows, rows), rng.integers(0, rows, rows)
-    load.write_edges(1, "to", *ends, weights=rng.random(rows), features={"when": np.arange(rows)}, ends_known=True)
+    load.write_edges(
+        1,
+        "to",
+        *ends,
+        weights=rng.random(rows),
+        features={"when": np.arange(rows)},
+        ends_known=True,
+    )
     load.commit()
 
 
@@ -72,21 +89,32 @@ def wait_for(condition: Callable[[], bool], message: str) -> None:
 
 
 def resume_points(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
-    events = [json.loads(line) for line in cluster["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    events = [
+        json.loads(line)
+        for line in cluster["storaged-0"].log.read_text().splitlines()
+        if '"build_resumed"' in line
+    ]
     return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 
 
-def hold_in_pass(cluster: LocalCluster, client: Client, job_id: int, passes: list[str]) -> tuple[psutil.Process, str]:
+def hold_in_pass(
+    cluster: LocalCluster, client: Client, job_id: int, passes: list[str]
+) -> tuple[psutil.Process, str]:
     """The build that is now in the middle of the first of these passes, and which that is."""
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=passes)
-    wait_for(lambda: len(faults.reached()) > before, f"job {job_id} has come to none of {passes}: {client.job(job_id)}")
+    wait_for(
+        lambda: len(faults.reached()) > before,
+        f"job {job_id} has come to none of {passes}: {client.job(job_id)}",
+    )
     pid, name = faults.reached()[-1]
     return psutil.Process(pid), name
 
 
-def test_build_stopped_in_any_pass_resumes_in_that_pass(cluster: LocalCluster, client: Client) -> None:
+def test_build_stopped_in_any_pass_resumes_in_that_pass(
+    cluster: LocalCluster, client: Client
+) -> None:
     client.create_space("stopped", SCHEMA)
     fill(client, "stopped", MANY)
     cluster.faults["storaged-0"].set(hold_build_in=list(STEPS))
@@ -96,9 +124,15 @@ def test_build_stopped_in_any_pass_resumes_in_that_pass(cluster: LocalCluster, c
         child, name = hold_in_pass(cluster, client, job.job_id, remaining)
         assert name == remaining.pop(0)
         client.stop_job(job.job_id)
-        wait_for(lambda: client.job(job.job_id).ended, "it does not stop")  # its pass is held: it ends by the stop alone
+        wait_for(
+            lambda: client.job(job.job_id).ended, "it does not stop"
+        )  # its pass is held: it ends by the stop alone
         stopped = client.job(job.job_id)
-        assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == ("STOPPED", ["STOPPED"], 0)
+        assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == (
+            "STOPPED",
+            ["STOPPED"],
+            0,
+        )
         assert find_builds(cluster) == [], "the host gave its word and works on"
         assert not child.is_running()
         cluster.faults["storaged-0"].set(hold_build_in=remaining)
@@ -140,14 +174,18 @@ def test_space_dropped_in_any_build_pass_leaves_nothing(
     assert len(edges_of(client.graph("dropped"), "to")) == FEW
 
 
-def test_space_dropped_while_its_build_is_queued_is_not_built(cluster: LocalCluster, client: Client) -> None:
+def test_space_dropped_while_its_build_is_queued_is_not_built(
+    cluster: LocalCluster, client: Client
+) -> None:
     for space in ("first", "waiting"):
         client.create_space(space, SCHEMA)
         fill(client, space, FEW)
     job = client.submit_job("first")
     child, _ = hold_in_pass(cluster, client, job.job_id, ["sweep"])
     waiting = client.submit_job("waiting")
-    wait_for(lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait")
+    wait_for(
+        lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait"
+    )
     client.drop_space("waiting")
     wait_for(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it waits on")
     assert client.job(waiting.job_id).state == "STOPPED"

@@ -1,4 +1,6 @@
-"""What storageds tell a real metad twice, late, in another order, of an earlier life, or of what is over: a version is published once."""
+"""What storageds tell a real metad twice, late, in another order, of an earlier life, or of what is
+over: a version is published once.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ A, B = "storaged-a", "storaged-b"
 
 
 class FakeStorageds(MetadClient):
-    """The doors of a metad process, and two storageds that are nothing but what a test says in their names."""
+    """The doors of a metad process, and two storageds that are nothing but what a test says in
+    their names.
+    """
 
     def __init__(self, cluster: LocalCluster, client: Client) -> None:
         super().__init__(RemoteTransport(cluster["metad"].address))
@@ -43,10 +47,16 @@ class FakeStorageds(MetadClient):
             self.send_reports(uuid=uuid)
 
     def assignment(self, uuid: str = A) -> mpb.TaskOrder:
-        """What one of the two should be doing in the space; metad may want to wait a moment first."""
+        """What one of the two should be doing in the space; metad may want to wait a moment
+        first.
+        """
         end = time.monotonic() + WAIT_S
         while True:
-            assignments = [task for task in self.poll(uuid, incarnation=self.incarnation).orders if task.job_id == self.job_id]
+            assignments = [
+                task
+                for task in self.poll(uuid, incarnation=self.incarnation).orders
+                if task.job_id == self.job_id
+            ]
             if assignments:
                 (task,) = assignments
                 return task
@@ -96,7 +106,9 @@ def completion_report(assignment: mpb.TaskOrder, digest_suffix: str = "") -> mpb
 
 
 def task_report(assignment: mpb.TaskOrder, state: pb.JobState, **fields: object) -> mpb.TaskReport:
-    return mpb.TaskReport(task_id=assignment.task_id, attempt=assignment.attempt, state=state, **fields)  # type: ignore[arg-type]
+    return mpb.TaskReport(
+        task_id=assignment.task_id, attempt=assignment.attempt, state=state, **fields
+    )  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +136,9 @@ def shared_storageds(cluster: LocalCluster) -> FakeStorageds:
 
 @pytest.fixture
 def storageds(shared_storageds: FakeStorageds) -> Iterator[FakeStorageds]:
-    """A space of its own, dealt to both, with a version and a job under way; afterwards every job is over and all is in order."""
+    """A space of its own, dealt to both, with a version and a job under way; afterwards every job
+    is over and all is in order.
+    """
     shared_storageds.restart()
     shared_storageds.space = f"s{time.time_ns()}"
     shared_storageds.create(shared_storageds.space, SCHEMA)
@@ -132,14 +146,28 @@ def storageds(shared_storageds: FakeStorageds) -> Iterator[FakeStorageds]:
         shared_storageds.begin_job()
         if shared_storageds.version() == 0:
             for uuid in (A, B):
-                shared_storageds.send_reports(completion_report(shared_storageds.assignment(uuid)), uuid=uuid)
+                shared_storageds.send_reports(
+                    completion_report(shared_storageds.assignment(uuid)), uuid=uuid
+                )
             assert shared_storageds.state == "FINISHED"
     yield shared_storageds
-    versions = [version.version for version in shared_storageds.client.versions(shared_storageds.space)]
-    assert versions == list(range(shared_storageds.version(), 0, -1)), "a number was left out, or given twice"
-    created_ms = shared_storageds.client.describe(shared_storageds.space).created_ms  # jobs of an earlier space of the name are remembered too
-    jobs = [job for job in shared_storageds.client.jobs(shared_storageds.space) if job.submitted_ms >= created_ms]
-    assert sorted(job.version for job in jobs if job.version) == sorted(versions), "a version is not one job's"
+    versions = [
+        version.version for version in shared_storageds.client.versions(shared_storageds.space)
+    ]
+    assert versions == list(range(shared_storageds.version(), 0, -1)), (
+        "a number was left out, or given twice"
+    )
+    created_ms = shared_storageds.client.describe(
+        shared_storageds.space
+    ).created_ms  # jobs of an earlier space of the name are remembered too
+    jobs = [
+        job
+        for job in shared_storageds.client.jobs(shared_storageds.space)
+        if job.submitted_ms >= created_ms
+    ]
+    assert sorted(job.version for job in jobs if job.version) == sorted(versions), (
+        "a version is not one job's"
+    )
     assert all(job.state == "FINISHED" for job in jobs if job.version)
     assert_settled(shared_storageds.cluster, shared_storageds.client, [shared_storageds.space])
     shared_storageds.client.drop_space(shared_storageds.space)
@@ -155,7 +183,9 @@ def test_repeated_reports_publish_once(storageds: FakeStorageds) -> None:
         storageds.send_reports(completion_report(b), uuid=B)
         storageds.send_reports(completion_report(a, "third"))
     assert (storageds.state, storageds.version()) == ("FINISHED", 2)
-    assert {storageds.image_digests()[part] for part in a.parts} == {f"image-{part}first" for part in a.parts}
+    assert {storageds.image_digests()[part] for part in a.parts} == {
+        f"image-{part}first" for part in a.parts
+    }
 
 
 def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> None:
@@ -165,25 +195,40 @@ def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> No
     storageds.send_reports(task_report(a, pb.FAILED, cause="late"))
     storageds.send_reports(task_report(a, pb.STOPPED))
     storageds.send_reports()
-    assert [task.state for task in storageds.job(storageds.job_id).tasks if task.host == A] == [pb.FINISHED]
+    assert [task.state for task in storageds.job(storageds.job_id).tasks if task.host == A] == [
+        pb.FINISHED
+    ]
     storageds.send_reports(completion_report(b), uuid=B)
-    assert (storageds.state, storageds.version(), storageds.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
+    assert (storageds.state, storageds.version(), storageds.attempts()) == (
+        "FINISHED",
+        2,
+        {A: 1, B: 1},
+    )
 
 
 def test_reports_of_superseded_attempts_are_ignored(storageds: FakeStorageds) -> None:
     first = storageds.assignment()
     storageds.send_reports(task_report(first, pb.FAILED, cause="disk"))
     second = storageds.next_assignment(first)
-    for late in (completion_report(first, "late"), task_report(first, pb.FAILED, cause="again", permanent=True), task_report(first, pb.STOPPED), task_report(first, pb.RUNNING)):
+    for late in (
+        completion_report(first, "late"),
+        task_report(first, pb.FAILED, cause="again", permanent=True),
+        task_report(first, pb.STOPPED),
+        task_report(first, pb.RUNNING),
+    ):
         storageds.send_reports(late)
         storageds.send_reports(late, completion_report(first, "late"))
     assert (storageds.state, storageds.attempts()[A]) == ("RUNNING", 2)
-    assert [list(task.causes) for task in storageds.job(storageds.job_id).tasks if task.host == A] == [["attempt 1: disk"]]
+    assert [
+        list(task.causes) for task in storageds.job(storageds.job_id).tasks if task.host == A
+    ] == [["attempt 1: disk"]]
     storageds.send_reports(completion_report(second, "right"))
     storageds.send_reports(completion_report(first, "late"))
     storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
     assert (storageds.state, storageds.version()) == ("FINISHED", 2)
-    assert {storageds.image_digests()[part] for part in second.parts} == {f"image-{part}right" for part in second.parts}
+    assert {storageds.image_digests()[part] for part in second.parts} == {
+        f"image-{part}right" for part in second.parts
+    }
 
 
 def test_reports_of_unassigned_attempts_are_ignored(storageds: FakeStorageds) -> None:
@@ -193,23 +238,35 @@ def test_reports_of_unassigned_attempts_are_ignored(storageds: FakeStorageds) ->
     early.attempt = 2
     storageds.send_reports(completion_report(early), completion_report(b, "not its own"))
     storageds.send_reports(mpb.TaskReport(task_id=999_999, attempt=1, state=pb.FINISHED))
-    assert (storageds.state, storageds.version(), storageds.attempts()) == ("RUNNING", 1, {A: 1, B: 1})
+    assert (storageds.state, storageds.version(), storageds.attempts()) == (
+        "RUNNING",
+        1,
+        {A: 1, B: 1},
+    )
     storageds.send_reports(completion_report(a))
     storageds.send_reports(completion_report(b), uuid=B)
     assert (storageds.state, storageds.version()) == ("FINISHED", 2)
-    assert {storageds.image_digests()[part] for part in b.parts} == {f"image-{part}" for part in b.parts}
+    assert {storageds.image_digests()[part] for part in b.parts} == {
+        f"image-{part}" for part in b.parts
+    }
 
 
 def test_reports_of_an_earlier_incarnation_are_refused(storageds: FakeStorageds) -> None:
     before, incarnation = storageds.assignment(), storageds.incarnation
     storageds.restart()
     after = storageds.next_assignment(before)
-    for late in (completion_report(before, "late"), completion_report(after, "late"), task_report(before, pb.FAILED, cause="late")):
+    for late in (
+        completion_report(before, "late"),
+        completion_report(after, "late"),
+        task_report(before, pb.FAILED, cause="late"),
+    ):
         with pytest.raises(Stale, match=f"incarnation={incarnation}: expected"):
             storageds.send_reports(late, incarnation=incarnation)
     with pytest.raises(Stale, match=f"incarnation={incarnation}: expected"):
         storageds.poll(A, incarnation=incarnation)
-    storageds.send_reports(completion_report(before, "late"))  # the new start repeats what it found of the old one
+    storageds.send_reports(
+        completion_report(before, "late")
+    )  # the new start repeats what it found of the old one
     assert (storageds.state, storageds.version(), storageds.attempts()[A]) == ("RUNNING", 1, 2)
     storageds.send_reports(completion_report(after, "right"))
     storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
@@ -290,7 +347,11 @@ def test_task_assignments_survive_lost_heartbeats(storageds: FakeStorageds) -> N
     assert [storageds.assignment(uuid).attempt for uuid in (A, B, A, B)] == [1, 1, 1, 1]
     storageds.send_reports(completion_report(a))
     storageds.send_reports(completion_report(storageds.assignment(B)), uuid=B)
-    assert (storageds.state, storageds.version(), storageds.attempts()) == ("FINISHED", 2, {A: 1, B: 1})
+    assert (storageds.state, storageds.version(), storageds.attempts()) == (
+        "FINISHED",
+        2,
+        {A: 1, B: 1},
+    )
 
 
 def test_reports_repeated_after_metad_restart_publish_once(storageds: FakeStorageds) -> None:
@@ -308,7 +369,12 @@ def test_reports_repeated_after_metad_restart_publish_once(storageds: FakeStorag
     assert not [digest for digest in storageds.image_digests().values() if digest.endswith("again")]
 
 
-SHAPE = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+SHAPE = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
 NODES, EDGES = 2_000, 6_000
 
 
@@ -321,7 +387,18 @@ def wait_for(condition: Callable[[], bool], message: str) -> None:
 
 def test_builds_over_an_unreliable_network_publish_once() -> None:
     with LocalCluster(
-        storageds=2, relay=True, flags={"metad": ["--lease-s", "1.5", "--heartbeat-interval-s", "0.2", "--retry-backoff-s", "0.05"]}
+        storageds=2,
+        relay=True,
+        flags={
+            "metad": [
+                "--lease-s",
+                "1.5",
+                "--heartbeat-interval-s",
+                "0.2",
+                "--retry-backoff-s",
+                "0.05",
+            ]
+        },
     ) as cluster:
         relay = cluster.relay
         assert relay is not None
@@ -333,7 +410,14 @@ def test_builds_over_an_unreliable_network_publish_once() -> None:
         def fill(space: str) -> None:
             load = client.begin_load(space)
             load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
-            load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+            load.write_edges(
+                1,
+                "to",
+                rng.integers(0, NODES, EDGES),
+                rng.integers(0, NODES, EDGES),
+                weights=rng.random(EDGES),
+                ends_known=True,
+            )
             load.commit()
 
         fill("g")
@@ -345,7 +429,10 @@ def test_builds_over_an_unreliable_network_publish_once() -> None:
                 job = client.submit_job("g")
                 if version == 2:
                     client.stop_job(job.job_id)
-                    wait_for(lambda job=job: client.job(job.job_id).state == "STOPPED", "it does not stop")  # type: ignore[misc]
+                    wait_for(
+                        lambda job=job: client.job(job.job_id).state == "STOPPED",
+                        "it does not stop",
+                    )  # type: ignore[misc]
                     client.recover_job(job.job_id)
                 if version == 3:
                     fill("other")

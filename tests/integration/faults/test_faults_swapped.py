@@ -1,4 +1,6 @@
-"""Folders in the place of others: swapped, copied, or shared by two clusters. Each is refused by name, and no answer changes."""
+"""Folders in the place of others: swapped, copied, or shared by two clusters. Each is refused by
+name, and no answer changes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,12 @@ from tests.kit.waiting import HANG_S, wait_until
 import asterism
 from asterism import Client, Graph
 
-SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
 NODES, EDGES = 400, 2_000
 UNAVAILABLE_ERRORS = (asterism.Unavailable, asterism.Stale, asterism.NotFound, asterism.NotReady)
 FLAGS = {"storaged": ["--open-retry-s", "0.5"], "metad": ["--max-attempts", "1"]}
@@ -39,7 +46,14 @@ def fill(graph: Graph, seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = graph.client.begin_load(graph.space)
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
-    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.write_edges(
+        1,
+        "to",
+        rng.integers(0, NODES, EDGES),
+        rng.integers(0, NODES, EDGES),
+        weights=rng.random(EDGES),
+        ends_known=True,
+    )
     load.commit()
 
 
@@ -52,7 +66,11 @@ def create_built_space(client: Client, name: str, seed: int) -> Graph:
 
 def query_results(graph: Graph) -> tuple[object, ...]:
     neighbors = graph.sample_neighbors(np.arange(50), "to", 4, seed=3)
-    return edges_of(graph, "to"), neighbors.nodes.tobytes(), graph.sample_nodes(50, "n", seed=3).nodes.tobytes()
+    return (
+        edges_of(graph, "to"),
+        neighbors.nodes.tobytes(),
+        graph.sample_nodes(50, "n", seed=3).nodes.tobytes(),
+    )
 
 
 def swap(one: Path, other: Path) -> None:
@@ -78,21 +96,32 @@ def space_folder(cluster: LocalCluster, name: str, graph: Graph) -> Path:
 Pair = Callable[[LocalCluster, Graph, Graph], tuple[Path, Path]]
 SWAPS: dict[str, tuple[Pair, tuple[str, ...]]] = {
     "databases of two spaces": (
-        lambda cluster, one, other: (space_folder(cluster, "storaged-0", one) / "graph", space_folder(cluster, "storaged-0", other) / "graph"),
+        lambda cluster, one, other: (
+            space_folder(cluster, "storaged-0", one) / "graph",
+            space_folder(cluster, "storaged-0", other) / "graph",
+        ),
         ("storaged-0",),
     ),
     "folders of two spaces": (
-        lambda cluster, one, other: (space_folder(cluster, "storaged-0", one), space_folder(cluster, "storaged-0", other)),
+        lambda cluster, one, other: (
+            space_folder(cluster, "storaged-0", one),
+            space_folder(cluster, "storaged-0", other),
+        ),
         ("storaged-0",),
     ),
     "databases of two storageds": (
-        lambda cluster, one, _: (space_folder(cluster, "storaged-0", one) / "graph", space_folder(cluster, "storaged-1", one) / "graph"),
+        lambda cluster, one, _: (
+            space_folder(cluster, "storaged-0", one) / "graph",
+            space_folder(cluster, "storaged-1", one) / "graph",
+        ),
         ("storaged-0", "storaged-1"),
     ),
 }
 
 
-def test_swapped_databases_are_refused_and_name_their_owner(cluster: LocalCluster, client: Client) -> None:
+def test_swapped_databases_are_refused_and_name_their_owner(
+    cluster: LocalCluster, client: Client
+) -> None:
     one, other = create_built_space(client, "one", 1), create_built_space(client, "other", 2)
     expected = [query_results(graph) for graph in (one, other)]
     for case, (pair, names) in SWAPS.items():
@@ -103,8 +132,14 @@ def test_swapped_databases_are_refused_and_name_their_owner(cluster: LocalCluste
         for name in names:
             cluster[name].start()
         for name in names:
-            message = f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the database belongs to space "
-            wait_until(lambda name=name, said=message: said in readiness_message(cluster, name), f"{case}: {name} says {message}")  # type: ignore[misc]
+            message = (
+                f"space one can not be opened: {space_folder(cluster, name, one)}/graph: the "
+                "database belongs to space "
+            )
+            wait_until(
+                lambda name=name, said=message: said in readiness_message(cluster, name),
+                f"{case}: {name} says {message}",
+            )  # type: ignore[misc]
         with pytest.raises(UNAVAILABLE_ERRORS):
             query_results(one)
         with pytest.raises(UNAVAILABLE_ERRORS):
@@ -119,19 +154,27 @@ def test_swapped_databases_are_refused_and_name_their_owner(cluster: LocalCluste
 
 
 def test_swapped_images_change_no_result(cluster: LocalCluster, client: Client) -> None:
-    """Images of two versions, and of two partitions of one: withdrawn, made again from the database, and served as they were."""
+    """Images of two versions, and of two partitions of one: withdrawn, made again from the
+    database, and served as they were.
+    """
     graph = create_built_space(client, "one", 1)
     fill(graph, 2)
     graph.build(timeout_s=HANG_S)
     expected = {version: version_results(graph, version) for version in (1, 2)}
     assert expected[1] != expected[2]
-    first, second = (sorted(job.glob("parts/*")) for job in sorted((space_folder(cluster, "storaged-0", graph) / "builds").iterdir()))
+    first, second = (
+        sorted(job.glob("parts/*"))
+        for job in sorted((space_folder(cluster, "storaged-0", graph) / "builds").iterdir())
+    )
     for pair in ((first[0], second[0]), (second[0], second[1])):
         assert cluster["storaged-0"].stop() == 0
         swap(*pair)
         cluster["storaged-0"].start()
         for version in (1, 2):
-            wait_until(lambda version=version: is_served(graph, version, expected[version]), f"version {version} is served")  # type: ignore[misc]
+            wait_until(
+                lambda version=version: is_served(graph, version, expected[version]),
+                f"version {version} is served",
+            )  # type: ignore[misc]
     cluster.wait_ready()
 
 
@@ -150,7 +193,9 @@ def is_served(graph: Graph, version: int, expected: tuple[object, ...]) -> bool:
     return True
 
 
-def test_a_folder_of_another_cluster_is_refused(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
+def test_a_folder_of_another_cluster_is_refused(
+    cluster: LocalCluster, client: Client, tmp_path: Path
+) -> None:
     graph = create_built_space(client, "one", 1)
     expected = query_results(graph)
     folder = cluster.folder_of("storaged-0")
@@ -164,7 +209,9 @@ def test_a_folder_of_another_cluster_is_refused(cluster: LocalCluster, client: C
             message = f"data={folder}: belongs to the cluster "
             wait_until(lambda: message in readiness_response(guest), f"the guest says {message}")
             with other.client() as connected:
-                assert not any(host.online and host.address == guest.address for host in connected.hosts())
+                assert not any(
+                    host.online and host.address == guest.address for host in connected.hosts()
+                )
         cluster["storaged-0"].start()
     cluster.wait_ready()
     assert query_results(graph) == expected
@@ -183,7 +230,9 @@ def test_two_storageds_may_exchange_their_folders(cluster: LocalCluster, client:
     assert query_results(graph) == expected
 
 
-def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluster, client: Client) -> None:
+def test_a_copied_folder_is_refused_while_its_original_runs(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = create_built_space(client, "one", 1)
     expected = query_results(graph)
     folder = cluster.folder_of("storaged-0")
@@ -192,8 +241,14 @@ def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluste
     with run_storaged(cluster, copied) as copy:
         for _ in range(2):  # its second start is no more welcome than its first
             message = f"data='{copied}': the folder is a copy: uuid="
-            wait_until(lambda refused=message: refused in readiness_response(copy), f"the copy says {message}")  # type: ignore[misc]
-            assert f"already used by the process at {cluster['storaged-0'].address}" in readiness_response(copy)
+            wait_until(
+                lambda refused=message: refused in readiness_response(copy),
+                f"the copy says {message}",
+            )  # type: ignore[misc]
+            assert (
+                f"already used by the process at {cluster['storaged-0'].address}"
+                in readiness_response(copy)
+            )
             assert cluster["storaged-0"].is_ready()
             fill(graph, 2)
             assert graph.build(timeout_s=HANG_S).state == "FINISHED"
@@ -204,15 +259,22 @@ def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluste
         # Alone, it is heard; what it lacks is found out.
         fill(graph, 3)
         cluster.kill("storaged-0")
-        wait_until(lambda: is_online(client, copy), "the copy is heard once the lease of its original is over")
-        failed = client.wait(client.submit_job("one", options={"link": "no"}).job_id, timeout_s=HANG_S)
+        wait_until(
+            lambda: is_online(client, copy),
+            "the copy is heard once the lease of its original is over",
+        )
+        failed = client.wait(
+            client.submit_job("one", options={"link": "no"}).job_id, timeout_s=HANG_S
+        )
         assert failed.state == "FAILED"
         assert "Corrupt: " in failed.cause, failed.cause
         with pytest.raises(UNAVAILABLE_ERRORS):
             query_results(graph)
         # The original takes over again, and the copy is over.
         cluster["storaged-0"].start()
-        wait_until(lambda: "which has started since" in readiness_response(copy), "the copy is fenced")
+        wait_until(
+            lambda: "which has started since" in readiness_response(copy), "the copy is fenced"
+        )
     cluster.wait_ready()
     assert query_results(graph) == latest
     assert graph.build(timeout_s=HANG_S).state == "FINISHED"
@@ -221,7 +283,19 @@ def test_a_copied_folder_is_refused_while_its_original_runs(cluster: LocalCluste
 @contextmanager
 def run_storaged(cluster: LocalCluster, folder: Path) -> Iterator[Daemon]:
     """A further storaged of a cluster, on a folder."""
-    daemon = Daemon("further", ["storaged", "--data", str(folder), "--metad", cluster["metad"].address, *FAST_HEARTBEATS, *FLAGS["storaged"]], cluster.folder)
+    daemon = Daemon(
+        "further",
+        [
+            "storaged",
+            "--data",
+            str(folder),
+            "--metad",
+            cluster["metad"].address,
+            *FAST_HEARTBEATS,
+            *FLAGS["storaged"],
+        ],
+        cluster.folder,
+    )
     daemon.start()
     try:
         yield daemon

@@ -1,4 +1,6 @@
-"""A system that fails: I/O errors, a folder that became read-only, few descriptors, a wall clock that jumps."""
+"""A system that fails: I/O errors, a folder that became read-only, few descriptors, a wall clock
+that jumps.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from asterism import Client, Graph
 
 WAIT_S = HANG_S
 TEN_DAYS_S = 864_000
-SCHEMA = {"parts": 2, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+SCHEMA = {
+    "parts": 2,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
 NODES, EDGES = 300, 1_000
 
 
@@ -46,17 +53,28 @@ def faulty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Syscall
     calls = Syscalls(folder / "data", folder)
     flags = {"storaged": ["--open-retry-s", "0.5"], "metad": ["--max-attempts", "1"]}
     with (
-        LocalCluster(storageds=1, folder=folder / "data", environment=calls.environment, flags=flags) as cluster,
+        LocalCluster(
+            storageds=1, folder=folder / "data", environment=calls.environment, flags=flags
+        ) as cluster,
         cluster.client(timeout_s=20.0) as client,
     ):
         client.create_space("g", SCHEMA)
         rng = np.random.default_rng(5)
         load = client.begin_load("g")
         load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
-        load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+        load.write_edges(
+            1,
+            "to",
+            rng.integers(0, NODES, EDGES),
+            rng.integers(0, NODES, EDGES),
+            weights=rng.random(EDGES),
+            ends_known=True,
+        )
         load.commit()
         client.graph("g").build(timeout_s=WAIT_S)
-        yield SyscallFaultCluster(cluster=cluster, calls=calls, client=client, graph=client.graph("g"))
+        yield SyscallFaultCluster(
+            cluster=cluster, calls=calls, client=client, graph=client.graph("g")
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -83,7 +101,9 @@ def readiness_message(faulty_cluster: SyscallFaultCluster) -> str:
         return ""
 
 
-def test_write_with_failed_sync_is_refused_and_writes_resume(faulty_cluster: SyscallFaultCluster) -> None:
+def test_write_with_failed_sync_is_refused_and_writes_resume(
+    faulty_cluster: SyscallFaultCluster,
+) -> None:
     faulty_cluster.calls.control(f"fail {errno.EIO} sync /graph/")
     with pytest.raises(asterism.Unavailable):
         faulty_cluster.graph.upsert_nodes([1], "n", weights=[2.0])
@@ -102,9 +122,15 @@ def test_catalog_with_failed_sync_refuses_and_recovers(faulty_cluster: SyscallFa
 
 
 @pytest.mark.slow
-def test_build_on_read_only_folder_fails_with_the_cause(faulty_cluster: SyscallFaultCluster) -> None:
-    faulty_cluster.calls.control(f"fail {errno.EROFS} open /builds/", f"fail {errno.EROFS} create /builds/")
-    failed = faulty_cluster.client.wait(faulty_cluster.client.submit_job("g", options={"link": "no"}).job_id, timeout_s=WAIT_S)
+def test_build_on_read_only_folder_fails_with_the_cause(
+    faulty_cluster: SyscallFaultCluster,
+) -> None:
+    faulty_cluster.calls.control(
+        f"fail {errno.EROFS} open /builds/", f"fail {errno.EROFS} create /builds/"
+    )
+    failed = faulty_cluster.client.wait(
+        faulty_cluster.client.submit_job("g", options={"link": "no"}).job_id, timeout_s=WAIT_S
+    )
     assert failed.state == "FAILED"
     assert "Read-only file system" in failed.cause
     faulty_cluster.calls.control()
@@ -113,10 +139,15 @@ def test_build_on_read_only_folder_fails_with_the_cause(faulty_cluster: SyscallF
 
 
 @pytest.mark.slow
-def test_an_image_that_cannot_be_read_is_named_and_served_again(faulty_cluster: SyscallFaultCluster) -> None:
+def test_an_image_that_cannot_be_read_is_named_and_served_again(
+    faulty_cluster: SyscallFaultCluster,
+) -> None:
     faulty_cluster.calls.control(f"fail {errno.EIO} read e0.out.nbr.bin")
     faulty_cluster.restart()
-    wait_for(lambda: "e0.out.nbr.bin" in readiness_message(faulty_cluster), "it serves, or does not name the file")
+    wait_for(
+        lambda: "e0.out.nbr.bin" in readiness_message(faulty_cluster),
+        "it serves, or does not name the file",
+    )
     with pytest.raises((asterism.Unavailable, asterism.Stale, asterism.NotReady)):
         edges_of(faulty_cluster.graph, "to")
 
@@ -126,7 +157,13 @@ def test_storaged_reports_too_few_file_descriptors(faulty_cluster: SyscallFaultC
     faulty_cluster.restart("sh", "-c", 'ulimit -n 48 && exec "$0" "$@"')
     try:
         daemon = faulty_cluster.cluster["storaged-0"]
-        wait_for(lambda: "Too many open files" in readiness_message(faulty_cluster) + daemon.tail() or daemon.exit_status() is not None, "it says nothing")
+        wait_for(
+            lambda: (
+                "Too many open files" in readiness_message(faulty_cluster) + daemon.tail()
+                or daemon.exit_status() is not None
+            ),
+            "it says nothing",
+        )
         assert "Too many open files" in readiness_message(faulty_cluster) + daemon.tail()
         assert (daemon.exit_status() or 0) >= 0  # no signal has ended it
     finally:

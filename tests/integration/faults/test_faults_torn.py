@@ -1,4 +1,6 @@
-"""Files that are torn, altered or gone after an unclean end: each is found out, and made again or refused by its name, and none is served."""
+"""Files that are torn, altered or gone after an unclean end: each is found out, and made again or
+refused by its name, and none is served.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,11 @@ def _replace(path: Path, content: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster(storageds=1, faults=True, flags={"storaged": ["--concurrent-tasks", "4"], "metad": ["--max-attempts", "1"]}) as running:
+    with LocalCluster(
+        storageds=1,
+        faults=True,
+        flags={"storaged": ["--concurrent-tasks", "4"], "metad": ["--max-attempts", "1"]},
+    ) as running:
         yield running
 
 
@@ -93,8 +99,21 @@ def assert_jobs_finish(client: Client, jobs: Sequence[int]) -> None:
 def fill(graph: Graph, seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = graph.client.begin_load(graph.space)
-    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 64), np.float32)})
-    load.write_edges(1, "to", rng.integers(0, NODES, EDGES), rng.integers(0, NODES, EDGES), weights=rng.random(EDGES), ends_known=True)
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(NODES),
+        weights=rng.random(NODES),
+        features={"x": rng.random((NODES, 64), np.float32)},
+    )
+    load.write_edges(
+        1,
+        "to",
+        rng.integers(0, NODES, EDGES),
+        rng.integers(0, NODES, EDGES),
+        weights=rng.random(EDGES),
+        ends_known=True,
+    )
     load.commit()
 
 
@@ -106,7 +125,11 @@ def wait_for(condition: Callable[[], bool], message: str) -> None:
 
 
 def space_folder(cluster: LocalCluster, graph: Graph) -> Path:
-    return cluster.folder_of("storaged-0") / "spaces" / str(graph.client.describe(graph.space).space_id)
+    return (
+        cluster.folder_of("storaged-0")
+        / "spaces"
+        / str(graph.client.describe(graph.space).space_id)
+    )
 
 
 def largest(paths: Iterator[Path]) -> Path:
@@ -115,10 +138,15 @@ def largest(paths: Iterator[Path]) -> Path:
 
 
 def readiness_mentions(cluster: LocalCluster, phrases: Sequence[str]) -> bool:
-    """Whether one of the things that a running storaged says it is missing has all of these words in it."""
+    """Whether one of the things that a running storaged says it is missing has all of these words
+    in it.
+    """
     assert cluster["storaged-0"].exit_status() is None, cluster["storaged-0"].tail()
     try:
-        return any(all(phrase in line for phrase in phrases) for line in cluster.missing("storaged-0").split('","'))
+        return any(
+            all(phrase in line for phrase in phrases)
+            for line in cluster.missing("storaged-0").split('","')
+        )
     except OSError:
         return False
 
@@ -132,7 +160,12 @@ def query_results(graph: Graph) -> tuple[object, ...]:
     """What a version says: all its edges, and draws of a seed."""
     nodes = graph.sample_nodes(50, "n", seed=3)
     neighbors = graph.sample_neighbors(np.arange(20), "to", 4, seed=3)
-    return edges_of(graph, "to"), nodes.nodes.tobytes(), neighbors.nodes.tobytes(), graph.node_features(np.arange(NODES), "x")["x"].tobytes()
+    return (
+        edges_of(graph, "to"),
+        nodes.nodes.tobytes(),
+        neighbors.nodes.tobytes(),
+        graph.node_features(np.arange(NODES), "x")["x"].tobytes(),
+    )
 
 
 IMAGE_DAMAGES: list[tuple[str, Damage]] = [
@@ -147,7 +180,9 @@ IMAGE_DAMAGES: list[tuple[str, Damage]] = [
 """A file of each part but the last; of one, all."""
 
 
-def test_damaged_images_are_rebuilt_to_published_digests(cluster: LocalCluster, client: Client) -> None:
+def test_damaged_images_are_rebuilt_to_published_digests(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph, undamaged = create_filled_spaces(client, 2)
     expected, published = query_results(graph), client.manifest(graph.space)
     build = space_folder(cluster, graph) / "builds" / str(published.job_id)
@@ -170,20 +205,30 @@ def test_damaged_images_are_rebuilt_to_published_digests(cluster: LocalCluster, 
     cluster.wait_ready()
     assert query_results(graph) == expected
     assert client.manifest(graph.space) == published
-    assert {path: path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))} == manifests
-    assert (build / "parts" / f"p{len(IMAGE_DAMAGES):05d}" / "manifest.json").stat().st_mtime_ns == intact.st_mtime_ns, "a whole part was made again"
-    # What was made again is as good as new: for an audit, an export, and the next build, which links it.
-    assert_jobs_finish(client, [client.submit_job(graph.space, kind).job_id for kind in ("audit", "export-tables")])
+    assert {
+        path: path.read_bytes() for path in sorted(build.glob("parts/*/manifest.json"))
+    } == manifests
+    assert (
+        build / "parts" / f"p{len(IMAGE_DAMAGES):05d}" / "manifest.json"
+    ).stat().st_mtime_ns == intact.st_mtime_ns, "a whole part was made again"
+    # What was made again is as good as new: for an audit, an export, and the next build, which
+    # links it.
+    assert_jobs_finish(
+        client, [client.submit_job(graph.space, kind).job_id for kind in ("audit", "export-tables")]
+    )
     graph.upsert_nodes([0], "n", weights=[1.0])
     assert graph.build(timeout_s=WAIT_S).version == 2
     assert edges_of(graph, "to") == expected[0]
 
 
-def test_unrepairable_image_is_refused_with_both_causes(cluster: LocalCluster, client: Client) -> None:
+def test_unrepairable_image_is_refused_with_both_causes(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph, other = create_filled_spaces(client, 2)
     data_folder = space_folder(cluster, graph)
     expected = query_results(graph)
-    # While only what was loaded is damaged, what is published is served, and no build makes anything of it.
+    # While only what was loaded is damaged, what is published is served, and no build makes
+    # anything of it.
     cluster.kill("storaged-0")
     blob = largest((data_folder / "graph").glob("*.blob"))
     original = blob.read_bytes()
@@ -191,7 +236,9 @@ def test_unrepairable_image_is_refused_with_both_causes(cluster: LocalCluster, c
     cluster.restart("storaged-0")
     assert query_results(graph) == expected
     graph.upsert_nodes([0], "n", weights=[1.0])
-    failed = client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S)
+    failed = client.wait(
+        client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S
+    )
     assert (failed.state, client.describe(graph.space).version) == ("FAILED", 1)
     assert "Corrupt: block " in failed.cause
     assert "Blob CRC mismatch" in failed.cause
@@ -215,7 +262,12 @@ def test_unrepairable_image_is_refused_with_both_causes(cluster: LocalCluster, c
     cluster.restart("storaged-0")
     assert query_results(graph) == expected
     # The failed job has the damaged file in its checkpoint; another one takes its own.
-    assert client.wait(client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S).version == 2
+    assert (
+        client.wait(
+            client.submit_job(graph.space, options={"link": "no"}).job_id, timeout_s=WAIT_S
+        ).version
+        == 2
+    )
 
 
 BUILD_DAMAGES: list[list[tuple[str, Damage]]] = [
@@ -232,16 +284,29 @@ BUILD_DAMAGES: list[list[tuple[str, Damage]]] = [
 ]
 
 
-def test_parts_damaged_before_publication_are_rebuilt(cluster: LocalCluster, client: Client) -> None:
+def test_parts_damaged_before_publication_are_rebuilt(
+    cluster: LocalCluster, client: Client
+) -> None:
     graphs = create_filled_spaces(client, len(BUILD_DAMAGES), build=False)
     cluster.faults["storaged-0"].set(hold_build_in=["nodes n"])
     jobs = [client.submit_job(graph.space).job_id for graph in graphs]
-    builds = [space_folder(cluster, graph) / "builds" / str(job) for graph, job in zip(graphs, jobs, strict=True)]
+    builds = [
+        space_folder(cluster, graph) / "builds" / str(job)
+        for graph, job in zip(graphs, jobs, strict=True)
+    ]
     cluster.faults["metad"].set(die_before_write_of="1/version/")
     cluster.faults["storaged-0"].set()
-    wait_for(lambda: {build["state"] for build in cluster.get("storaged-0", "/status")["builds"]} == {"finished"}, "a build does not end")
+    wait_for(
+        lambda: (
+            {build["state"] for build in cluster.get("storaged-0", "/status")["builds"]}
+            == {"finished"}
+        ),
+        "a build does not end",
+    )
     wait_for(lambda: cluster["metad"].exit_status() is not None, "metad has published")
-    manifests = {path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")}
+    manifests = {
+        path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")
+    }
     assert len(manifests) == len(BUILD_DAMAGES) * SCHEMA["parts"]
     cluster.kill("storaged-0")
     for build, damages in zip(builds, BUILD_DAMAGES, strict=True):
@@ -252,9 +317,13 @@ def test_parts_damaged_before_publication_are_rebuilt(cluster: LocalCluster, cli
     cluster.restart("metad")
     assert_jobs_finish(client, jobs)
     cluster.wait_ready()
-    assert {path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")} == manifests
+    assert {
+        path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")
+    } == manifests
     assert [len(edges_of(graph, "to")) for graph in graphs] == [EDGES] * len(graphs)
-    assert_jobs_finish(client, [client.submit_job(graph.space, "export-tables").job_id for graph in graphs])
+    assert_jobs_finish(
+        client, [client.submit_job(graph.space, "export-tables").job_id for graph in graphs]
+    )
 
 
 def test_damaged_table_fails_its_export_only(cluster: LocalCluster, client: Client) -> None:
@@ -272,9 +341,19 @@ def test_damaged_table_fails_its_export_only(cluster: LocalCluster, client: Clie
     assert_jobs_finish(client, [client.submit_job(graph.space, "export-tables").job_id])
 
 
-LOG_DAMAGES: list[tuple[str, Damage]] = [("*.log", corrupt_byte), ("MANIFEST-*", corrupt_byte), ("MANIFEST-*", remove), ("CURRENT", remove), ("CURRENT", truncate)]
+LOG_DAMAGES: list[tuple[str, Damage]] = [
+    ("*.log", corrupt_byte),
+    ("MANIFEST-*", corrupt_byte),
+    ("MANIFEST-*", remove),
+    ("CURRENT", remove),
+    ("CURRENT", truncate),
+]
 SST_DAMAGES: list[tuple[str, Damage]] = [("*.sst", truncate), ("*.sst", remove)]
-VALUE_DAMAGES: list[tuple[str, Damage]] = [("*.sst", corrupt_byte), ("*.blob", truncate), ("*.blob", remove)]
+VALUE_DAMAGES: list[tuple[str, Damage]] = [
+    ("*.sst", corrupt_byte),
+    ("*.blob", truncate),
+    ("*.blob", remove),
+]
 """Values, which opening a database does not read."""
 
 
@@ -286,7 +365,9 @@ def test_damaged_database_makes_only_its_space_unavailable(
     expected = [edges_of(graph, "to") for graph in graphs]
     databases = [space_folder(cluster, graph) / "graph" for graph in graphs]
     for graph in graphs if damages is LOG_DAMAGES else ():
-        fill(graph, 7)  # a build's checkpoint has brought what was there before from the log to files
+        fill(
+            graph, 7
+        )  # a build's checkpoint has brought what was there before from the log to files
     cluster.kill("storaged-0")
     for database, (pattern, damage) in zip(databases, damages, strict=True):
         shutil.copytree(database, database.with_name("whole"))
@@ -294,7 +375,10 @@ def test_damaged_database_makes_only_its_space_unavailable(
     cluster["storaged-0"].start()
     for graph, database in zip(graphs, databases, strict=True):
         phrases = (f"space {graph.space} can not be opened", str(database))
-        wait_for(lambda words=phrases: readiness_mentions(cluster, words), f"it opens {database}, or does not say {phrases}")  # type: ignore[misc]
+        wait_for(
+            lambda words=phrases: readiness_mentions(cluster, words),
+            f"it opens {database}, or does not say {phrases}",
+        )  # type: ignore[misc]
     for graph in graphs:
         # Nobody takes it for an older state, or for an empty one.
         assert_refused(graph)
@@ -309,7 +393,9 @@ def test_damaged_database_makes_only_its_space_unavailable(
     assert [edges_of(graph, "to") for graph in graphs] == expected
 
 
-def test_damaged_values_fail_builds_and_name_the_damage(cluster: LocalCluster, client: Client) -> None:
+def test_damaged_values_fail_builds_and_name_the_damage(
+    cluster: LocalCluster, client: Client
+) -> None:
     graphs = create_filled_spaces(client, len(VALUE_DAMAGES))
     expected = [edges_of(graph, "to") for graph in graphs]
     databases = [space_folder(cluster, graph) / "graph" for graph in graphs]
@@ -321,7 +407,9 @@ def test_damaged_values_fail_builds_and_name_the_damage(cluster: LocalCluster, c
     for job, (pattern, _) in zip(jobs, VALUE_DAMAGES, strict=True):
         failed = client.wait(job, timeout_s=WAIT_S)
         assert failed.state == "FAILED"
-        assert ("block " in failed.cause and " of load " in failed.cause) or pattern[1:] in failed.cause, failed.cause
+        assert ("block " in failed.cause and " of load " in failed.cause) or pattern[
+            1:
+        ] in failed.cause, failed.cause
     assert [edges_of(graph, "to") for graph in graphs] == expected
     for graph in graphs:
         client.drop_space(graph.space)  # what they were to go on from is of no use
@@ -355,7 +443,17 @@ def test_metad_refuses_damaged_catalogs_and_names_the_folder(
 
 def run_metad(data: Path) -> subprocess.CompletedProcess[str]:
     """A metad on a folder, at its end."""
-    command = [sys.executable, "-m", "metad", "--data", str(data), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"]
+    command = [
+        sys.executable,
+        "-m",
+        "metad",
+        "--data",
+        str(data),
+        "--listen",
+        "127.0.0.1:0",
+        "--http-listen",
+        "127.0.0.1:0",
+    ]
     return subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S, check=False)
 
 

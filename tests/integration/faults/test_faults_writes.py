@@ -1,4 +1,6 @@
-"""Loads killed between any two of their calls, and writes that race a build's cut: every edge once, and each version one cut."""
+"""Loads killed between any two of their calls, and writes that race a build's cut: every edge once,
+and each version one cut.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from asterism.formats.generate import Shop, write_numpy
 
 SHOP = Shop(users=40, items=12, categories=3, clicks=120, buys=40, follows=40)
 CHUNK_ROWS = 48
-SCHEMA = {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}}
+SCHEMA = {
+    "parts": 4,
+    "direction": "both",
+    "nodes": {"n": {"weighted": True}},
+    "edges": {"n:to:n": {"weighted": True}},
+}
 NODES, WRITERS = 60, 3
 PACE_S = 0.02
 
@@ -86,7 +93,15 @@ def test_load_killed_around_every_call_gives_the_same_graph(
         client.create_space(space, ingest.schema_of(source))
     uninterrupted = ingest.load(client, "whole", source, chunk_rows=CHUNK_ROWS)
     completed = subprocess.run(
-        [sys.executable, "-c", KILLED_LOAD, cluster.addresses, "killed", str(source), str(CHUNK_ROWS)],
+        [
+            sys.executable,
+            "-c",
+            KILLED_LOAD,
+            cluster.addresses,
+            "killed",
+            str(source),
+            str(CHUNK_ROWS),
+        ],
         capture_output=True,
         text=True,
         timeout=HANG_S,
@@ -94,14 +109,20 @@ def test_load_killed_around_every_call_gives_the_same_graph(
     )
     assert completed.returncode == 0, completed.stderr
     # Each call is a place to be killed at, twice; the last point is beyond them all.
-    assert int(completed.stdout.split()[-1]) >= 2 * (uninterrupted.nodes + uninterrupted.edges) // CHUNK_ROWS
+    assert (
+        int(completed.stdout.split()[-1])
+        >= 2 * (uninterrupted.nodes + uninterrupted.edges) // CHUNK_ROWS
+    )
     graphs = [client.graph(space) for space in ("whole", "killed")]
     for graph in graphs:
         assert graph.build().version == 1
     for edge_type in graphs[0].schema.edge_types:
         assert edges_of(graphs[0], edge_type.name) == edges_of(graphs[1], edge_type.name) != []
     for node_type in graphs[0].schema.node_types:
-        scans = [np.concatenate([batch.ids for batch in graph.scan_nodes(node_type.name)]) for graph in graphs]
+        scans = [
+            np.concatenate([batch.ids for batch in graph.scan_nodes(node_type.name)])
+            for graph in graphs
+        ]
         assert sorted(scans[0].tolist()) == sorted(scans[1].tolist()) != []
     assert_settled(cluster, client, ["whole", "killed"])
 
@@ -139,7 +160,9 @@ class Oracle:
         return nodes, sorted(edge for edge in edges if set(edge) <= nodes)
 
 
-def write_until_stopped(client: Client, number: int, oracle: Oracle, stop: threading.Event, errors: list[BaseException]) -> None:
+def write_until_stopped(
+    client: Client, number: int, oracle: Oracle, stop: threading.Event, errors: list[BaseException]
+) -> None:
     """Upserts and deletes of nodes and edges, each with a commit of its own, until it is over."""
     rng = np.random.default_rng(number)
     try:
@@ -161,14 +184,19 @@ def write_until_stopped(client: Client, number: int, oracle: Oracle, stop: threa
         errors.append(error)
 
 
-def test_version_built_during_writes_is_the_state_at_its_cut(cluster: LocalCluster, client: Client) -> None:
+def test_version_built_during_writes_is_the_state_at_its_cut(
+    cluster: LocalCluster, client: Client
+) -> None:
     client.create_space("raced", SCHEMA)
     graph, oracle = client.graph("raced"), Oracle()
     oracle.record(graph.upsert_nodes(np.arange(NODES), "n", weights=np.ones(NODES)), "all", 0)
     oracle.record(graph.upsert_edges([0], [1], "to", weights=[1.0]), "edge", 0, 1)
     graph.build()
     stop, errors = threading.Event(), list[BaseException]()
-    writers = [threading.Thread(target=write_until_stopped, args=(client, i, oracle, stop, errors)) for i in range(WRITERS)]
+    writers = [
+        threading.Thread(target=write_until_stopped, args=(client, i, oracle, stop, errors))
+        for i in range(WRITERS)
+    ]
     watermarks: dict[int, int] = {}
     with ConsistencyMonitor(cluster, "raced") as witness:
         for writer in writers:
@@ -177,7 +205,9 @@ def test_version_built_during_writes_is_the_state_at_its_cut(cluster: LocalClust
             for _ in range(3):
                 acknowledged = max(oracle.commits)
                 job = graph.build(timeout_s=HANG_S)
-                assert job.cut >= acknowledged, "a write that was acknowledged before the submit is not in"
+                assert job.cut >= acknowledged, (
+                    "a write that was acknowledged before the submit is not in"
+                )
                 watermarks[job.version] = job.cut
         finally:
             stop.set()
@@ -195,8 +225,12 @@ def test_version_built_during_writes_is_the_state_at_its_cut(cluster: LocalClust
         if version.version in watermarks:
             nodes, edges = oracle.state_at(watermarks[version.version])
             assert version.cut == watermarks[version.version]
-            assert [(src, dst) for src, dst, _ in edges_of(graph, "to", version=version.version)] == edges
-            ids = np.concatenate([batch.ids for batch in graph.scan_nodes("n", version=version.version)])
+            assert [
+                (src, dst) for src, dst, _ in edges_of(graph, "to", version=version.version)
+            ] == edges
+            ids = np.concatenate(
+                [batch.ids for batch in graph.scan_nodes("n", version=version.version)]
+            )
             assert set(ids.tolist()) == nodes
             compared += 1
     assert compared >= 2

@@ -1,4 +1,6 @@
-"""A test run that is killed leaves no process behind (no daemon, nothing in a session of its own, nothing forked), and its commands are run."""
+"""A test run that is killed leaves no process behind (no daemon, nothing in a session of its own,
+nothing forked), and its commands are run.
+"""
 
 from __future__ import annotations
 
@@ -47,14 +49,32 @@ def report(**pids):
 """
 
 
-@pytest.mark.parametrize(("program", "options"), [(CLUSTER, ()), (SESSION, ("-n", "1"))], ids=["cluster", "xdist"])
-def test_a_killed_test_run_leaves_no_process(root: Path, tmp_path: Path, program: str, options: Sequence[str]) -> None:
+@pytest.mark.parametrize(
+    ("program", "options"), [(CLUSTER, ()), (SESSION, ("-n", "1"))], ids=["cluster", "xdist"]
+)
+def test_a_killed_test_run_leaves_no_process(
+    root: Path, tmp_path: Path, program: str, options: Sequence[str]
+) -> None:
     file, pids, log = tmp_path / "test_case.py", tmp_path / "pids.json", tmp_path / "log"
     file.write_text(program + REPORT)
-    command = [sys.executable, "-m", "pytest", "-c", "pyproject.toml", "-p", "tests.conftest", "-p", "no:cacheprovider", *options, str(file)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        "pyproject.toml",
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        *options,
+        str(file),
+    ]
     with log.open("wb") as out, subprocess.Popen(command, cwd=root, stdout=out, stderr=out) as run:
         try:
-            wait_until(lambda: pids.exists() or run.poll() is not None, "the case reports its processes")
+            wait_until(
+                lambda: pids.exists() or run.poll() is not None, "the case reports its processes"
+            )
             assert run.poll() is None, log.read_text()
             started = json.loads(pids.read_text())
             alive = {process.pid for process in reaper.processes()}
@@ -62,11 +82,18 @@ def test_a_killed_test_run_leaves_no_process(root: Path, tmp_path: Path, program
         finally:
             run.kill()
             run.wait(HANG_S)
-    wait_until(lambda: not {process.pid for process in reaper.processes()} & set(started.values()), f"all of {started} have ended")
+    wait_until(
+        lambda: not {process.pid for process in reaper.processes()} & set(started.values()),
+        f"all of {started} have ended",
+    )
     wait_until((tmp_path / "ended").exists, "the registered command has run")
     wait_until(lambda: not _processes_naming(tmp_path), "nothing else runs from the folder")
 
 
 def _processes_naming(folder: Path) -> list[int]:
     """Return the ids of the processes that name a folder in their command line."""
-    return [process.pid for process in reaper.processes() if str(folder).encode() in reaper._read(process.pid, "cmdline")]
+    return [
+        process.pid
+        for process in reaper.processes()
+        if str(folder).encode() in reaper._read(process.pid, "cmdline")
+    ]

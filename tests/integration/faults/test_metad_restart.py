@@ -1,4 +1,6 @@
-"""A metad that is killed and comes back on its folder: nothing lost, nothing given twice, and it goes on."""
+"""A metad that is killed and comes back on its folder: nothing lost, nothing given twice, and it
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,13 @@ class MetadRestarts:
         self._now_ms = 1_700_000_000_000
 
     def next_desk(self) -> InProcessMetad:
-        """Another life. The store was closed, but no room of the earlier life was told: all there is, is what was written."""
+        """Another life. The store was closed, but no room of the earlier life was told: all there
+        is, is what was written.
+        """
         self._number += 1
-        return InProcessMetad(RocksStore(self._folder / "catalog"), now_ms=self._now_ms + self._number * 60_000)
+        return InProcessMetad(
+            RocksStore(self._folder / "catalog"), now_ms=self._now_ms + self._number * 60_000
+        )
 
 
 @pytest.fixture
@@ -42,7 +48,9 @@ def restarts(tmp_path: Path) -> MetadRestarts:
 
 
 def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts) -> None:
-    """One story, told with a kill after every step; at the end it reads as if there had been none."""
+    """One story, told with a kill after every step; at the end it reads as if there had been
+    none.
+    """
     desk = restarts.next_desk()
 
     def restarted() -> InProcessMetad:
@@ -61,7 +69,10 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     assert desk.register(load, edge_chunk(0, 10)) == [first]
     (second,) = desk.register(load, edge_chunk(1, 10), written=[0])
     desk = restarted()
-    assert [(chunk.base, chunk.written) for chunk in desk.begin(resume_key="k").chunks] == [(0, True), (10, False)]
+    assert [(chunk.base, chunk.written) for chunk in desk.begin(resume_key="k").chunks] == [
+        (0, True),
+        (10, False),
+    ]
     assert second.base == 10
     desk.register(load, written=[1])
     desk = restarted()
@@ -98,7 +109,9 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
 def test_new_identity_keeps_the_cluster_and_rising_revisions(tmp_path: Path) -> None:
     now_ms, polled = 1_700_000_000_000, []
     for uuid in ("first", "another", "a third"):
-        desk = InProcessMetad(RocksStore(tmp_path / "catalog"), uuid=uuid, now_ms=now_ms)  # in the same second, and a clock that was set back
+        desk = InProcessMetad(
+            RocksStore(tmp_path / "catalog"), uuid=uuid, now_ms=now_ms
+        )  # in the same second, and a clock that was set back
         now_ms -= 3_600_000
         polled.append((desk.poll("s1").revision, desk.poll("s1").cluster))
         desk.heartbeat("s1")
@@ -147,8 +160,16 @@ def test_retries_and_stops_continue_after_a_restart(restarts: MetadRestarts) -> 
     desk.load("other")
     failing, stopping = desk.submit(), desk.submit("other")
     order = next(order for order in desk.poll("s1").orders if order.job_id == failing.job_id)
-    running = [mpb.TaskReport(task_id=o.task_id, attempt=1, state=pb.RUNNING) for o in desk.poll("s1").orders if o.job_id == stopping.job_id]
-    desk.heartbeat("s1", mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="disk full"), *running)
+    running = [
+        mpb.TaskReport(task_id=o.task_id, attempt=1, state=pb.RUNNING)
+        for o in desk.poll("s1").orders
+        if o.job_id == stopping.job_id
+    ]
+    desk.heartbeat(
+        "s1",
+        mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="disk full"),
+        *running,
+    )
     desk.ask("stop_job", mpb.JobRequest(job_id=stopping.job_id))
     desk.store.close()
     desk = restarts.next_desk()
@@ -179,7 +200,17 @@ def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
     def start() -> tuple[subprocess.Popen[bytes], int]:
         with log.open("wb") as out:
             process = subprocess.Popen(
-                [sys.executable, "-m", "metad", "--data", str(tmp_path / "m"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"],
+                [
+                    sys.executable,
+                    "-m",
+                    "metad",
+                    "--data",
+                    str(tmp_path / "m"),
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--http-listen",
+                    "127.0.0.1:0",
+                ],
                 stdout=out,
                 stderr=out,
             )
@@ -190,7 +221,9 @@ def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
             time.sleep(0.02)
         return process, int(log.read_text().split("http_port=")[1].split()[0])
 
-    for number, signal_number in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), start=1):
+    for number, signal_number in enumerate(
+        (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM), start=1
+    ):
         process, port = start()
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/status", timeout=HANG_S) as reply:
             assert f'"incarnation":{number}' in reply.read().decode()
@@ -198,7 +231,9 @@ def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
         assert process.wait(HANG_S) == (0 if signal_number is signal.SIGTERM else -signal.SIGKILL)
 
 
-def test_altered_catalog_is_refused_and_unlocks_its_folder(restarts: MetadRestarts, tmp_path: Path) -> None:
+def test_altered_catalog_is_refused_and_unlocks_its_folder(
+    restarts: MetadRestarts, tmp_path: Path
+) -> None:
     desk = restarts.next_desk()
     desk.heartbeat("s1")
     desk.create()
@@ -209,5 +244,10 @@ def test_altered_catalog_is_refused_and_unlocks_its_folder(restarts: MetadRestar
     desk.store.write({key: value.replace(b"image-0", b"image-9")})
     desk.store.close()
     for _ in range(2):
-        with pytest.raises(Corrupt, match=f"{tmp_path / 'catalog'}: .*space 1, version 1.*restore the catalog from a snapshot"):
+        with pytest.raises(
+            Corrupt,
+            match=(
+                f"{tmp_path / 'catalog'}: .*space 1, version 1.*restore the catalog from a snapshot"
+            ),
+        ):
             Metad(MetadSettings(data=tmp_path))

@@ -1,4 +1,6 @@
-"""Programs written for Euler: its operators by its names, in its shapes, on its own test graph, with its edge cases."""
+"""Programs written for Euler: its operators by its names, in its shapes, on its own test graph,
+with its edge cases.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +41,18 @@ def table(sparse: SparseTensor, fill: Any = 0) -> list[list[Any]]:
     """A sparse tensor laid out."""
     assert sparse.indices.dtype == np.int64
     assert sparse.indices.shape == (len(sparse.values), len(sparse.dense_shape))
-    assert sparse.indices.tolist() == sorted(sparse.indices.tolist()), "row after row, as TensorFlow wants them"
+    assert sparse.indices.tolist() == sorted(sparse.indices.tolist()), (
+        "row after row, as TensorFlow wants them"
+    )
     out = np.full(sparse.dense_shape, fill, sparse.values.dtype)
     out[tuple(sparse.indices.T)] = sparse.values
     return out.tolist()  # type: ignore[no-any-return]
 
 
 def test_types_are_known_by_name_by_number_and_minus_one_for_all(tf_euler: Euler) -> None:
-    assert tf_euler.get_node_type_id(["1", "0"]).tolist() == [0, 1], "a text is a name first: type '1' came first and is number 0"
+    assert tf_euler.get_node_type_id(["1", "0"]).tolist() == [0, 1], (
+        "a text is a name first: type '1' came first and is number 0"
+    )
     assert tf_euler.get_node_type_id([1, 0]).tolist() == [1, 0], "a number is a number"
     assert tf_euler.get_node_type_id("_0").tolist() == [1]
     assert tf_euler.get_node_type_id(["-1", "1"]).tolist() == [0, 1]
@@ -94,7 +100,9 @@ def test_3_sample_edge_draws_from_a_type_or_all(tf_euler: Euler) -> None:
 def test_4_5_graph_labels_are_uniform_and_unknown_ones_empty(tf_euler: Euler) -> None:
     labels = tf_euler.sample_graph_label(MANY, seed=7)
     assert (labels.shape, labels.dtype) == ((MANY,), object)
-    assert_follows_weights(np.array([int(label) for label in labels]), np.array([0, 1, 1, 1, 1, 1, 1]))
+    assert_follows_weights(
+        np.array([int(label) for label in labels]), np.array([0, 1, 1, 1, 1, 1, 1])
+    )
     nodes = tf_euler.get_graph_by_label(["3", b"nobody", "6"])
     assert table(nodes, -1) == [[3], [-1], [6]]
     assert nodes.dense_shape == (3, 1)
@@ -102,7 +110,12 @@ def test_4_5_graph_labels_are_uniform_and_unknown_ones_empty(tf_euler: Euler) ->
 
 def test_6_sample_neighbor_pads_with_the_default_node(tf_euler: Euler) -> None:
     ids, weights, types = tf_euler.sample_neighbor([[1, 6]], ["0", "1"], MANY, seed=8)
-    assert (ids.shape, ids.dtype, weights.dtype, types.dtype) == ((2, MANY), np.int64, np.float32, np.int32)
+    assert (ids.shape, ids.dtype, weights.dtype, types.dtype) == (
+        (2, MANY),
+        np.int64,
+        np.float32,
+        np.int32,
+    )
     assert_follows_weights(ids[0], np.array([0, 0, 2, 3, 4]))
     assert_follows_weights(ids[1], np.array([0, 1, 0, 3, 0, 5]))
     assert (weights == ids).all()
@@ -113,7 +126,9 @@ def test_6_sample_neighbor_pads_with_the_default_node(tf_euler: Euler) -> None:
 
 
 def test_7_get_top_k_neighbor_is_heaviest_first_and_padded(tf_euler: Euler) -> None:
-    ids, weights, types = tf_euler.get_top_k_neighbor([1, 3, 77], ["0", "1"], 2, default_node=BIGGEST)
+    ids, weights, types = tf_euler.get_top_k_neighbor(
+        [1, 3, 77], ["0", "1"], 2, default_node=BIGGEST
+    )
     assert ids.tolist() == [[4, 3], [4, BIGGEST], [BIGGEST, BIGGEST]]
     assert weights.tolist() == [[4, 3], [4, 0], [0, 0]]
     assert types.tolist() == [[0, 1], [0, -1], [-1, -1]]
@@ -130,11 +145,18 @@ def test_8_9_get_full_neighbor_orders_by_type_or_by_id(tf_euler: Euler) -> None:
 
 
 def test_10_sample_fanout_is_flat_and_has_the_nodes_first(tf_euler: Euler) -> None:
-    ids, weights, types = tf_euler.sample_fanout([1, 77], ["0", ["1"]], [3, 2], default_node=0, seed=9)
+    ids, weights, types = tf_euler.sample_fanout(
+        [1, 77], ["0", ["1"]], [3, 2], default_node=0, seed=9
+    )
     assert [hop.shape for hop in ids] == [(2,), (6,), (12,)]
     assert [hop.shape for hop in weights] == [hop.shape for hop in types] == [(6,), (12,)]
     assert set(ids[1][:3].tolist()) <= {2, 4}
-    assert [hop.shape for hop in tf_euler.sample_fanout(np.array([1]), np.array([[0, 1], [0, 1]]), np.array([3, 2]))[0]] == [(1,), (3,), (6,)]
+    assert [
+        hop.shape
+        for hop in tf_euler.sample_fanout(
+            np.array([1]), np.array([[0, 1], [0, 1]]), np.array([3, 2])
+        )[0]
+    ] == [(1,), (3,), (6,)]
     assert ids[1][3:].tolist() == [0] * 3
     assert ids[2][6:].tolist() == [0] * 6
     assert types[1].tolist() == [1] * 6 + [-1] * 6, "types, where Euler gave the weights again"
@@ -145,11 +167,16 @@ def test_11_sample_fanout_with_feature_reads_every_hop(tf_euler: Euler) -> None:
         [1, 6], [["0", "1"], ["0", "1"]], [2, 2], -1, ["f3", "f4"], [2, 4], ["f1"], [7], seed=10
     )
     plain = tf_euler.sample_fanout([1, 6], [["0", "1"], ["0", "1"]], [2, 2], seed=10)
-    assert [[hop.tolist() for hop in column] for column in (ids, weights, types)] == [[hop.tolist() for hop in column] for column in plain]
+    assert [[hop.tolist() for hop in column] for column in (ids, weights, types)] == [
+        [hop.tolist() for hop in column] for column in plain
+    ]
     assert [column.shape for column in dense] == [(2, 2), (2, 4), (4, 2), (4, 4), (8, 2), (8, 4)]
     for hop, nodes in enumerate(ids):
         assert np.allclose(dense[2 * hop], nodes[:, None] + [0.1, 0.2])
-        assert np.allclose(dense[2 * hop + 1], np.concatenate([nodes[:, None] + [0.3, 0.4, 0.5], np.zeros((len(nodes), 1))], axis=1))
+        assert np.allclose(
+            dense[2 * hop + 1],
+            np.concatenate([nodes[:, None] + [0.3, 0.4, 0.5], np.zeros((len(nodes), 1))], axis=1),
+        )
         assert table(sparse[hop]) == [[10 * node + 1, 10 * node + 2] for node in nodes.tolist()]
     short = tf_euler.sample_fanout_with_feature([3], [["1"]], [2], 9, ["f3"], [2], ["f1"], [7])
     assert short[0][1].tolist() == [9, 9]
@@ -163,9 +190,12 @@ def test_12_sample_neighbor_layerwise_returns_adjacencies(tf_euler: Euler) -> No
     assert_follows_weights(nodes[0], np.array([0, 0, 2, 0, 8]))
     assert adjacency.dense_shape == (2, 2, MANY)
     assert adjacency.values.dtype == np.int64
-    few, few_adjacency = tf_euler.sample_neighbor_layerwise([[1, 3], [5, 77]], "0", 3, weight_func="sqrt", default_node=0, seed=12)
+    few, few_adjacency = tf_euler.sample_neighbor_layerwise(
+        [[1, 3], [5, 77]], "0", 3, weight_func="sqrt", default_node=0, seed=12
+    )
     expected = [
-        [[int((src, dst) in euler_graph.PAIRS) for dst in row] for src in layer] for layer, row in zip([[1, 3], [5, 77]], few.tolist(), strict=True)
+        [[int((src, dst) in euler_graph.PAIRS) for dst in row] for src in layer]
+        for layer, row in zip([[1, 3], [5, 77]], few.tolist(), strict=True)
     ]
     assert table(few_adjacency) == expected
     nothing, no_adjacency = tf_euler.sample_neighbor_layerwise([[77]], "0", 2, default_node=8)
@@ -237,13 +267,25 @@ def test_18_get_binary_feature_is_empty_where_there_is_none(tf_euler: Euler) -> 
 def test_19_20_21_features_of_missing_edges_are_defaults(tf_euler: Euler) -> None:
     edges = [[1, 2, 0], [6, 5, 1], [1, 2, 1], [77, 1, 0], [2, 3, 1], [1, 2, 0]]
     (dense,) = tf_euler.get_edge_dense_feature(edges, ["f3"], [2])
-    assert np.allclose(dense, [[12.1, 12.2], [65.1, 65.2], [0, 0], [0, 0], [23.1, 23.2], [12.1, 12.2]])
+    assert np.allclose(
+        dense, [[12.1, 12.2], [65.1, 65.2], [0, 0], [0, 0], [23.1, 23.2], [12.1, 12.2]]
+    )
     (sparse,) = tf_euler.get_edge_sparse_feature(edges, ["f1"], [9])
     assert table(sparse, -1) == [[121, 122], [651, 652], [9, -1], [9, -1], [231, 232], [121, 122]]
-    assert tf_euler.get_edge_binary_feature(edges, ["f5"])[0].tolist() == [b"12a", b"65a", b"", b"", b"23a", b"12a"]
+    assert tf_euler.get_edge_binary_feature(edges, ["f5"])[0].tolist() == [
+        b"12a",
+        b"65a",
+        b"",
+        b"",
+        b"23a",
+        b"12a",
+    ]
     assert tf_euler.get_edge_dense_feature([], ["f3"], [2])[0].shape == (0, 2)
     sampled_edges = tf_euler.sample_edge(50, seed=15)
-    assert np.allclose(tf_euler.get_edge_dense_feature(sampled_edges, ["f3"], [2])[0][:, 0], 10 * sampled_edges[:, 0] + sampled_edges[:, 1] + 0.1)
+    assert np.allclose(
+        tf_euler.get_edge_dense_feature(sampled_edges, ["f3"], [2])[0][:, 0],
+        10 * sampled_edges[:, 0] + sampled_edges[:, 1] + 0.1,
+    )
     with pytest.raises(asterism.InvalidRequest, match="source, destination, type"):
         tf_euler.get_edge_dense_feature([1, 2, 0], ["f3"], [2])
 
@@ -258,31 +300,50 @@ def test_25_to_29_local_operators_match_ops(tf_euler: Euler) -> None:
     assert tf_euler.inflate_idx([0, 1, 0, 2, 1]).tolist() == [0, 2, 1, 4, 3]
     assert tf_euler.inflate_idx([0]).dtype == np.int32
     gathered = tf_euler.sparse_gather([1, 1], [[0, 3], [1, 2]], [7, 8], [2, 4])
-    assert (gathered.indices.tolist(), gathered.values.tolist(), gathered.dense_shape) == ([[0, 2], [1, 2]], [8, 8], (2, 4))
+    assert (gathered.indices.tolist(), gathered.values.tolist(), gathered.dense_shape) == (
+        [[0, 2], [1, 2]],
+        [8, 8],
+        (2, 4),
+    )
     updates, indices = np.array([[1.0], [4.0], [2.0]], np.float32), [0, 2, 0]
     assert tf_euler.gather(updates, [2, 0]).tolist() == [[2], [1]]
     assert tf_euler.scatter_add(updates, indices, 3).tolist() == [[3], [0], [4]]
     assert tf_euler.scatter_max(updates, indices, 3).tolist() == [[2], [np.float32(-1e9)], [4]]
     assert tf_euler.scatter_("mean", updates, indices, 3).tolist() == [[1.5], [0], [4]]
-    assert np.allclose(tf_euler.scatter_softmax(updates, indices, 3)[:, 0], [1 / (1 + np.e), 1, np.e / (1 + np.e)])
+    assert np.allclose(
+        tf_euler.scatter_softmax(updates, indices, 3)[:, 0], [1 / (1 + np.e), 1, np.e / (1 + np.e)]
+    )
     with pytest.raises(asterism.InvalidRequest, match="op 'min'"):
         tf_euler.scatter_("min", updates, indices, 3)
 
 
 def test_layers_are_of_all_nodes_together_or_of_each_node(tf_euler: Euler) -> None:
-    nodes, adjacencies = tf_euler.sample_fanout_layerwise([1, 5], ["0", "1"], [3, 4], weight_func="sqrt", seed=16)
+    nodes, adjacencies = tf_euler.sample_fanout_layerwise(
+        [1, 5], ["0", "1"], [3, 4], weight_func="sqrt", seed=16
+    )
     assert [layer.shape for layer in nodes] == [(2,), (3,), (4,)]
     assert [adjacency.dense_shape for adjacency in adjacencies] == [(1, 2, 3), (1, 3, 4)]
     for sources, targets, adjacency in zip(nodes, nodes[1:], adjacencies, strict=False):
-        assert table(adjacency)[0] == [[int((src, dst) in euler_graph.PAIRS) for dst in targets.tolist()] for src in sources.tolist()]
-    node_layers, node_adjacencies = tf_euler.sample_fanout_layerwise_each_node([1, 5, 77], ["0", "1"], [3, 4], default_node=9, seed=17)
+        assert table(adjacency)[0] == [
+            [int((src, dst) in euler_graph.PAIRS) for dst in targets.tolist()]
+            for src in sources.tolist()
+        ]
+    node_layers, node_adjacencies = tf_euler.sample_fanout_layerwise_each_node(
+        [1, 5, 77], ["0", "1"], [3, 4], default_node=9, seed=17
+    )
     assert [layer.shape for layer in node_layers] == [(3,), (9,), (12,)]
     assert node_layers[1][6:].tolist() == [9] * 3
     assert node_layers[2][8:].tolist() == [9] * 4
     assert [adjacency.dense_shape for adjacency in node_adjacencies] == [(3, 3, 4)]
     sources, targets = node_layers[1].reshape(3, 3).tolist(), node_layers[2].reshape(3, 4).tolist()
-    assert table(node_adjacencies[0]) == [[[int((src, dst) in euler_graph.PAIRS) for dst in targets[i]] for src in sources[i]] for i in range(3)]
-    assert node_layers[1].tolist()[:6] == tf_euler.sample_neighbor([1, 5], "0", 3, seed=17)[0].ravel().tolist()
+    assert table(node_adjacencies[0]) == [
+        [[int((src, dst) in euler_graph.PAIRS) for dst in targets[i]] for src in sources[i]]
+        for i in range(3)
+    ]
+    assert (
+        node_layers[1].tolist()[:6]
+        == tf_euler.sample_neighbor([1, 5], "0", 3, seed=17)[0].ravel().tolist()
+    )
     assert len(tf_euler.sample_fanout_layerwise_each_node([1], ["0"], [3])[1]) == 0
     with pytest.raises(asterism.InvalidRequest, match="same length"):
         tf_euler.sample_fanout_layerwise([1], ["0"], [3, 4])
@@ -296,35 +357,70 @@ def test_get_multi_hop_neighbor_has_each_node_once_with_weights(tf_euler: Euler)
 
 
 def test_conditions_filter_nodes_edges_and_neighbors(tf_euler: Euler) -> None:
-    assert_follows_weights(tf_euler.sample_node(MANY, -1, condition="weight gt 2 and f5 ne 5a", seed=21), np.array([0, 0, 0, 3, 4, 0, 6]))
-    assert_follows_weights(tf_euler.sample_node(MANY, "1", condition="id lt 2 or f5 eq 5a", seed=22), np.array([0, 1, 0, 0, 0, 5]))
-    ids, weights, types = tf_euler.sample_neighbor([1, 2, 77], "-1", MANY, condition="f5 ne 13a and weight ge 3", seed=23)
+    assert_follows_weights(
+        tf_euler.sample_node(MANY, -1, condition="weight gt 2 and f5 ne 5a", seed=21),
+        np.array([0, 0, 0, 3, 4, 0, 6]),
+    )
+    assert_follows_weights(
+        tf_euler.sample_node(MANY, "1", condition="id lt 2 or f5 eq 5a", seed=22),
+        np.array([0, 1, 0, 0, 0, 5]),
+    )
+    ids, weights, types = tf_euler.sample_neighbor(
+        [1, 2, 77], "-1", MANY, condition="f5 ne 13a and weight ge 3", seed=23
+    )
     assert set(ids[0].tolist()) == {4}, "of the edges: they have the feature, as nodes do"
     assert_follows_weights(ids[1], np.array([0, 0, 0, 3, 0, 5]))
-    assert (set(ids[2].tolist()), set(weights[2].tolist()), set(types[2].tolist())) == ({-1}, {0}, {-1})
-    assert tf_euler.get_top_k_neighbor([1], [0, 1], 3, condition="weight lt 4")[0].tolist() == [[3, 2, -1]]
-    assert table(tf_euler.get_full_neighbor([1], "-1", "f5 eq 12a or f5 eq 14a")[0]) == [[2, 4]]
-    assert table(tf_euler.get_sorted_full_neighbor([1, 5], "-1", "graph_label eq 2")[0]) == [[2], [2]], (
-        "of the neighbors, where edges have no such feature"
+    assert (set(ids[2].tolist()), set(weights[2].tolist()), set(types[2].tolist())) == (
+        {-1},
+        {0},
+        {-1},
     )
-    with pytest.raises(asterism.NotFound, match="condition 'price gt 3': none of _1, _0 has a feature 'price'"):
+    assert tf_euler.get_top_k_neighbor([1], [0, 1], 3, condition="weight lt 4")[0].tolist() == [
+        [3, 2, -1]
+    ]
+    assert table(tf_euler.get_full_neighbor([1], "-1", "f5 eq 12a or f5 eq 14a")[0]) == [[2, 4]]
+    assert table(tf_euler.get_sorted_full_neighbor([1, 5], "-1", "graph_label eq 2")[0]) == [
+        [2],
+        [2],
+    ], "of the neighbors, where edges have no such feature"
+    with pytest.raises(
+        asterism.NotFound, match="condition 'price gt 3': none of _1, _0 has a feature 'price'"
+    ):
         tf_euler.sample_node(1, condition="price gt 3")
     for wrong in ("price", "price gt", "price > 3", "price gt 3 xor f1 lt 2", "price gt 3 and"):
-        with pytest.raises(asterism.InvalidRequest, match="expected a name, one of gt ge lt le eq ne and a value"):
+        with pytest.raises(
+            asterism.InvalidRequest, match="expected a name, one of gt ge lt le eq ne and a value"
+        ):
             tf_euler.get_full_neighbor([1], ["0"], wrong)
 
 
 def test_only_a_graph_of_one_type_may_have_ids_per_type(client: Client) -> None:
     client.create_space(
-        "one", {"parts": 2, "nodes": {"n": {"features": {"x": {"shape": [1]}}}}, "edges": {"n:to:n": {"weighted": True, "features": {"f": {}}}}}
+        "one",
+        {
+            "parts": 2,
+            "nodes": {"n": {"features": {"x": {"shape": [1]}}}},
+            "edges": {"n:to:n": {"weighted": True, "features": {"f": {}}}},
+        },
     )
     graph = client.graph("one")
     graph.upsert_nodes([0, 1, 2], "n", features={"x": np.array([[0], [1], [2]], np.float32)})
-    graph.upsert_edges([0, 0, 0], [1, 2, 1], "to", weights=[1, 3, 5], features={"f": np.array([10, 20, 30], np.float32)})
+    graph.upsert_edges(
+        [0, 0, 0],
+        [1, 2, 1],
+        "to",
+        weights=[1, 3, 5],
+        features={"f": np.array([10, 20, 30], np.float32)},
+    )
     graph.build()
     tf_euler = Euler(graph)
-    assert tf_euler.get_full_neighbor([0], ["to"])[0].values.tolist() == [1, 1, 2], "a node 0 is a node"
-    assert tf_euler.get_edge_dense_feature([[0, 1, 0], [0, 2, 0]], "f", 1)[0].tolist() == [[10], [20]], "of several edges the first"
+    assert tf_euler.get_full_neighbor([0], ["to"])[0].values.tolist() == [1, 1, 2], (
+        "a node 0 is a node"
+    )
+    assert tf_euler.get_edge_dense_feature([[0, 1, 0], [0, 2, 0]], "f", 1)[0].tolist() == [
+        [10],
+        [20],
+    ], "of several edges the first"
     assert tf_euler.get_node_type([0, 9]).tolist() == [0, -(2**31)]
     assert tf_euler.sample_node_with_src([2], 3).shape == (1, 3)
     assert tf_euler.get_dense_feature([2, 9], "x", 1)[0].tolist() == [[2], [0]]

@@ -1,9 +1,10 @@
-"""Euler's operators on Euler's own test graph, row by row: what each gives, and what it gives where there is nothing.
+"""Euler's operators on Euler's own test graph, row by row: what each gives, and what it gives where
+there is nothing.
 
-Six nodes, odd and even ones, each of the weight of its id. An edge weighs as much as the node that it leads to: 1 -> 2, 4 and 3; 2 -> 3, 5;
-3 -> 4; 4 -> 5; 5 -> 2, 6; 6 -> 1, 3, 5. Edges to even nodes are of one type, those to odd ones of two, for they start at either kind.
-Beside it a star: node 0 and five neighbors, by weights 1 : 2 : 4 : 4 : 8.
-"""
+Six nodes, odd and even ones, each of the weight of its id. An edge weighs as much as the node that
+it leads to: 1 -> 2, 4 and 3; 2 -> 3, 5; 3 -> 4; 4 -> 5; 5 -> 2, 6; 6 -> 1, 3, 5. Edges to even
+nodes are of one type, those to odd ones of two, for they start at either kind. Beside it a star:
+node 0 and five neighbors, by weights 1 : 2 : 4 : 4 : 8."""
 
 from __future__ import annotations
 
@@ -35,7 +36,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 def graph(client: Client) -> Graph:
     kinds = {"even": {"weighted": True}, "odd": {"weighted": True}}
     client.create_space(
-        "euler", {"parts": 2, "ids": "global", "direction": "both", "nodes": kinds, "edges": {name: {"weighted": True} for name in EDGES}}
+        "euler",
+        {
+            "parts": 2,
+            "ids": "global",
+            "direction": "both",
+            "nodes": kinds,
+            "edges": {name: {"weighted": True} for name in EDGES},
+        },
     )
     graph = client.graph("euler")
     for ntype, ids in (("even", [2, 4, 6]), ("odd", [1, 3, 5])):
@@ -49,7 +57,9 @@ def graph(client: Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def star(client: Client) -> Graph:
-    client.create_space("star", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "star", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph = client.graph("star")
     graph.upsert_nodes(np.arange(6), "n")
     graph.upsert_edges(np.zeros(5, np.int64), [1, 2, 3, 4, 5], "to", weights=[1, 2, 4, 4, 8])
@@ -58,7 +68,9 @@ def star(client: Client) -> Graph:
 
 
 def test_1_sample_node_draws_by_weight_from_one_type_or_all(graph: Graph) -> None:
-    assert_follows_weights(graph.sample_nodes(MANY, "even", seed=1).nodes, np.array([0, 0, 2, 0, 4, 0, 6]))
+    assert_follows_weights(
+        graph.sample_nodes(MANY, "even", seed=1).nodes, np.array([0, 0, 2, 0, 4, 0, 6])
+    )
     assert_follows_weights(graph.sample_nodes(MANY, seed=2).nodes, np.arange(7))
 
 
@@ -71,7 +83,10 @@ def test_2_sample_node_with_src_draws_of_the_type_of_each_source(graph: Graph) -
     assert not np.array_equal(samples.nodes[0], samples.nodes[2])
     with pytest.raises(asterism.NotFound, match=r"nodes\[1\] = 77"):
         graph.sample_nodes_like([1, 77], 2)
-    assert graph.sample_nodes_like([77, -1], 2, unknown="none").nodes.tolist() == [[-1, -1], [-1, -1]]
+    assert graph.sample_nodes_like([77, -1], 2, unknown="none").nodes.tolist() == [
+        [-1, -1],
+        [-1, -1],
+    ]
 
 
 def test_3_sample_edge_draws_by_weight_from_one_type_or_all(graph: Graph) -> None:
@@ -88,7 +103,9 @@ def test_3_sample_edge_draws_by_weight_from_one_type_or_all(graph: Graph) -> Non
 def test_6_sample_neighbor_draws_by_weight_over_all_types(graph: Graph, star: Graph) -> None:
     samples = graph.sample_neighbors([1], [TO_EVEN, *TO_ODD], MANY, seed=6)
     assert_follows_weights(samples.nodes[0], np.array([0, 0, 2, 3, 4]))
-    assert_follows_weights(star.sample_neighbors([0], "to", MANY, seed=7).nodes[0], np.array([0, 1, 2, 4, 4, 8]))
+    assert_follows_weights(
+        star.sample_neighbors([0], "to", MANY, seed=7).nodes[0], np.array([0, 1, 2, 4, 4, 8])
+    )
     nothing = graph.sample_neighbors([3, 77, -1], TO_ODD, 2)
     assert nothing.nodes.tolist() == [[-1, -1]] * 3
     assert nothing.weights is not None
@@ -128,7 +145,8 @@ def test_10_sample_fanout_draws_for_each_occurrence_by_itself(graph: Graph) -> N
 
 
 def test_12_sample_neighbor_layerwise_pools_all_nodes_of_a_layer(graph: Graph) -> None:
-    # 1 leads to 2 (weight 2) and 4 (4), 3 to 4 (4), 5 to 2 (2) and 6 (6): 2 counts 4, 4 counts 8, 6 counts 6.
+    # 1 leads to 2 (weight 2) and 4 (4), 3 to 4 (4), 5 to 2 (2) and 6 (6): 2 counts 4, 4 counts 8, 6
+    # counts 6.
     layer = graph.sample_layer([1, 3, 5], TO_EVEN, MANY, seed=9)
     assert_follows_weights(layer.nodes, np.array([0, 0, 4, 0, 8, 0, 6]))
     assert np.allclose(layer.probabilities, np.array([0, 0, 4, 0, 8, 0, 6])[layer.nodes] / 18)
@@ -138,7 +156,10 @@ def test_12_sample_neighbor_layerwise_pools_all_nodes_of_a_layer(graph: Graph) -
     assert_follows_weights(squares.nodes, np.array([0, 0, 4 + 4, 0, 16 + 16, 0, 36]))
     few = graph.sample_layer([1, 3, 5], TO_EVEN, 2, replace=False, seed=12)
     expected = {(s, d) for s, d in EDGES["odd:to:even"] if d in few.nodes}
-    assert {([1, 3, 5][row], int(few.nodes[col])) for row, col in zip(few.adjacency.rows, few.adjacency.cols, strict=True)} == expected
+    assert {
+        ([1, 3, 5][row], int(few.nodes[col]))
+        for row, col in zip(few.adjacency.rows, few.adjacency.cols, strict=True)
+    } == expected
     batch = graph.sample_layer([[1, 3], [5, 77]], TO_EVEN, 500, seed=13)
     assert [set(row.tolist()) for row in batch.nodes] == [{2, 4}, {2, 6}]
     assert graph.sample_layer([2, 77], TO_EVEN, 3).nodes.tolist() == [-1, -1, -1]
@@ -146,8 +167,24 @@ def test_12_sample_neighbor_layerwise_pools_all_nodes_of_a_layer(graph: Graph) -
 
 def test_13_sparse_get_adj_gives_the_edges_between_two_lists(graph: Graph) -> None:
     found = graph.adjacency([1, 2, 1, 77, -1], [3, 4, 5, 4], [TO_EVEN, *TO_ODD])
-    entries = list(zip(found.rows.tolist(), found.cols.tolist(), found.weights.tolist() if found.weights is not None else (), strict=True))
-    assert entries == [(0, 1, 4), (0, 3, 4), (0, 0, 3), (1, 0, 3), (1, 2, 5), (2, 1, 4), (2, 3, 4), (2, 0, 3)]
+    entries = list(
+        zip(
+            found.rows.tolist(),
+            found.cols.tolist(),
+            found.weights.tolist() if found.weights is not None else (),
+            strict=True,
+        )
+    )
+    assert entries == [
+        (0, 1, 4),
+        (0, 3, 4),
+        (0, 0, 3),
+        (1, 0, 3),
+        (1, 2, 5),
+        (2, 1, 4),
+        (2, 3, 4),
+        (2, 0, 3),
+    ]
     assert found.shape == (5, 4)
     assert len(graph.adjacency([2], [4], TO_EVEN, row_type="odd")) == 0
 
@@ -187,7 +224,9 @@ def test_get_multi_hop_neighbor_gives_each_node_once_a_hop(graph: Graph) -> None
     for hop, edges in enumerate(found.adjacencies):
         ends = [found.nodes[hop][edges.rows], found.nodes[hop + 1][edges.cols]]
         expected_edges = EDGES["odd:to:even"] if hop == 0 else EDGES["even:to:odd"]
-        assert set(zip(*(end.tolist() for end in ends), strict=True)) == {pair for pair in expected_edges if pair[0] in found.nodes[hop]}
+        assert set(zip(*(end.tolist() for end in ends), strict=True)) == {
+            pair for pair in expected_edges if pair[0] in found.nodes[hop]
+        }
         assert edges.weights is not None
         assert (edges.weights == ends[1]).all()
 
@@ -201,7 +240,9 @@ def test_sample_fanout_layerwise_draws_from_the_layer_before(graph: Graph) -> No
         for src, dst in EDGES["even:to:odd"]:
             reached[dst] += dst * (src == node)
     assert np.allclose(stack[1].probabilities, reached[stack[1].nodes] / reached.sum())
-    per_row = graph.sample_fanout_layerwise(np.array([[1], [5]]), [TO_EVEN, TO_ODD], [400, 3], seed=16)
+    per_row = graph.sample_fanout_layerwise(
+        np.array([[1], [5]]), [TO_EVEN, TO_ODD], [400, 3], seed=16
+    )
     assert [set(row.tolist()) for row in per_row[0].nodes] == [{2, 4}, {2, 6}]
     assert per_row[1].nodes.shape == (2, 3)
 
@@ -213,8 +254,13 @@ def test_negatives_are_of_the_requested_type_and_not_positive(graph: Graph) -> N
     shared = graph.sample_negatives([[1, 2], [5, 6]], 50, "even", shared=True, seed=18)
     assert set(shared.nodes.ravel().tolist()) == {4}
     edges = graph.neighbors([1, 3], TO_EVEN)
-    assert set(graph.sample_negatives([1, 3], 200, "even", exclude=edges, seed=19).nodes[0].tolist()) == {6}
+    assert set(
+        graph.sample_negatives([1, 3], 200, "even", exclude=edges, seed=19).nodes[0].tolist()
+    ) == {6}
     nothing = graph.sample_negatives([1, 3], 2, "even", exclude=[[2, 4, 6], [2, 4, -1]])
     assert nothing.nodes.tolist() == [[-1, -1], [6, 6]]
     assert nothing.types.tolist() == [[-1, -1], [0, 0]]
-    assert_follows_weights(graph.sample_negatives([1], MANY, weighted=False, exclude=[[6]], seed=20).nodes[0], np.array([0, 1, 1, 1, 1, 1]))
+    assert_follows_weights(
+        graph.sample_negatives([1], MANY, weighted=False, exclude=[[6]], seed=20).nodes[0],
+        np.array([0, 1, 1, 1, 1, 1]),
+    )

@@ -1,4 +1,6 @@
-"""The page for those who come from Euler: its code runs as it stands, from the JSON to the operators, with NumPy, real torch and real TensorFlow."""
+"""The page for those who come from Euler: its code runs as it stands, from the JSON to the
+operators, with NumPy, real torch and real TensorFlow.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,13 @@ print("OK")
 
 
 def page_code(root: Path, language: str) -> str:
-    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", (root / "docs/euler.md").read_text(), re.MULTILINE | re.DOTALL))
+    return "\n".join(
+        re.findall(
+            rf"^```{language}\n(.*?)^```$",
+            (root / "docs/euler.md").read_text(),
+            re.MULTILINE | re.DOTALL,
+        )
+    )
 
 
 def run_page_code(root: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -81,21 +89,35 @@ def test_page_code_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.pyg
-def test_the_code_for_torch_runs_with_torch(root: Path, pyg_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_for_torch_runs_with_torch(
+    root: Path, pyg_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_page_code(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python torch") + TENSORS)
+    (tmp_path / "page.py").write_text(
+        f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python torch") + TENSORS
+    )
     assert pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
 
 
 @pytest.mark.tensorflow
-def test_the_code_for_tensorflow_runs_with_tensorflow(root: Path, tf_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_for_tensorflow_runs_with_tensorflow(
+    root: Path, tf_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run_page_code(root, tmp_path, monkeypatch)
-    (tmp_path / "page.py").write_text(f"import os\nos.chdir({str(tmp_path)!r})\n" + page_code(root, "python tensorflow") + "\nprint('OK')\n")
+    (tmp_path / "page.py").write_text(
+        f"import os\nos.chdir({str(tmp_path)!r})\n"
+        + page_code(root, "python tensorflow")
+        + "\nprint('OK')\n"
+    )
     assert pyg_env.run(tf_python, tmp_path / "page.py", home=tmp_path).splitlines()[-1] == "OK"
 
 
 def test_the_table_of_names_has_every_operator(root: Path) -> None:
-    table = (root / "docs/euler.md").read_text().split("## Names")[1].split("## What is different")[0]
-    operators = [name for name in dir(Euler) if not name.startswith("_") and callable(getattr(Euler, name))]
+    table = (
+        (root / "docs/euler.md").read_text().split("## Names")[1].split("## What is different")[0]
+    )
+    operators = [
+        name for name in dir(Euler) if not name.startswith("_") and callable(getattr(Euler, name))
+    ]
     assert len(operators) == 36
     assert [name for name in operators if f"`{name}" not in table] == []

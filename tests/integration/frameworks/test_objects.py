@@ -1,4 +1,6 @@
-"""Backups and exports at an object store: the same bytes come back, kills leave nothing behind, damage and addresses are named."""
+"""Backups and exports at an object store: the same bytes come back, kills leave nothing behind,
+damage and addresses are named.
+"""
 
 from __future__ import annotations
 
@@ -36,21 +38,32 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
 
 @pytest.fixture(scope="module")
 def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Three storageds that say all that they can; a space of every kind of data, and one whose images are sent in several pieces."""
+    """Three storageds that say all that they can; a space of every kind of data, and one whose
+    images are sent in several pieces.
+    """
     folder = tmp_path_factory.mktemp("cluster")
     allowed = [f"file://{folder.parent}", store.address, "s3://no-such-bucket"]
     debug = {"storaged": ["--log-level", "DEBUG"]}
-    with LocalCluster(LARGE_PARTS, 1, folder=folder, environment=store.environment, flags=debug, allowed=allowed) as local_cluster:
+    with LocalCluster(
+        LARGE_PARTS, 1, folder=folder, environment=store.environment, flags=debug, allowed=allowed
+    ) as local_cluster:
         client = local_cluster.client()
         graph = cases.load(client, "cases")
         graph.delete_nodes(cases.person_ids()[5:10], "person")
         graph.upsert_nodes(cases.person_ids()[5:10], "person", weights=np.full(5, 0.5))
         graph.build(timeout_s=LIMIT_S)
         rows, width = 6000, 4000
-        client.create_space("large", {"parts": LARGE_PARTS, "nodes": {"n": {"features": {"x": {"shape": width}}}}})
+        client.create_space(
+            "large", {"parts": LARGE_PARTS, "nodes": {"n": {"features": {"x": {"shape": width}}}}}
+        )
         load, rng = client.begin_load("large"), np.random.default_rng(3)
         for chunk, low in enumerate(range(0, rows, 1000)):
-            load.write_nodes(chunk, "n", np.arange(low, low + 1000), features={"x": rng.random((1000, width), np.float32)})
+            load.write_nodes(
+                chunk,
+                "n",
+                np.arange(low, low + 1000),
+                features={"x": rng.random((1000, width), np.float32)},
+            )
         load.commit()
         client.graph("large").build(timeout_s=LIMIT_S)
         yield local_cluster
@@ -58,12 +71,25 @@ def cluster(store: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(scope="module")
 def run(cluster: LocalCluster, store: ObjectStore) -> Callable[..., tuple[int, Any]]:
-    """The command, with the credentials that the cluster has: its exit code, and its document or what it says is wrong."""
-    environment = {**os.environ, **store.environment}  # noqa: TID251 - a child's environment is ours and more
+    """The command, with the credentials that the cluster has: its exit code, and its document or
+    what it says is wrong.
+    """
+    # A child's environment is ours and more.
+    environment = {**os.environ, **store.environment}  # noqa: TID251
 
     def run_command(*arguments: object) -> tuple[int, Any]:
-        command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json", *map(str, arguments)]
-        process = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+        command = [
+            sys.executable,
+            "-m",
+            "asterism.cli",
+            "--address",
+            cluster.addresses,
+            "--json",
+            *map(str, arguments),
+        ]
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False
+        )
         return process.returncode, json.loads(process.stdout) if process.stdout else process.stderr
 
     return run_command
@@ -84,15 +110,21 @@ def wait_for_value(produce: Callable[[], Any], what: str) -> Any:
     return value
 
 
-def test_object_store_backup_restores_the_same_bytes(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+def test_object_store_backup_restores_the_same_bytes(
+    cluster: LocalCluster, store: ObjectStore, run: Run
+) -> None:
     client = cluster.client()
     code, output = run("backup", "cases", f"{store.address}/cases")
     assert (code, output["version"], output["address"]) == (0, 2, f"{store.address}/cases"), output
     record = record_of(store, "cases")
-    assert {f"cases/{file.path}" for file in record.files} | {f"cases/{MANIFEST_FILE}"} == set(store.keys("cases/"))
+    assert {f"cases/{file.path}" for file in record.files} | {f"cases/{MANIFEST_FILE}"} == set(
+        store.keys("cases/")
+    )
     for file in record.files:
         content = store.get(f"cases/{file.path}")
-        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256), file.path
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256), (
+            file.path
+        )
     assert store.uploads() == []
     code, output = run("restore", f"{store.address}/cases", "--as", "back")
     assert (code, output["name"], output["version"]) == (0, "back", 2), output
@@ -101,20 +133,30 @@ def test_object_store_backup_restores_the_same_bytes(cluster: LocalCluster, stor
     modified_at = {key: store.modified_at(key) for key in store.keys("cases/")}
     let_pass(1.1)  # its clock counts seconds
     assert run("backup", "cases", f"{store.address}/cases")[0] == 0
-    assert {key: store.modified_at(key) for key in store.keys("cases/")} == modified_at, "what is there is not written twice"
+    assert {key: store.modified_at(key) for key in store.keys("cases/")} == modified_at, (
+        "what is there is not written twice"
+    )
     code, output = run("backup", "large", f"{store.address}/cases")
-    assert (code, "holds a backup of version 2 of 'cases'" in output) == (ExitCode.CONFLICT, True), output
+    assert (code, "holds a backup of version 2 of 'cases'" in output) == (
+        ExitCode.CONFLICT,
+        True,
+    ), output
 
 
 @pytest.mark.parametrize("name", ["parts/p00002/blocks.bin", "parts/p00004/image/e0.out.nbr.bin"])
-def test_restore_names_a_damaged_object_and_can_resume(store: ObjectStore, run: Run, name: str) -> None:
+def test_restore_names_a_damaged_object_and_can_resume(
+    store: ObjectStore, run: Run, name: str
+) -> None:
     if not store.keys("damaged/"):
         assert run("backup", "cases", f"{store.address}/damaged")[0] == 0
     key = f"damaged/{name}"
     content = store.get(key)
     flipped = bytearray(content)
     flipped[len(content) // 2] ^= 4
-    for damage, message in ((lambda: store.put(key, bytes(flipped)), name), (lambda: store.delete(key), f"{name}: missing")):
+    for damage, message in (
+        (lambda: store.put(key, bytes(flipped)), name),
+        (lambda: store.delete(key), f"{name}: missing"),
+    ):
         damage()
         code, output = run("restore", f"{store.address}/damaged", "--as", "mended")
         assert (code, message in output) == (ExitCode.CORRUPT, True), output
@@ -124,34 +166,63 @@ def test_restore_names_a_damaged_object_and_can_resume(store: ObjectStore, run: 
     assert run("space", "drop", "mended", "--yes")[0] == 0
 
 
-def test_storaged_killed_during_backup_and_restore_resumes(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+def test_storaged_killed_during_backup_and_restore_resumes(
+    cluster: LocalCluster, store: ObjectStore, run: Run
+) -> None:
     client = cluster.client(timeout_s=HANG_S)
     node_ids = np.arange(0, 6000, 7)
     expected = cases.digest(client.graph("large").node_features(node_ids, ["x"], "n"))
     victim = _storaged_name(cluster, client, client.describe("large").hosts[1][0])
     job = client.submit_job("large", "backup", options={"to": f"{store.address}/large"})
-    wait_for_value(lambda: [key for key in store.uploads() if "/p00001/" in key], "an upload of its part")
+    wait_for_value(
+        lambda: [key for key in store.uploads() if "/p00001/" in key], "an upload of its part"
+    )
     cluster.kill(victim)
-    completed_parts = {key: store.modified_at(key) for key in store.keys("large/") if key.endswith("part.json")}
+    completed_parts = {
+        key: store.modified_at(key) for key in store.keys("large/") if key.endswith("part.json")
+    }
     assert "large/parts/p00001/part.json" not in completed_parts
     cluster.restart(victim)
     finished_job = client.wait(job.job_id, timeout_s=LIMIT_S)
-    assert (finished_job.state, any("restarted" in cause for task in finished_job.tasks for cause in task.causes)) == ("FINISHED", True), finished_job
+    assert (
+        finished_job.state,
+        any("restarted" in cause for task in finished_job.tasks for cause in task.causes),
+    ) == ("FINISHED", True), finished_job
     code, output = run("backup", "large", f"{store.address}/large")
     assert (code, output["parts"]) == (0, LARGE_PARTS), output
-    assert {key: store.modified_at(key) for key in completed_parts} == completed_parts, "parts that were complete are not sent again"
+    assert {key: store.modified_at(key) for key in completed_parts} == completed_parts, (
+        "parts that were complete are not sent again"
+    )
     assert max(file.bytes for file in record_of(store, "large").files) > BLOCK
-    options = {"from": f"{store.address}/large", "sha256": hashlib.sha256(store.get(f"large/{MANIFEST_FILE}")).hexdigest()}
-    restore = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "restore", options["from"], "--as", "fetched"]
+    options = {
+        "from": f"{store.address}/large",
+        "sha256": hashlib.sha256(store.get(f"large/{MANIFEST_FILE}")).hexdigest(),
+    }
+    restore = [
+        sys.executable,
+        "-m",
+        "asterism.cli",
+        "--address",
+        cluster.addresses,
+        "restore",
+        options["from"],
+        "--as",
+        "fetched",
+    ]
     process = subprocess.Popen(
         restore,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env={**os.environ, **store.environment},  # noqa: TID251 - as above
     )
-    space = wait_for_value(lambda: [i for i in client.spaces() if i.name == "fetched"], "the space")[0]
+    space = wait_for_value(
+        lambda: [i for i in client.spaces() if i.name == "fetched"], "the space"
+    )[0]
     folder = cluster.folder_of(victim) / "spaces" / str(space.space_id) / "builds"
-    wait_for_value(lambda: [path for path in folder.glob("*/parts/*/*") if path.stat().st_size], "a file of its image")
+    wait_for_value(
+        lambda: [path for path in folder.glob("*/parts/*/*") if path.stat().st_size],
+        "a file of its image",
+    )
     cluster.kill(victim)
     process.kill()
     process.wait()
@@ -167,34 +238,56 @@ def _storaged_name(cluster: LocalCluster, client: Client, uuid: str) -> str:
     return next(name for name, daemon in cluster.daemons.items() if daemon.address == address)
 
 
-def test_tables_exported_to_an_object_store_are_identical(cluster: LocalCluster, store: ObjectStore, tmp_path: Path) -> None:
+def test_tables_exported_to_an_object_store_are_identical(
+    cluster: LocalCluster, store: ObjectStore, tmp_path: Path
+) -> None:
     client = cluster.client()
-    local_job = client.wait(client.submit_job("cases", "export-tables", options={"to": f"file://{tmp_path}/t"}).job_id, timeout_s=LIMIT_S)
-    remote_job = client.wait(client.submit_job("cases", "export-tables", options={"to": f"{store.address}/tables"}).job_id, timeout_s=LIMIT_S)
+    local_job = client.wait(
+        client.submit_job("cases", "export-tables", options={"to": f"file://{tmp_path}/t"}).job_id,
+        timeout_s=LIMIT_S,
+    )
+    remote_job = client.wait(
+        client.submit_job(
+            "cases", "export-tables", options={"to": f"{store.address}/tables"}
+        ).job_id,
+        timeout_s=LIMIT_S,
+    )
     assert (local_job.state, remote_job.state) == ("FINISHED", "FINISHED"), remote_job
     folder = f"tables/cases-v2-job{remote_job.job_id}"
     expected_keys = {f"{folder}/manifest-{task.host}.json" for task in remote_job.tasks}
     for task in remote_job.tasks:
         assert task.result is not None
-        assert task.result.folder == f"{store.address}/cases-v2-job{remote_job.job_id}".replace("kept/", "kept/tables/")
+        assert task.result.folder == f"{store.address}/cases-v2-job{remote_job.job_id}".replace(
+            "kept/", "kept/tables/"
+        )
         for file in task.result.files:
             content = store.get(f"{folder}/{file.path}")
             assert (len(content), hashlib.sha256(content).hexdigest()) == (file.bytes, file.sha256)
-            assert content == (tmp_path / "t" / f"cases-v2-job{local_job.job_id}" / file.path).read_bytes()
+            assert (
+                content
+                == (tmp_path / "t" / f"cases-v2-job{local_job.job_id}" / file.path).read_bytes()
+            )
             expected_keys.add(f"{folder}/{file.path}")
     assert expected_keys == set(store.keys("tables/"))
     assert not any(key.startswith("tables/") for key in store.uploads())
 
 
-def test_secrets_stay_hidden_and_missing_buckets_are_named(cluster: LocalCluster, store: ObjectStore, run: Run) -> None:
+def test_secrets_stay_hidden_and_missing_buckets_are_named(
+    cluster: LocalCluster, store: ObjectStore, run: Run
+) -> None:
     client = cluster.client()
     buckets = store.buckets()
     code, output = run("backup", "cases", "s3://no-such-bucket/x")
     assert (code, "no-such-bucket" in output) == (ExitCode.UNAVAILABLE, True), output
     for kind in ("backup", "export-tables"):
-        job = client.wait(client.submit_job("cases", kind, options={"to": "s3://no-such-bucket/x"}).job_id, timeout_s=LIMIT_S)
+        job = client.wait(
+            client.submit_job("cases", kind, options={"to": "s3://no-such-bucket/x"}).job_id,
+            timeout_s=LIMIT_S,
+        )
         assert (job.state, "no such bucket" in job.cause) == ("FAILED", True), job
-        assert all(task.attempt <= 1 for task in job.tasks), "another attempt would come to the same"
+        assert all(task.attempt <= 1 for task in job.tasks), (
+            "another attempt would come to the same"
+        )
     assert store.buckets() == buckets, "nobody asked for a bucket to be made"
     address = f"s3://AKIAME:{SECRET}@kept/x"
     code, output = run("backup", "cases", address)
@@ -206,7 +299,9 @@ def test_secrets_stay_hidden_and_missing_buckets_are_named(cluster: LocalCluster
         texts.append(str(caught.value))
     texts += [str(client.jobs(limit=100)), json.dumps(cluster.get("metad", "/api/v1/jobs"))]
     texts += [daemon.log.read_text() for daemon in cluster.daemons.values()]
-    assert "DEBUG" in json.dumps(cluster.get("storaged-0", "/flags")), "the storageds say all that they can"
+    assert "DEBUG" in json.dumps(cluster.get("storaged-0", "/flags")), (
+        "the storageds say all that they can"
+    )
     for secret in (SECRET, store.environment["AWS_ACCESS_KEY_ID"], "AWS4-HMAC", "AKIAME"):
         assert [text for text in texts if secret in text] == [], secret
 
@@ -230,7 +325,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 def test_large_file_is_transferred_in_constant_memory(store: ObjectStore) -> None:
     environment = {**os.environ, **store.environment}  # noqa: TID251 - as above
     command = [sys.executable, "-c", MEASURING_PROGRAM, f"{store.address}/measured"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+    process = subprocess.run(
+        command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False
+    )
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) < 32, "MiB more for ten times the bytes"
     for key in store.keys("measured/"):

@@ -1,4 +1,6 @@
-"""Configurations of PGLBox, run over a graph that was loaded from their files: what every key does to the batches."""
+"""Configurations of PGLBox, run over a graph that was loaded from their files: what every key does
+to the batches.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,12 @@ def box(graph: Graph, folder: Path, **keys: Any) -> PGLBox:
 
 
 def start_nodes(runner: PGLBox) -> set[int]:
-    return {node for batch in runner.train() if batch.walks is not None for node in batch.walks.nodes[:, 0].tolist()}
+    return {
+        node
+        for batch in runner.train()
+        if batch.walks is not None
+        for node in batch.walks.nodes[:, 0].tolist()
+    }
 
 
 def to_lists(batch: TrainBatch) -> list[Any]:
@@ -61,7 +68,9 @@ def to_lists(batch: TrainBatch) -> list[Any]:
 
 
 def test_metapaths_walk_length_count_and_window_are_obeyed(graph: Graph, tmp_path: Path) -> None:
-    batches = list(box(graph, tmp_path, need_dump_walk=True, walk_len=4, walk_times=3, win_size=2).train())
+    batches = list(
+        box(graph, tmp_path, need_dump_walk=True, walk_len=4, walk_times=3, win_size=2).train()
+    )
     assert {batch.metapath for batch in batches} == {"u2buy2i-i2buy2u", "i2t-t2i", "u2u"}
     starts: Counter[int] = Counter()
     pairs: Counter[tuple[int, int]] = Counter()
@@ -72,8 +81,13 @@ def test_metapaths_walk_length_count_and_window_are_obeyed(graph: Graph, tmp_pat
             path = [node for node in walk if node >= 0]
             assert set(pairwise(path)) <= CONNECTED_PAIRS
             for position, node in enumerate(path):
-                pairs.update((node, neighbor) for neighbor in path[max(position - 2, 0) : position] + path[position + 1 : position + 3])
-    # Each node starts once: up to 3 walks, to different neighbors. An item has one tag, so that it walks once.
+                pairs.update(
+                    (node, neighbor)
+                    for neighbor in path[max(position - 2, 0) : position]
+                    + path[position + 1 : position + 3]
+                )
+    # Each node starts once: up to 3 walks, to different neighbors. An item has one tag, so that it
+    # walks once.
     assert set(starts) == {*kit.USERS, *kit.ITEMS}
     assert {starts[item] for item in kit.ITEMS} == {1}
     assert max(starts[user] for user in kit.USERS) == 3
@@ -93,7 +107,15 @@ def test_batch_size_and_negatives_match_configuration(graph: Graph, tmp_path: Pa
 
 
 def test_excluded_pairs_pair_labels_and_max_steps(graph: Graph, tmp_path: Path) -> None:
-    batches = list(box(graph, tmp_path, excluded_train_pair="u2i;i2i", pair_label="i2u:3,u2u:4", meta_path="u2buy2i-i2buy2u").train())
+    batches = list(
+        box(
+            graph,
+            tmp_path,
+            excluded_train_pair="u2i;i2i",
+            pair_label="i2u:3,u2u:4",
+            meta_path="u2buy2i-i2buy2u",
+        ).train()
+    )
     kinds: dict[tuple[int, ...], int] = {}
     for batch in batches:
         assert batch.labels is not None
@@ -126,7 +148,15 @@ def test_seed_repeats_batches_and_ranks_split_start_nodes(graph: Graph, tmp_path
 
 
 def test_training_resumes_after_last_delivered_batch(graph: Graph, tmp_path: Path) -> None:
-    path = kit.write(tmp_path, epochs=2, batch_size=60, batch_node_size=20, sage_mode=True, samples=[2], infer_samples=[2])
+    path = kit.write(
+        tmp_path,
+        epochs=2,
+        batch_size=60,
+        batch_node_size=20,
+        sage_mode=True,
+        samples=[2],
+        infer_samples=[2],
+    )
     expected = [to_lists(batch) for batch in PGLBox(graph, path, seed=3).train()]
     assert len(expected) > 20
     for count in (1, 7, len(expected) // 2 + 1, len(expected)):
@@ -141,8 +171,18 @@ def test_training_resumes_after_last_delivered_batch(graph: Graph, tmp_path: Pat
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_weighted_sample_walks_by_weight_and_otherwise_uniformly(graph: Graph, tmp_path: Path, weighted: bool) -> None:
-    keys = {"meta_path": "u2buy2i-i2buy2u", "walk_len": 1, "walk_times": 1, "win_size": 1, "epochs": 60, "need_dump_walk": True, "neg_num": 0}
+def test_weighted_sample_walks_by_weight_and_otherwise_uniformly(
+    graph: Graph, tmp_path: Path, weighted: bool
+) -> None:
+    keys = {
+        "meta_path": "u2buy2i-i2buy2u",
+        "walk_len": 1,
+        "walk_times": 1,
+        "win_size": 1,
+        "epochs": 60,
+        "need_dump_walk": True,
+        "neg_num": 0,
+    }
     hits = 0
     for batch in box(graph, tmp_path, **keys, batch_size=10_000, weighted_sample=weighted).train():
         if batch.walks is not None:
@@ -150,32 +190,70 @@ def test_weighted_sample_walks_by_weight_and_otherwise_uniformly(graph: Graph, t
             hits += int((item == 101 + user * 7 % 20).sum())
     share = 0.0
     for user in kit.USERS:
-        purchases = [(dst, weight if weighted else 1.0) for src, dst, weight in kit.BUYS if src == user]
-        share += sum(weight for dst, weight in purchases if dst == 101 + user * 7 % 20) / sum(weight for _, weight in purchases)
-    assert abs(hits - 60 * share) < 5 * np.sqrt(60 * len(kit.USERS) / 4), "five standard deviations at most"
+        purchases = [
+            (dst, weight if weighted else 1.0) for src, dst, weight in kit.BUYS if src == user
+        ]
+        share += sum(weight for dst, weight in purchases if dst == 101 + user * 7 % 20) / sum(
+            weight for _, weight in purchases
+        )
+    assert abs(hits - 60 * share) < 5 * np.sqrt(60 * len(kit.USERS) / 4), (
+        "five standard deviations at most"
+    )
 
 
 def test_sage_mode_samples_around_the_nodes_of_a_batch(graph: Graph, tmp_path: Path) -> None:
-    keys = {"sage_mode": True, "samples": [3, 2], "infer_samples": [4], "return_weight": True, "use_degree_norm": True}
+    keys = {
+        "sage_mode": True,
+        "samples": [3, 2],
+        "infer_samples": [4],
+        "return_weight": True,
+        "use_degree_norm": True,
+    }
     batches = list(box(graph, tmp_path, **keys).train())
-    degrees = {"u:buy:i": Counter(src for src, _, _ in kit.BUYS), "i:to:t": Counter(src for src, _ in kit.HAS)}
+    degrees = {
+        "u:buy:i": Counter(src for src, _, _ in kit.BUYS),
+        "i:to:t": Counter(src for src, _ in kit.HAS),
+    }
     weights = {(src, dst, weight) for src, dst, weight in kit.BUYS}
     for batch in batches:
         subgraph = batch.nodes.subgraph
         assert subgraph is not None
         assert subgraph.weights is not None
         names = ["u", "i", "t"]
-        for (a, b), (at, bt), (pa, pb) in zip(batch.pairs.tolist(), batch.types.tolist(), batch.places.tolist(), strict=True):
+        for (a, b), (at, bt), (pa, pb) in zip(
+            batch.pairs.tolist(), batch.types.tolist(), batch.places.tolist(), strict=True
+        ):
             assert (batch.nodes.ids[names[at]][pa], batch.nodes.ids[names[bt]][pb]) == (a, b)
         for name in ("u:buy:i", "i:to:t"):
             src, dst = name.split(":")[0], name.split(":")[2]
-            ends = zip(subgraph.nodes[src][subgraph.row[name]].tolist(), subgraph.nodes[dst][subgraph.col[name]].tolist(), strict=True)
+            ends = zip(
+                subgraph.nodes[src][subgraph.row[name]].tolist(),
+                subgraph.nodes[dst][subgraph.col[name]].tolist(),
+                strict=True,
+            )
             assert set(ends) <= CONNECTED_PAIRS
             assert batch.nodes.degrees is not None
-            assert batch.nodes.degrees[name].tolist() == [degrees[name][node] for node in batch.nodes.ids[src].tolist()]
-        users, items = subgraph.nodes["u"][subgraph.row["u:buy:i"]], subgraph.nodes["i"][subgraph.col["u:buy:i"]]
-        assert set(zip(users.tolist(), items.tolist(), subgraph.weights["u:buy:i"].tolist(), strict=True)) <= weights
-        assert [len(counts) for counts in subgraph.num_sampled_nodes.values()] == [3, 3, 3], "the batch's own, and two hops"
+            assert batch.nodes.degrees[name].tolist() == [
+                degrees[name][node] for node in batch.nodes.ids[src].tolist()
+            ]
+        users, items = (
+            subgraph.nodes["u"][subgraph.row["u:buy:i"]],
+            subgraph.nodes["i"][subgraph.col["u:buy:i"]],
+        )
+        assert (
+            set(
+                zip(
+                    users.tolist(),
+                    items.tolist(),
+                    subgraph.weights["u:buy:i"].tolist(),
+                    strict=True,
+                )
+            )
+            <= weights
+        )
+        assert [len(counts) for counts in subgraph.num_sampled_nodes.values()] == [3, 3, 3], (
+            "the batch's own, and two hops"
+        )
         hop = np.bincount(subgraph.row["u:buy:i"][: subgraph.num_sampled_edges["u:buy:i"][0]])
         assert hop.max(initial=0) <= 3
     assert batches[0].nodes.degrees is not None
@@ -187,7 +265,11 @@ def test_sage_mode_samples_around_the_nodes_of_a_batch(graph: Graph, tmp_path: P
 
 def test_slot_values_are_returned_up_to_their_limit(graph: Graph, tmp_path: Path) -> None:
     for limit in (100, 2):
-        batch = next(batch for batch in box(graph, tmp_path, max_slot_value_size=limit).train() if batch.metapath == "u2buy2i-i2buy2u")
+        batch = next(
+            batch
+            for batch in box(graph, tmp_path, max_slot_value_size=limit).train()
+            if batch.metapath == "u2buy2i-i2buy2u"
+        )
         indptr, values = batch.nodes.features["i"]["_11"]
         for row, item in enumerate(batch.nodes.ids["i"].tolist()):
             assert values[indptr[row] : indptr[row + 1]].tolist() == kit.SLOTS[item][:limit]
@@ -202,8 +284,16 @@ def test_slot_values_are_returned_up_to_their_limit(graph: Graph, tmp_path: Path
 def test_inference_covers_all_nodes_or_a_type_or_a_file(graph: Graph, tmp_path: Path) -> None:
     batches = list(box(graph, tmp_path, infer_batch_size=8).infer())
     assert max(map(len, batches)) == 8
-    assert sorted(np.concatenate([batch.ids for batch in batches]).tolist()) == [*kit.USERS, *kit.ITEMS, *kit.TAGS]
-    by_type = list(box(graph, tmp_path, infer_node_type="t;i", sage_mode=True, samples=[1], infer_samples=[5]).infer())
+    assert sorted(np.concatenate([batch.ids for batch in batches]).tolist()) == [
+        *kit.USERS,
+        *kit.ITEMS,
+        *kit.TAGS,
+    ]
+    by_type = list(
+        box(
+            graph, tmp_path, infer_node_type="t;i", sage_mode=True, samples=[1], infer_samples=[5]
+        ).infer()
+    )
     assert [batch.ntype for batch in by_type] == ["t", "i", "i", "i"]
     for batch in by_type:
         assert batch.nodes.subgraph is not None
@@ -213,11 +303,20 @@ def test_inference_covers_all_nodes_or_a_type_or_a_file(graph: Graph, tmp_path: 
     folder.mkdir()
     (folder / "part-0").write_text("u\t3\ni\t105\nu\t9\nu\t3\n")
     from_file = list(box(graph, tmp_path, infer_nodes="some").infer())
-    assert sorted((batch.ntype, *sorted(batch.ids.tolist())) for batch in from_file) == [("i", 105), ("u", 3, 9)]
+    assert sorted((batch.ntype, *sorted(batch.ids.tolist())) for batch in from_file) == [
+        ("i", 105),
+        ("u", 3, 9),
+    ]
     assert list(box(graph, tmp_path, need_inference=False).infer()) == []
-    assert start_nodes(box(graph, tmp_path, train_start_nodes="some", need_dump_walk=True)) == {3, 9, 105}
+    assert start_nodes(box(graph, tmp_path, train_start_nodes="some", need_dump_walk=True)) == {
+        3,
+        9,
+        105,
+    }
     (folder / "part-0").write_text("u\t3\nu\t77\n")
-    with pytest.raises(InvalidRequest, match=r"infer_nodes: node 77 of type 'u' is not in the graph"):
+    with pytest.raises(
+        InvalidRequest, match=r"infer_nodes: node 77 of type 'u' is not in the graph"
+    ):
         list(box(graph, tmp_path, infer_nodes="some").infer())
 
 
@@ -228,19 +327,35 @@ def test_graph_without_configured_types_is_refused(client: Client, tmp_path: Pat
 
 
 def test_a_window_is_loaded_from_its_folder(client: Client, tmp_path: Path) -> None:
-    path = kit.write(tmp_path, train_mode="online_train", start_time="20230219/02", time_delta=3, graph_data_hdfs_path="data")
+    path = kit.write(
+        tmp_path,
+        train_mode="online_train",
+        start_time="20230219/02",
+        time_delta=3,
+        graph_data_hdfs_path="data",
+    )
     for hour, users in (("02", 2), ("05", 4)):
         folder = tmp_path / "data/20230219" / hour
         for name in ("node_types", "u2buy2i", "i2t"):
             (folder / name).mkdir(parents=True)
-        (folder / "node_types/all").write_text("i\t101\nt\t201\n" + "".join(f"u\t{user}\n" for user in range(1, users + 1)))
-        (folder / "u2buy2i/all").write_text("".join(f"{user}\t101\n" for user in range(1, users + 1)))
+        (folder / "node_types/all").write_text(
+            "i\t101\nt\t201\n" + "".join(f"u\t{user}\n" for user in range(1, users + 1))
+        )
+        (folder / "u2buy2i/all").write_text(
+            "".join(f"{user}\t101\n" for user in range(1, users + 1))
+        )
         (folder / "u2u.txt").write_text("1\t2\n")
         (folder / "i2t/all").write_text("101\t201\n")
     counts = []
     for window in asterism.pglbox.read_config(path).windows():
         name = f"w{window.time:%Y%m%d%H}"
-        report = ingest.load(client, name, path, root=window.folder, schema=ingest.schema_of(path, root=window.folder))
+        report = ingest.load(
+            client,
+            name,
+            path,
+            root=window.folder,
+            schema=ingest.schema_of(path, root=window.folder),
+        )
         counts.append((name, report.nodes, report.edges))
     assert counts == [("w2023021902", 4, 2 * (2 + 1 + 1)), ("w2023021905", 6, 2 * (4 + 1 + 1))]
 
@@ -250,7 +365,9 @@ def test_cluster_embedded_and_command_give_same_batches(graph: Graph, tmp_path: 
     with LocalCluster(storageds=2) as cluster, cluster.client() as remote:
         remote_graph = load(remote, tmp_path)
         kit.write(tmp_path, sage_mode=True, samples=[2], infer_samples=[2])
-        assert [to_lists(b) for b in PGLBox(remote_graph, path, seed=5).train()] == [to_lists(b) for b in PGLBox(graph, path, seed=5).train()]
+        assert [to_lists(b) for b in PGLBox(remote_graph, path, seed=5).train()] == [
+            to_lists(b) for b in PGLBox(graph, path, seed=5).train()
+        ]
         command = [
             sys.executable,
             "-m",
@@ -265,7 +382,13 @@ def test_cluster_embedded_and_command_give_same_batches(graph: Graph, tmp_path: 
             "--seed",
             "5",
         ]
-        process = subprocess.run([*command, "--batches", "2"], capture_output=True, text=True, timeout=HANG_S, check=False)
+        process = subprocess.run(
+            [*command, "--batches", "2"],
+            capture_output=True,
+            text=True,
+            timeout=HANG_S,
+            check=False,
+        )
         assert process.returncode == 0, process.stderr
         output = json.loads(process.stdout)
         first = next(PGLBox(graph, path, seed=5).train())

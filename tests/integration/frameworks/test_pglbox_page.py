@@ -1,4 +1,6 @@
-"""The page for those who come from PGLBox: its code runs as it stands, and its tables have every key."""
+"""The page for those who come from PGLBox: its code runs as it stands, and its tables have every
+key.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,17 @@ import pytest
 from asterism.pglbox import IGNORED, KEYS
 
 
-def test_the_code_of_the_page_runs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_code_of_the_page_runs(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    program = "\n".join(re.findall(r"^```python\n(.*?)^```$", (root / "docs/pglbox.md").read_text(), re.MULTILINE | re.DOTALL))
+    program = "\n".join(
+        re.findall(
+            r"^```python\n(.*?)^```$",
+            (root / "docs/pglbox.md").read_text(),
+            re.MULTILINE | re.DOTALL,
+        )
+    )
     names: dict[str, Any] = {}
     try:
         exec(compile(program, "docs/pglbox.md", "exec"), names)
@@ -26,8 +36,14 @@ def test_the_code_of_the_page_runs(root: Path, tmp_path: Path, monkeypatch: pyte
 
 def test_the_tables_of_keys_have_every_key_once(root: Path) -> None:
     page = (root / "docs/pglbox.md").read_text()
-    used, ignored = page.split("## Keys")[1].split("## Routine training")[0].split("These mean nothing here")
+    used, ignored = (
+        page.split("## Keys")[1].split("## Routine training")[0].split("These mean nothing here")
+    )
     rows = re.findall(r"^\| (`.*?) \|", used, re.MULTILINE)
     assert sorted(key for row in rows for key in re.findall(r"`(\w+)`", row)) == sorted(KEYS)
-    documented = {key: label for label, keys in re.findall(r"^\| ([^|`]+) \| (`.*) \|$", ignored, re.MULTILINE) for key in re.findall(r"`(\w+)`", keys)}
+    documented = {
+        key: label
+        for label, keys in re.findall(r"^\| ([^|`]+) \| (`.*) \|$", ignored, re.MULTILINE)
+        for key in re.findall(r"`(\w+)`", keys)
+    }
     assert documented == dict(IGNORED)

@@ -1,4 +1,6 @@
-"""PinSAGE's neighbors: visits are those of walks, in a stated order, of whatever type; DGL's have the same law."""
+"""PinSAGE's neighbors: visits are those of walks, in a stated order, of whatever type; DGL's have
+the same law.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,17 @@ def graph(client: asterism.Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def shop(client: asterism.Client) -> Graph:
-    """Users and the items that they bought, both ways; item 8 was bought by nobody, user 11 bought nothing."""
-    client.create_space("shop", {"parts": 3, "nodes": {"user": {}, "item": {}}, "edges": {"user:buys:item": {}, "item:bought:user": {}}})
+    """Users and the items that they bought, both ways; item 8 was bought by nobody, user 11 bought
+    nothing.
+    """
+    client.create_space(
+        "shop",
+        {
+            "parts": 3,
+            "nodes": {"user": {}, "item": {}},
+            "edges": {"user:buys:item": {}, "item:bought:user": {}},
+        },
+    )
     graph = client.graph("shop")
     graph.upsert_nodes(np.arange(USERS), "user")
     graph.upsert_nodes(np.arange(ITEMS), "item")
@@ -64,7 +75,16 @@ def visit_counts(sample: VisitSample) -> list[list[tuple[int, int]]]:
 @pytest.mark.parametrize("weighted", [True, False])
 def test_visits_are_where_the_traversals_of_walks_end(graph: Graph, weighted: bool) -> None:
     papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
-    sample = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=0.0, weighted=weighted, seed=4)
+    sample = graph.sample_pinsage(
+        papers,
+        ["cites", "cites"],
+        6,
+        walks=25,
+        traversals=3,
+        termination=0.0,
+        weighted=weighted,
+        seed=4,
+    )
     walks = graph.random_walk(papers, ["cites", "cites"], 6, walks=25, weighted=weighted, seed=4)
     assert visit_counts(sample) == top_counts(walks.nodes[:, 2::2].reshape(len(papers), -1), 6)
     assert (sample.nodes[cases.PAPERS : cases.PAPERS + 2] == -1).all()
@@ -72,8 +92,19 @@ def test_visits_are_where_the_traversals_of_walks_end(graph: Graph, weighted: bo
     assert graph.sample_pinsage([], ["cites"], 6, walks=2).nodes.shape == (0, 6)
     assert graph.sample_pinsage([3], ["cites"], 0, walks=2).counts.shape == (1, 0)
     assert sample.nodes[-1].tolist() != sample.nodes[-2].tolist(), "each place walks by itself"
-    single_traversal = graph.sample_pinsage(papers, ["cites", "cites"], 6, walks=25, traversals=3, termination=1.0, weighted=weighted, seed=4)
-    assert visit_counts(single_traversal) == top_counts(walks.nodes[:, 2].reshape(len(papers), -1), 6)
+    single_traversal = graph.sample_pinsage(
+        papers,
+        ["cites", "cites"],
+        6,
+        walks=25,
+        traversals=3,
+        termination=1.0,
+        weighted=weighted,
+        seed=4,
+    )
+    assert visit_counts(single_traversal) == top_counts(
+        walks.nodes[:, 2].reshape(len(papers), -1), 6
+    )
 
 
 def test_equal_ids_of_two_types_are_two_nodes(graph: Graph) -> None:
@@ -85,9 +116,12 @@ def test_equal_ids_of_two_types_are_two_nodes(graph: Graph) -> None:
     kinds = np.array([*(graph.schema.node_type_id(name) for name in via), -1])[walks.types[:, 0]]
     expected = top_counts((walks.nodes[:, 1] * 2 + kinds).reshape(len(papers), -1), 9)
     assert [
-        [(node * 2 + kind, n) for node, kind, n in zip(*row, strict=True) if n] for row in zip(sample.nodes, sample.types, sample.counts, strict=True)
+        [(node * 2 + kind, n) for node, kind, n in zip(*row, strict=True) if n]
+        for row in zip(sample.nodes, sample.types, sample.counts, strict=True)
     ] == expected
-    assert {person, graph.schema.node_type_id("paper")} < set(sample.types.reshape(-1).tolist()) | {-2}
+    assert {person, graph.schema.node_type_id("paper")} < set(sample.types.reshape(-1).tolist()) | {
+        -2
+    }
 
 
 def test_walks_split_into_chunks_give_same_visits(shop: Graph) -> None:
@@ -95,7 +129,9 @@ def test_walks_split_into_chunks_give_same_visits(shop: Graph) -> None:
     full = shop.sample_pinsage(items, ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
     walks = shop.random_walk(items[-1:], ["bought", "buys"], 4, walks=2000, seed=6)
     assert len(walks) == 2000
-    partial = shop.sample_pinsage(items[:300], ["bought", "buys"], 4, walks=2000, traversals=2, seed=6)
+    partial = shop.sample_pinsage(
+        items[:300], ["bought", "buys"], 4, walks=2000, traversals=2, seed=6
+    )
     assert np.array_equal(full.nodes[:300], partial.nodes)
     assert np.array_equal(full.counts[:300], partial.counts)
     assert len(items) * 2000 * 5 * 8 > 15 << 20, "more than one piece"
@@ -104,34 +140,82 @@ def test_walks_split_into_chunks_give_same_visits(shop: Graph) -> None:
 def test_single_traversal_may_end_at_another_type(shop: Graph) -> None:
     sample = shop.sample_pinsage(np.arange(ITEMS), ["bought"], 20, walks=400, traversals=1, seed=7)
     users, items = purchases()
-    assert [sorted(node for node, _ in row) for row in visit_counts(sample)] == [sorted(users[items == item].tolist()) for item in range(ITEMS)]
+    assert [sorted(node for node, _ in row) for row in visit_counts(sample)] == [
+        sorted(users[items == item].tolist()) for item in range(ITEMS)
+    ]
     assert set(sample.types[sample.mask].tolist()) == {shop.schema.node_type_id("user")}
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "said"),
     [
-        (lambda g: g.sample_pinsage([1], ["bought"], 3, walks=2), asterism.InvalidRequest, "begins at item and ends at user"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=0), asterism.InvalidRequest, "walks 0"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, traversals=0), asterism.InvalidRequest, "traversals 0"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], -3, walks=2), asterism.InvalidRequest, "n -3"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, termination=1.5), asterism.InvalidRequest, "termination 1.5"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 21), asterism.InvalidRequest, "walks 2097152: expected 1 to 1048576"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 20, traversals=9), asterism.InvalidRequest, "ask for fewer walks"),
-        (lambda g: g.sample_pinsage([1] * 1000, ["bought", "buys"], 10_000, walks=2), asterism.InvalidRequest, "do not fit into one reply"),
+        (
+            lambda g: g.sample_pinsage([1], ["bought"], 3, walks=2),
+            asterism.InvalidRequest,
+            "begins at item and ends at user",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=0),
+            asterism.InvalidRequest,
+            "walks 0",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, traversals=0),
+            asterism.InvalidRequest,
+            "traversals 0",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], -3, walks=2),
+            asterism.InvalidRequest,
+            "n -3",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, termination=1.5),
+            asterism.InvalidRequest,
+            "termination 1.5",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 21),
+            asterism.InvalidRequest,
+            "walks 2097152: expected 1 to 1048576",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=1 << 20, traversals=9),
+            asterism.InvalidRequest,
+            "ask for fewer walks",
+        ),
+        (
+            lambda g: g.sample_pinsage([1] * 1000, ["bought", "buys"], 10_000, walks=2),
+            asterism.InvalidRequest,
+            "do not fit into one reply",
+        ),
         (lambda g: g.sample_pinsage([1], ["eats"], 3, walks=2), asterism.NotFound, "eats"),
-        (lambda g: g.sample_pinsage([1], "bought", 3, walks=2), asterism.InvalidRequest, "metapath 'bought'"),
-        (lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, where="nope > 1"), asterism.AsterismError, "nope"),
+        (
+            lambda g: g.sample_pinsage([1], "bought", 3, walks=2),
+            asterism.InvalidRequest,
+            "metapath 'bought'",
+        ),
+        (
+            lambda g: g.sample_pinsage([1], ["bought", "buys"], 3, walks=2, where="nope > 1"),
+            asterism.AsterismError,
+            "nope",
+        ),
     ],
 )
-def test_invalid_arguments_are_refused(shop: Graph, call: Callable[[Graph], object], kind: type[asterism.AsterismError], said: str) -> None:
+def test_invalid_arguments_are_refused(
+    shop: Graph, call: Callable[[Graph], object], kind: type[asterism.AsterismError], said: str
+) -> None:
     with pytest.raises(kind, match=said):
         call(shop)
 
 
 @pytest.mark.dgl
-def test_visit_distribution_matches_dgl(shop: Graph, dgl_python: Path, root: Path, tmp_path: Path) -> None:
-    """Visits per walk of every node, of which there are none that half of the top list cuts off: within five standard errors."""
+def test_visit_distribution_matches_dgl(
+    shop: Graph, dgl_python: Path, root: Path, tmp_path: Path
+) -> None:
+    """Visits per walk of every node, of which there are none that half of the top list cuts off:
+    within five standard errors.
+    """
     users, items = purchases()
     np.savez(tmp_path / "bought.npz", users=users, items=items)
     rounds, walks = 200, 100
@@ -158,7 +242,11 @@ def test_visit_distribution_matches_dgl(shop: Graph, dgl_python: Path, root: Pat
             weighted=False,
             seed=31 + index,
         )
-        np.add.at(ours[index], (np.repeat(np.tile(seeds, rounds), ITEMS), sample.nodes.reshape(-1)), sample.counts.reshape(-1))
+        np.add.at(
+            ours[index],
+            (np.repeat(np.tile(seeds, rounds), ITEMS), sample.nodes.reshape(-1)),
+            sample.counts.reshape(-1),
+        )
     walk_count = rounds * walks
     # A visit count of a walk is at most 4, so its variance is at most 4 times its mean.
     error = np.sqrt(4 * (ours + theirs) + 1)

@@ -1,4 +1,6 @@
-"""The adapters for PyG and PyTorch, in the environment that has them: each test of a module of `tests/kit/pyg` is one here."""
+"""The adapters for PyG and PyTorch, in the environment that has them: each test of a module of
+`tests/kit/pyg` is one here.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,18 @@ MODULES = (
 
 
 @pytest.fixture(scope="module")
-def loader_outcomes(pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+def loader_outcomes(
+    pyg_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Outcomes:
     more = [str(pyg_env.SCRIPTS / name) for name in MODULES[1:]]
-    return pyg_env.run_tests(pyg_python, MODULES[0], *more, home=tmp_path_factory.mktemp("pyg"), timeout_s=1440.0)
+    return pyg_env.run_tests(
+        pyg_python, MODULES[0], *more, home=tmp_path_factory.mktemp("pyg"), timeout_s=1440.0
+    )
 
 
-@pytest.mark.parametrize("name", [name for module in MODULES for name in pyg_env.list_tests(module)])
+@pytest.mark.parametrize(
+    "name", [name for module in MODULES for name in pyg_env.list_tests(module)]
+)
 def test_loaders_and_epochs(loader_outcomes: Outcomes, name: str) -> None:
     loader_outcomes.require(name)
 
@@ -47,29 +55,53 @@ def test_pygs_objects_in_a_space(object_outcomes: Outcomes, name: str) -> None:
 
 
 def test_hgt_sampling_matches_torch_sparse_distribution(pyg_python: Path, tmp_path: Path) -> None:
-    has_torch_sparse = pyg_env.run(pyg_python, "-c", "import importlib.util as u; print(u.find_spec('torch_sparse') is not None)", home=tmp_path).strip()
+    has_torch_sparse = pyg_env.run(
+        pyg_python,
+        "-c",
+        "import importlib.util as u; print(u.find_spec('torch_sparse') is not None)",
+        home=tmp_path,
+    ).strip()
     if has_torch_sparse != "True":
-        pytest.skip("torch_sparse is not there, so that PyG's own law is not at hand; `make pyg-env` compiles it")
-    assert pyg_env.run(pyg_python, pyg_env.SCRIPTS / "budgets_in_memory.py", home=tmp_path, timeout_s=HANG_S).split()[-1] == "OK"
+        pytest.skip(
+            "torch_sparse is not there, so that PyG's own law is not at hand; `make pyg-env` "
+            "compiles it"
+        )
+    assert (
+        pyg_env.run(
+            pyg_python, pyg_env.SCRIPTS / "budgets_in_memory.py", home=tmp_path, timeout_s=HANG_S
+        ).split()[-1]
+        == "OK"
+    )
 
 
-@pytest.mark.parametrize("module", ["learning.py", "walking.py", "routing.py", "linking.py", "tasting.py"])
-def test_examples_learn_from_a_cluster(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
+@pytest.mark.parametrize(
+    "module", ["learning.py", "walking.py", "routing.py", "linking.py", "tasting.py"]
+)
+def test_examples_learn_from_a_cluster(
+    pyg_python: Path, shared: Path, tmp_path: Path, module: str
+) -> None:
     (name,) = pyg_env.list_tests(module)
     pyg_env.run_tests(pyg_python, module, home=tmp_path).require(name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["learning_slow.py", "linking_slow.py"])
-def test_learning_over_several_seeds(pyg_python: Path, shared: Path, tmp_path: Path, module: str) -> None:
+def test_learning_over_several_seeds(
+    pyg_python: Path, shared: Path, tmp_path: Path, module: str
+) -> None:
     outcomes = pyg_env.run_tests(pyg_python, module, "-s", home=tmp_path)
     print(outcomes.output)
     (name,) = pyg_env.list_tests(module)
     outcomes.require(name)
 
 
-def test_pyg_trainer_imports_client_of_this_checkout(root: Path, pyg_python: Path, tmp_path: Path) -> None:
-    program = "import asterism, sys; heavy = 'torch' in sys.modules; import torch_geometric as pyg; print(asterism.__file__, pyg.__version__, heavy)"
+def test_pyg_trainer_imports_client_of_this_checkout(
+    root: Path, pyg_python: Path, tmp_path: Path
+) -> None:
+    program = (
+        "import asterism, sys; heavy = 'torch' in sys.modules; import torch_geometric as "
+        "pyg; print(asterism.__file__, pyg.__version__, heavy)"
+    )
     home, pyg, heavy = pyg_env.run(pyg_python, "-c", program, home=tmp_path).split()[-3:]
     assert Path(home) == root / "client/asterism/__init__.py"
     assert (pyg.split(".")[0], heavy) == ("2", "False")
@@ -78,8 +110,16 @@ def test_pyg_trainer_imports_client_of_this_checkout(root: Path, pyg_python: Pat
 @pytest.fixture(scope="module")
 def saint_outcomes(pyg_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     home = tmp_path_factory.mktemp("saints")
-    if "True" not in pyg_env.run(pyg_python, "-c", "import torch_geometric.typing as t; print(t.WITH_TORCH_SPARSE)", home=home):
-        pytest.skip("PyG has GraphSAINT's samplers in torch-sparse, which its environment has not: its index has no wheel of it")
+    if "True" not in pyg_env.run(
+        pyg_python,
+        "-c",
+        "import torch_geometric.typing as t; print(t.WITH_TORCH_SPARSE)",
+        home=home,
+    ):
+        pytest.skip(
+            "PyG has GraphSAINT's samplers in torch-sparse, which its environment has not: "
+            "its index has no wheel of it"
+        )
     return pyg_env.run_tests(pyg_python, "saints.py", home=home)
 
 

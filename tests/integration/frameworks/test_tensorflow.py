@@ -1,4 +1,6 @@
-"""The adapter for TensorFlow, in the environment that has it: each test of a module of `tests/kit/tensorflow` is one here."""
+"""The adapter for TensorFlow, in the environment that has it: each test of a module of
+`tests/kit/tensorflow` is one here.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,29 @@ MODULES = ("batches.py", "operators.py", "euler_operators.py")
 @pytest.fixture(scope="module")
 def outcomes(tf_python: Path, shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     more = [TENSORFLOW_SCRIPTS / name for name in MODULES[1:]]
-    return pyg_env.run_tests(tf_python, MODULES[0], *map(str, more), home=tmp_path_factory.mktemp("tensorflow"), scripts=TENSORFLOW_SCRIPTS)
+    return pyg_env.run_tests(
+        tf_python,
+        MODULES[0],
+        *map(str, more),
+        home=tmp_path_factory.mktemp("tensorflow"),
+        scripts=TENSORFLOW_SCRIPTS,
+    )
 
 
-@pytest.mark.parametrize("name", [name for module in MODULES for name in pyg_env.list_tests(module, TENSORFLOW_SCRIPTS)])
+@pytest.mark.parametrize(
+    "name", [name for module in MODULES for name in pyg_env.list_tests(module, TENSORFLOW_SCRIPTS)]
+)
 def test_tensorflow(outcomes: Outcomes, name: str) -> None:
     outcomes.require(name)
 
 
-def test_tensorflow_trainer_imports_client_of_this_checkout(root: Path, tf_python: Path, tmp_path: Path) -> None:
-    program = "import asterism, sys; heavy = 'tensorflow' in sys.modules; import tensorflow as tf; print(asterism.__file__, tf.__version__, heavy)"
+def test_tensorflow_trainer_imports_client_of_this_checkout(
+    root: Path, tf_python: Path, tmp_path: Path
+) -> None:
+    program = (
+        "import asterism, sys; heavy = 'tensorflow' in sys.modules; import tensorflow as tf; "
+        "print(asterism.__file__, tf.__version__, heavy)"
+    )
     home, tf, heavy = pyg_env.run(tf_python, "-c", program, home=tmp_path).split()[-3:]
     assert Path(home) == root / "client/asterism/__init__.py"
     assert (tf.split(".")[0], heavy) == ("2", "False")

@@ -1,4 +1,6 @@
-"""The page on training: its code runs as it stands, with the real frameworks, on a cluster of three storageds."""
+"""The page on training: its code runs as it stands, with the real frameworks, on a cluster of three
+storageds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def program(root: Path, language: str, address: str) -> str:
-    blocks = re.findall(rf"^```{language}\n(.*?)^```$", (root / "docs/training.md").read_text(), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        rf"^```{language}\n(.*?)^```$",
+        (root / "docs/training.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
     return "\n".join(blocks).replace("localhost:9669", address)
 
 
@@ -27,21 +33,45 @@ def program(root: Path, language: str, address: str) -> str:
 @pytest.mark.dgl
 @pytest.mark.tensorflow
 def test_the_code_of_the_page_runs(
-    root: Path, pyg_python: Path, dgl_python: Path, bolt_python: Path, tf_python: Path, cluster: LocalCluster, tmp_path: Path
+    root: Path,
+    pyg_python: Path,
+    dgl_python: Path,
+    bolt_python: Path,
+    tf_python: Path,
+    cluster: LocalCluster,
+    tmp_path: Path,
 ) -> None:
     checks = "assert loss < 1.2, loss  # of 4 classes, by chance 1.39\nassert len(seen) == 2000\n"
     chdir = f"import os\nos.chdir({str(tmp_path)!r})\n"  # what the page writes
     (tmp_path / "page.py").write_text(chdir + program(root, "python", cluster.addresses) + checks)
     pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path)
-    dist_info = tmp_path / "asterism-0.dist-info"  # a trainer installs the package; here it is run from its sources
+    dist_info = (
+        tmp_path / "asterism-0.dist-info"
+    )  # a trainer installs the package; here it is run from its sources
     dist_info.mkdir()
     (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    python_path = os.pathsep.join(str(root / name) for name in ("client", "proto")) + os.pathsep + str(tmp_path)
+    python_path = (
+        os.pathsep.join(str(root / name) for name in ("client", "proto"))
+        + os.pathsep
+        + str(tmp_path)
+    )
     (tmp_path / "of_dgl.py").write_text(program(root, "python dgl", cluster.addresses))
-    dgl_env.run(dgl_python, tmp_path / "of_dgl.py", home=tmp_path, extra_environment={"PYTHONPATH": python_path})
+    dgl_env.run(
+        dgl_python,
+        tmp_path / "of_dgl.py",
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path},
+    )
     shimmed = "from dgl_shim import dgl\n" + program(root, "python graphbolt", cluster.addresses)
     (tmp_path / "of_graphbolt.py").write_text(shimmed)
-    dgl_env.run(bolt_python, tmp_path / "of_graphbolt.py", home=tmp_path, extra_environment={"PYTHONPATH": python_path + os.pathsep + str(dgl_env.SCRIPTS)})
+    dgl_env.run(
+        bolt_python,
+        tmp_path / "of_graphbolt.py",
+        home=tmp_path,
+        extra_environment={"PYTHONPATH": python_path + os.pathsep + str(dgl_env.SCRIPTS)},
+    )
     checks = "assert told.history['accuracy'][-1] > 0.5\n"
-    (tmp_path / "of_tensorflow.py").write_text(chdir + program(root, "python tensorflow", cluster.addresses) + checks)
+    (tmp_path / "of_tensorflow.py").write_text(
+        chdir + program(root, "python tensorflow", cluster.addresses) + checks
+    )
     pyg_env.run(tf_python, tmp_path / "of_tensorflow.py", home=tmp_path)

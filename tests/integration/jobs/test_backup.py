@@ -1,4 +1,6 @@
-"""Backups and restores on real processes: the same draws on other hosts, builds that go on, damage named, nothing lost when killed."""
+"""Backups and restores on real processes: the same draws on other hosts, builds that go on, damage
+named, nothing lost when killed.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,14 @@ REFUSING_ADDRESS = "sftp://127.0.0.1:1"
 
 
 def write_two_versions(client: Client, space: str) -> Graph:
-    """The cases in two versions, the second with deletes and a load that bears a key; and a load after it, which no version shows."""
+    """The cases in two versions, the second with deletes and a load that bears a key; and a load
+    after it, which no version shows.
+    """
     graph = cases.load(client, space)
     load = client.begin_load(space, source="more.csv", resume_key="more")
-    load.write_edges(0, "cites", np.arange(20), np.arange(20)[::-1].copy(), weights=np.linspace(1, 2, 20))
+    load.write_edges(
+        0, "cites", np.arange(20), np.arange(20)[::-1].copy(), weights=np.linspace(1, 2, 20)
+    )
     load.commit()
     graph.delete_nodes(cases.person_ids()[5:10], "person")
     graph.upsert_nodes(cases.person_ids()[5:10], "person", weights=np.full(5, 0.5))
@@ -45,7 +51,9 @@ def continue_writing(client: Client, space: str) -> dict[str, str]:
     graph = client.graph(space)
     resumed_load = client.begin_load(space, source="more.csv", resume_key="more")
     assert resumed_load.commit_number, "a load that is in the backup is known by its key"
-    graph.upsert_edges(cases.person_ids()[50:80], np.arange(30), "writes", weights=np.linspace(5, 9, 30))
+    graph.upsert_edges(
+        cases.person_ids()[50:80], np.arange(30), "writes", weights=np.linspace(5, 9, 30)
+    )
     graph.upsert_nodes([778, 779], "paper")
     graph.delete_nodes([3], "paper")
     graph.build(timeout_s=LIMIT_S)
@@ -55,7 +63,9 @@ def continue_writing(client: Client, space: str) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("source")
-    with LocalCluster(3, 1, folder=folder, allowed=[f"file://{folder.parent}", REFUSING_ADDRESS]) as cluster:
+    with LocalCluster(
+        3, 1, folder=folder, allowed=[f"file://{folder.parent}", REFUSING_ADDRESS]
+    ) as cluster:
         write_two_versions(cluster.client(), "cases")
         yield cluster
 
@@ -78,20 +88,28 @@ def test_restore_on_fewer_hosts_is_identical_and_continues(
         client = other_cluster.client()
         cases.load(client, "something_else")  # spaces, loads and jobs have other ids here
         space = client.restore(backup_folder, timeout_s=LIMIT_S)
-        assert (space.name, space.version, {len(hosts) for hosts in space.hosts}) == ("cases", 2, {1})
+        assert (space.name, space.version, {len(hosts) for hosts in space.hosts}) == (
+            "cases",
+            2,
+            {1},
+        )
         assert len({host for hosts in space.hosts for host in hosts}) == 2
         assert client.manifest("cases").digest == source_manifest.digest
         assert client.manifest("cases").totals == source_manifest.totals
         graph = client.graph("cases")
         assert cases.call_digests(graph) == expected
         assert client.verify("cases", draws=5000, seed=1).passed
-        assert not graph.find_nodes([777], "paper").any(), "what no version showed is not in its backup"
+        assert not graph.find_nodes([777], "paper").any(), (
+            "what no version showed is not in its backup"
+        )
         source_client.graph("cases").delete_nodes([777], "paper")
         assert continue_writing(client, "cases") == continue_writing(source_client, "cases")
         assert client.describe("cases").version == 3
         other_cluster.kill("storaged-0")
         other_cluster.restart("storaged-0")
-        assert cases.call_digests(client.graph("cases")) == cases.call_digests(source_client.graph("cases"))
+        assert cases.call_digests(client.graph("cases")) == cases.call_digests(
+            source_client.graph("cases")
+        )
         # A restored space is kept and brought back like any other.
         client.backup("cases", tmp_path / "again", timeout_s=LIMIT_S)
         client.restore(tmp_path / "again", "third", timeout_s=LIMIT_S)
@@ -100,14 +118,18 @@ def test_restore_on_fewer_hosts_is_identical_and_continues(
             client.restore(backup_folder, "something_else")
 
 
-def test_existing_backup_is_neither_rewritten_nor_overwritten(source: LocalCluster, backup_folder: Path) -> None:
+def test_existing_backup_is_neither_rewritten_nor_overwritten(
+    source: LocalCluster, backup_folder: Path
+) -> None:
     client = source.client()
     before = {path: path.stat().st_mtime_ns for path in backup_folder.rglob("*")}
     second = client.backup("cases", backup_folder, version=2, timeout_s=LIMIT_S)
     assert {path: path.stat().st_mtime_ns for path in backup_folder.rglob("*")} == before
     record = BackupManifest.from_bytes((backup_folder / MANIFEST_FILE).read_bytes())
     assert (second.files, second.digest) == (len(record.files), record.digest)
-    assert {file.path for file in record.files} | {MANIFEST_FILE} == {str(path.relative_to(backup_folder)) for path in backup_folder.rglob("*") if path.is_file()}
+    assert {file.path for file in record.files} | {MANIFEST_FILE} == {
+        str(path.relative_to(backup_folder)) for path in backup_folder.rglob("*") if path.is_file()
+    }
     client.create_space("tiny", {"nodes": {"n": {}}}, if_not_exists=True)
     client.graph("tiny").upsert_nodes([1], "n")
     client.graph("tiny").build(timeout_s=LIMIT_S)
@@ -115,12 +137,26 @@ def test_existing_backup_is_neither_rewritten_nor_overwritten(source: LocalClust
         client.backup("tiny", backup_folder)
 
 
-@pytest.mark.parametrize("name", ["catalog.pb", "parts/p00003/blocks.bin", "parts/p00004/image/manifest.json", "parts/p00005/image/e0.out.nbr.bin"])
-def test_damaged_file_is_named_and_restore_resumes_once_repaired(source: LocalCluster, backup_folder: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "catalog.pb",
+        "parts/p00003/blocks.bin",
+        "parts/p00004/image/manifest.json",
+        "parts/p00005/image/e0.out.nbr.bin",
+    ],
+)
+def test_damaged_file_is_named_and_restore_resumes_once_repaired(
+    source: LocalCluster, backup_folder: Path, name: str
+) -> None:
     client, space = source.client(), "damaged"
     path = backup_folder / name
     content = path.read_bytes()
-    path.write_bytes(content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 4]) + content[len(content) // 2 + 1 :])
+    path.write_bytes(
+        content[: len(content) // 2]
+        + bytes([content[len(content) // 2] ^ 4])
+        + content[len(content) // 2 + 1 :]
+    )
     try:
         with pytest.raises(asterism.Corrupt, match=name):
             client.restore(backup_folder, space, timeout_s=LIMIT_S)
@@ -139,7 +175,9 @@ def test_damaged_file_is_named_and_restore_resumes_once_repaired(source: LocalCl
     client.drop_space(space)
 
 
-def test_incomplete_backup_is_not_found(source: LocalCluster, backup_folder: Path, tmp_path: Path) -> None:
+def test_incomplete_backup_is_not_found(
+    source: LocalCluster, backup_folder: Path, tmp_path: Path
+) -> None:
     with pytest.raises(asterism.NotFound, match="never became whole"):
         source.client().restore(tmp_path / "nothing", "x")
     record = (backup_folder / MANIFEST_FILE).read_bytes()
@@ -154,7 +192,9 @@ def test_incomplete_backup_is_not_found(source: LocalCluster, backup_folder: Pat
 
 
 @pytest.mark.parametrize("name", ["storaged-1", "metad"])
-def test_backup_and_restore_survive_killed_daemons(source: LocalCluster, tmp_path: Path, name: str) -> None:
+def test_backup_and_restore_survive_killed_daemons(
+    source: LocalCluster, tmp_path: Path, name: str
+) -> None:
     client = source.client(timeout_s=HANG_S)
     expected = cases.call_digests(client.graph("cases"))
     version = client.describe("cases").version
@@ -168,9 +208,23 @@ def test_backup_and_restore_survive_killed_daemons(source: LocalCluster, tmp_pat
     assert finished.state == "FINISHED", finished
     assert client.backup("cases", tmp_path / "kept", timeout_s=LIMIT_S).version == version
     space = f"killed_{name.replace('-', '_')}"
-    restore = [sys.executable, "-m", "asterism.cli", "--address", source.addresses, "restore", str(tmp_path / "kept"), "--as", space, "--json"]
+    restore = [
+        sys.executable,
+        "-m",
+        "asterism.cli",
+        "--address",
+        source.addresses,
+        "restore",
+        str(tmp_path / "kept"),
+        "--as",
+        space,
+        "--json",
+    ]
     process = subprocess.Popen(restore, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not any(job.kind == "restore" and job.space == space for job in client.jobs(limit=5)) and time.monotonic() < deadline:
+    while (
+        not any(job.kind == "restore" and job.space == space for job in client.jobs(limit=5))
+        and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     source.kill(name)
     process.kill()  # the client too: somebody else asks again
@@ -181,13 +235,17 @@ def test_backup_and_restore_survive_killed_daemons(source: LocalCluster, tmp_pat
     client.drop_space(space)
 
 
-def test_repeated_restore_returns_one_that_finished_meanwhile(source: LocalCluster, backup_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_restore_returns_one_that_finished_meanwhile(
+    source: LocalCluster, backup_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, other = source.client(), source.client()
     original_catalog = client.session.catalog
 
     def catalog_with_concurrent_restore(name: str, request: Any) -> Any:
         reply = original_catalog(name, request)
-        if name == "import_space":  # the job of whoever asked first ends before this client asks for one
+        if (
+            name == "import_space"
+        ):  # the job of whoever asked first ends before this client asks for one
             other.restore(backup_folder, "found_done", timeout_s=LIMIT_S)
         return reply
 
@@ -219,15 +277,25 @@ def test_secrets_of_an_address_reach_neither_responses_nor_logs(source: LocalClu
     assert [text for text in outputs if f"me:{SECRET}" in text] == []
 
 
-def test_commands_and_embedded_folders_back_up_and_restore(source: LocalCluster, backup_folder: Path, tmp_path: Path) -> None:
+def test_commands_and_embedded_folders_back_up_and_restore(
+    source: LocalCluster, backup_folder: Path, tmp_path: Path
+) -> None:
     def run(*arguments: object) -> Any:
         command = [sys.executable, "-m", "asterism.cli", "--json", *map(str, arguments)]
-        completed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-        return completed.returncode, json.loads(completed.stdout) if completed.stdout else completed.stderr
+        completed = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+        return completed.returncode, json.loads(
+            completed.stdout
+        ) if completed.stdout else completed.stderr
 
-    code, report = run("--address", source.addresses, "backup", "cases", tmp_path / "two", "--at", 2)
+    code, report = run(
+        "--address", source.addresses, "backup", "cases", tmp_path / "two", "--at", 2
+    )
     assert (code, report["version"], report["parts"]) == (0, 2, cases.PARTS)
-    code, report = run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought")
+    code, report = run(
+        "--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought"
+    )
     assert (code, report["name"], report["version"]) == (0, "brought", 2)
     with asterism.open(tmp_path / "folder") as embedded:
         restored = cases.call_digests(embedded.graph("brought"))
@@ -237,17 +305,23 @@ def test_commands_and_embedded_folders_back_up_and_restore(source: LocalCluster,
         embedded.backup("brought", tmp_path / "three", timeout_s=LIMIT_S)
         embedded.restore(tmp_path / "three", "from_three", timeout_s=LIMIT_S)
         assert cases.call_digests(embedded.graph("from_three")) == restored
-    assert run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought")[0] == 0  # it is there already
+    assert (
+        run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought")[0] == 0
+    )  # it is there already
     with asterism.open(tmp_path / "folder") as embedded:
         embedded.create_space("other", {"nodes": {"n": {}}})
     assert run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "other")[0] == 5
     assert run("--path", tmp_path / "folder", "restore", tmp_path / "nowhere")[0] == 3
 
 
-def test_restore_keeps_edge_and_node_times_for_later_builds(source: LocalCluster, tmp_path: Path) -> None:
+def test_restore_keeps_edge_and_node_times_for_later_builds(
+    source: LocalCluster, tmp_path: Path
+) -> None:
     client, rng = source.client(), np.random.default_rng(7)
     timed = {"features": {"when": "int32"}, "time": "when"}
-    client.create_space("timed", {"parts": 3, "direction": "both", "nodes": {"n": timed}, "edges": {"n:e:n": timed}})
+    client.create_space(
+        "timed", {"parts": 3, "direction": "both", "nodes": {"n": timed}, "edges": {"n:e:n": timed}}
+    )
     graph = client.graph("timed")
     src, dst = rng.integers(0, 60, (2, 800))
     edge_times, node_times = rng.integers(0, 20, 800), rng.integers(0, 20, 60)
@@ -259,14 +333,29 @@ def test_restore_keeps_edge_and_node_times_for_later_builds(source: LocalCluster
     restored = client.graph("back")
     times, count = np.arange(60) % 22 - 1, 500
     for _ in range(2):
-        for direction, start_nodes, end_nodes in (("out", src[:count], dst[:count]), ("in", dst[:count], src[:count])):
+        for direction, start_nodes, end_nodes in (
+            ("out", src[:count], dst[:count]),
+            ("in", dst[:count], src[:count]),
+        ):
             visible_from = np.maximum(edge_times[:count], node_times[end_nodes])
-            options: dict[str, Any] = {"times": times, "direction": direction, "weighted": False, "replace": False, "edge_times": True, "seed": 5}
-            first, second = (target.sample_neighbors(np.arange(60), "e", 60, **options) for target in (graph, restored))
+            options: dict[str, Any] = {
+                "times": times,
+                "direction": direction,
+                "weighted": False,
+                "replace": False,
+                "edge_times": True,
+                "seed": 5,
+            }
+            first, second = (
+                target.sample_neighbors(np.arange(60), "e", 60, **options)
+                for target in (graph, restored)
+            )
             assert cases.digest(first) == cases.digest(second)
             for node, time_ in enumerate(times.tolist()):
                 valid = second.mask[node]
-                assert sorted(second.nodes[node][valid].tolist()) == sorted(end_nodes[(start_nodes == node) & (visible_from <= time_)].tolist())
+                assert sorted(second.nodes[node][valid].tolist()) == sorted(
+                    end_nodes[(start_nodes == node) & (visible_from <= time_)].tolist()
+                )
         # New edges alone: when their ends came is what the backup has kept.
         for target in (graph, restored):
             target.upsert_edges(src[500:], dst[500:], "e", features={"when": edge_times[500:]})

@@ -1,4 +1,6 @@
-"""A build holds no more than it was told to, however many rows, deletes or neighbors there are; the rest is files."""
+"""A build holds no more than it was told to, however many rows, deletes or neighbors there are; the
+rest is files.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,26 @@ MIB = 1 << 20
 LIMIT_MIB = 64
 
 GRAPHS = {
-    "a hub and many deletes": GeneratedGraph(nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000),
+    "a hub and many deletes": GeneratedGraph(
+        nodes=2_000_000, edges=2_000_000, hub=700_000, deleted=400_000
+    ),
     "sparse ids": GeneratedGraph(nodes=2_000_000, edges=500_000, deleted=1_000_000, stride=10**6),
-    "a hub whose edges weigh the same": GeneratedGraph(nodes=500_000, edges=2_000_000, hub=1_500_000, equal_weights=True),
+    "a hub whose edges weigh the same": GeneratedGraph(
+        nodes=500_000, edges=2_000_000, hub=1_500_000, equal_weights=True
+    ),
     "few edges among many nodes": GeneratedGraph(nodes=5_000_000, edges=50_000),
 }
 
 
 @pytest.mark.parametrize("what", GRAPHS)
 def test_build_memory_above_an_idle_build_stays_below_the_limit(tmp_path: Path, what: str) -> None:
-    """Peak of RssAnon, looked at every 5 ms, of a build process beyond that of a build of 100 nodes.
+    """Peak of RssAnon, looked at every 5 ms, of a build process beyond that of a build of 100
+    nodes.
 
-    The machine's load can hide a peak, not add to it. Measured beside a load of 10 on two cores: idle builds 74.2 to 74.3 MiB,
-    one of four 89.1, the first after its kernels were compiled; builds 99.7 to 107.3 MiB, two of the same graph 0.1 apart. The
-    bound is what `memory_limit_mib` promises, about twice the 25 to 33 MiB that were used.
-    """
+    The machine's load can hide a peak, not add to it. Measured beside a load of 10 on two cores:
+    idle builds 74.2 to 74.3 MiB, one of four 89.1, the first after its kernels were compiled;
+    builds 99.7 to 107.3 MiB, two of the same graph 0.1 apart. The bound is what `memory_limit_mib`
+    promises, about twice the 25 to 33 MiB that were used."""
     graph = GRAPHS[what]
     base = measure_idle(tmp_path / "idle", graph, memory_limit_mib=LIMIT_MIB)
     task = graph.write(tmp_path, memory_limit_mib=LIMIT_MIB)
@@ -58,10 +65,15 @@ def test_build_succeeds_in_a_control_group_below_its_file_size(tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("graph", "disk_gib"),
-    [(GeneratedGraph(nodes=200_000_000), 30), (GeneratedGraph(nodes=10_000_000, edges=100_000_000, hub=10_000_000), 40)],
+    [
+        (GeneratedGraph(nodes=200_000_000), 30),
+        (GeneratedGraph(nodes=10_000_000, edges=100_000_000, hub=10_000_000), 40),
+    ],
     ids=["200 million nodes", "100 million edges, ten million of one node"],
 )
-def test_a_large_type_is_built_in_half_a_gibibyte(tmp_path: Path, graph: GeneratedGraph, disk_gib: int) -> None:
+def test_a_large_type_is_built_in_half_a_gibibyte(
+    tmp_path: Path, graph: GeneratedGraph, disk_gib: int
+) -> None:
     if shutil.disk_usage(tmp_path).free < disk_gib << 30:
         pytest.skip(f"it needs {disk_gib} GiB of disk below {tmp_path}")
     base = measure_idle(tmp_path / "idle", graph, memory_limit_mib=512)

@@ -1,4 +1,6 @@
-"""Builds on real processes that are killed, stopped and left alone by metad: each ends, and what it publishes is whole."""
+"""Builds on real processes that are killed, stopped and left alone by metad: each ends, and what it
+publishes is whole.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,15 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def graph(client: Client) -> Graph:
-    client.create_space("big", {"parts": 4, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "big",
+        {
+            "parts": 4,
+            "direction": "both",
+            "nodes": {"n": {"weighted": True}},
+            "edges": {"n:to:n": {"weighted": True}},
+        },
+    )
     rng = np.random.default_rng(3)
     load = client.begin_load("big", source="generated")
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
@@ -46,7 +56,9 @@ def graph(client: Client) -> Graph:
 
 
 def submit_build(client: Client, graph: Graph) -> Job:
-    """A build of one more write, which makes everything anew: what is linked is over before anybody can interrupt it."""
+    """A build of one more write, which makes everything anew: what is linked is over before anybody
+    can interrupt it.
+    """
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
     return client.submit_job("big", options={"link": "no"})
 
@@ -60,7 +72,9 @@ def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) 
     return job
 
 
-def wait_for_build_process(client: Client, cluster: LocalCluster, job_id: int, name: str) -> psutil.Process:
+def wait_for_build_process(
+    client: Client, cluster: LocalCluster, job_id: int, name: str
+) -> psutil.Process:
     """The child that builds for a job, once it has got somewhere."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
@@ -83,7 +97,9 @@ def assert_whole(client: Client, graph: Graph, job: Job) -> None:
     assert graph.sample_edges(100, "to", seed=1).version == job.version
 
 
-def test_build_with_a_killed_process_is_retried(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_build_with_a_killed_process_is_retried(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job = graph.build(wait=False)
     wait_for_build_process(client, cluster, job.job_id, "storaged-0").send_signal(signal.SIGKILL)
     finished = client.wait(job.job_id, timeout_s=WAIT_S)
@@ -92,7 +108,9 @@ def test_build_with_a_killed_process_is_retried(cluster: LocalCluster, client: C
     assert "-9" in retried.causes[0]
 
 
-def test_stopped_build_ends_and_a_recovered_one_finishes(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_stopped_build_ends_and_a_recovered_one_finishes(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job = submit_build(client, graph)
     child = wait_for_build_process(client, cluster, job.job_id, "storaged-1")
     version = client.describe("big").version
@@ -105,7 +123,9 @@ def test_stopped_build_ends_and_a_recovered_one_finishes(cluster: LocalCluster, 
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
 
-def test_restarted_storaged_finishes_its_build(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_restarted_storaged_finishes_its_build(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job = submit_build(client, graph)
     child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("storaged-0")
@@ -114,7 +134,9 @@ def test_restarted_storaged_finishes_its_build(cluster: LocalCluster, client: Cl
     assert_whole(client, graph, client.wait(job.job_id, timeout_s=WAIT_S))
 
 
-def test_restarted_metad_accepts_the_result_of_a_running_build(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_restarted_metad_accepts_the_result_of_a_running_build(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job = submit_build(client, graph)
     wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     cluster.kill("metad")
@@ -125,7 +147,9 @@ def test_restarted_metad_accepts_the_result_of_a_running_build(cluster: LocalClu
     assert_whole(client, graph, finished)
 
 
-def test_space_dropped_in_mid_build_leaves_no_process_or_file(cluster: LocalCluster, client: Client, graph: Graph) -> None:
+def test_space_dropped_in_mid_build_leaves_no_process_or_file(
+    cluster: LocalCluster, client: Client, graph: Graph
+) -> None:
     job = submit_build(client, graph)
     child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     client.drop_space("big")

@@ -1,4 +1,6 @@
-"""Builds on real daemons that end in the middle of a part: the next attempt goes on after the last step that was finished."""
+"""Builds on real daemons that end in the middle of a part: the next attempt goes on after the last
+step that was finished.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from asterism import Client, Graph
 NODES, EDGES = 300_000, 300_000
 WAIT_S = HANG_S
 STEPS_BEFORE_IN_EDGES = 11
-"""Steps before the in-edges: rows, weights looked at and five passes of the nodes, and four of the out-edges: sorted, narrow, alias rows, packed."""
+"""Steps before the in-edges: rows, weights looked at and five passes of the nodes, and four of the
+out-edges: sorted, narrow, alias rows, packed.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +39,15 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def graph(client: Client) -> Graph:
-    client.create_space("g", {"parts": 1, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "g",
+        {
+            "parts": 1,
+            "direction": "both",
+            "nodes": {"n": {"weighted": True}},
+            "edges": {"n:to:n": {"weighted": True}},
+        },
+    )
     rng = np.random.default_rng(3)
     load = client.begin_load("g", source="generated")
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
@@ -45,17 +57,23 @@ def graph(client: Client) -> Graph:
     return client.graph("g")
 
 
-def kill_the_child(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+def kill_the_child(
+    cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process
+) -> None:
     child.send_signal(signal.SIGKILL)
 
 
-def kill_storaged(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+def kill_storaged(
+    cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process
+) -> None:
     cluster.kill("storaged-0")
     child.wait(timeout=HANG_S)
     cluster.restart("storaged-0")
 
 
-def stop_and_recover(cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process) -> None:
+def stop_and_recover(
+    cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process
+) -> None:
     client.stop_job(job_id)
     wait_until(lambda: client.job(job_id).state == "STOPPED")
     client.recover_job(job_id)
@@ -69,14 +87,23 @@ def wait_until(predicate: Callable[[], bool]) -> None:
 
 
 def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
-    """How many steps each attempt at a job kept, and which it went on with, in the words of storaged."""
-    events = [json.loads(line) for line in cluster.daemons["storaged-0"].log.read_text().splitlines() if '"build_resumed"' in line]
+    """How many steps each attempt at a job kept, and which it went on with, in the words of
+    storaged.
+    """
+    events = [
+        json.loads(line)
+        for line in cluster.daemons["storaged-0"].log.read_text().splitlines()
+        if '"build_resumed"' in line
+    ]
     return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 
 
 @pytest.mark.parametrize("end", [kill_the_child, kill_storaged, stop_and_recover])
 def test_interrupted_build_resumes_after_its_last_step(
-    cluster: LocalCluster, client: Client, graph: Graph, end: Callable[[LocalCluster, Client, int, psutil.Process], None]
+    cluster: LocalCluster,
+    client: Client,
+    graph: Graph,
+    end: Callable[[LocalCluster, Client, int, psutil.Process], None],
 ) -> None:
     graph.upsert_nodes([0], "n", weights=[float(np.random.default_rng().random())])
     faults = cluster.faults["storaged-0"]
@@ -90,4 +117,8 @@ def test_interrupted_build_resumes_after_its_last_step(
     assert finished.state == "FINISHED"
     assert resumed_steps(cluster, job.job_id) == [(STEPS_BEFORE_IN_EDGES, "e0.in.edges")]
     manifest = client.manifest("g")
-    assert (manifest.version, manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (finished.version, NODES, EDGES)
+    assert (manifest.version, manifest.count("NODE", 0), manifest.count("EDGE", 0)) == (
+        finished.version,
+        NODES,
+        EDGES,
+    )

@@ -1,4 +1,6 @@
-"""What a build writes draws as plain images in memory do: on small random graphs, with parts and types that are empty."""
+"""What a build writes draws as plain images in memory do: on small random graphs, with parts and
+types that are empty.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,20 @@ def random_graph(seed: int) -> tuple[Schema, dict[str, Nodes], dict[str, Edges]]
             "parts": int(rng.integers(1, 7)),
             "placement": ["mod", "mix64"][seed % 2],
             "direction": "both",
-            "nodes": {"a": {"weighted": True, "features": {"x": {"shape": 2}, "r": {"kind": "ragged", "dtype": "int64"}}}, "b": {}, "none": {}},
-            "edges": {"a:r:b": {"weighted": True, "features": {"y": "int64"}}, "b:s:b": {}, "a:t:none": {}, "b:u:a": {"weighted": True}},
+            "nodes": {
+                "a": {
+                    "weighted": True,
+                    "features": {"x": {"shape": 2}, "r": {"kind": "ragged", "dtype": "int64"}},
+                },
+                "b": {},
+                "none": {},
+            },
+            "edges": {
+                "a:r:b": {"weighted": True, "features": {"y": "int64"}},
+                "b:s:b": {},
+                "a:t:none": {},
+                "b:u:a": {"weighted": True},
+            },
         }
     )
     spread = [1, 1, 7, 10**6][seed % 4]
@@ -41,14 +55,20 @@ def random_graph(seed: int) -> tuple[Schema, dict[str, Nodes], dict[str, Edges]]
     lengths = rng.integers(0, 3, a.size)
     ragged = (np.r_[0, np.cumsum(lengths)], rng.integers(0, 99, lengths.sum()))
     nodes = {
-        "a": Nodes(ids=a, weights=rng.integers(0, 4, a.size).astype(np.float32), features={"x": rng.random((a.size, 2), np.float32), "r": ragged}),
+        "a": Nodes(
+            ids=a,
+            weights=rng.integers(0, 4, a.size).astype(np.float32),
+            features={"x": rng.random((a.size, 2), np.float32), "r": ragged},
+        ),
         "b": Nodes(ids=b),
         "none": Nodes(ids=np.zeros(0, np.int64)),
     }
 
     def edges(src: Any, dst: Any, n: int, weighted: bool, **features: Any) -> Edges:
         weights = rng.integers(0, 3, n).astype(np.float32) if weighted else None
-        return Edges(src=rng.choice(src, n), dst=rng.choice(dst, n), weights=weights, features=features)
+        return Edges(
+            src=rng.choice(src, n), dst=rng.choice(dst, n), weights=weights, features=features
+        )
 
     n = int(rng.integers(0, 40))
     return (
@@ -63,7 +83,9 @@ def random_graph(seed: int) -> tuple[Schema, dict[str, Nodes], dict[str, Edges]]
     )
 
 
-def publish(client: Client, space: str, schema: Schema, nodes: dict[str, Nodes], edges: dict[str, Edges]) -> Graph:
+def publish(
+    client: Client, space: str, schema: Schema, nodes: dict[str, Nodes], edges: dict[str, Edges]
+) -> Graph:
     client.create_space(space, schema)
     load = client.begin_load(space)
     index = 0
@@ -71,7 +93,9 @@ def publish(client: Client, space: str, schema: Schema, nodes: dict[str, Nodes],
         load.write_nodes(index, name, node_rows.ids, node_rows.weights, node_rows.features)
         index += 1
     for name, edge_rows in edges.items():
-        load.write_edges(index, name, edge_rows.src, edge_rows.dst, edge_rows.weights, edge_rows.features)
+        load.write_edges(
+            index, name, edge_rows.src, edge_rows.dst, edge_rows.weights, edge_rows.features
+        )
         index += 1
     load.commit()
     graph = client.graph(space)
@@ -87,9 +111,14 @@ def test_build_samples_like_images_in_memory(client: Client, seed: int) -> None:
     everything = {"parts": list(range(schema.parts)), "seed": 9, "start": 0, "count": 200}
     for uniform in (False, True):
         if reference.part_shares(sampling.NODE, [0, 1], uniform).total > 0:
-            expected_nodes = sampling.sample_nodes(reference, types=[0, 1, 2], uniform=uniform, **everything)  # type: ignore[arg-type]
+            expected_nodes = sampling.sample_nodes(
+                reference, types=[0, 1, 2], uniform=uniform, **everything
+            )  # type: ignore[arg-type]
             node_sample = graph.sample_nodes(200, seed=9, weighted=not uniform)
-            assert (node_sample.nodes.tolist(), node_sample.types.tolist()) == (expected_nodes.ids.tolist(), expected_nodes.types.tolist())
+            assert (node_sample.nodes.tolist(), node_sample.types.tolist()) == (
+                expected_nodes.ids.tolist(),
+                expected_nodes.types.tolist(),
+            )
         expected_edges = sampling.sample_edges(reference, types=[3], uniform=uniform, **everything)  # type: ignore[arg-type]
         edge_sample = graph.sample_edges(200, "u", seed=9, weighted=not uniform)
         assert edge_sample.edge_ids.tolist() == expected_edges.eids.tolist()
@@ -111,7 +140,16 @@ def test_build_samples_like_images_in_memory(client: Client, seed: int) -> None:
                     want_edge_ids=True,
                 )
                 names = [schema.edge_types[t].name for t in etypes]
-                neighbor_sample = graph.sample_neighbors(QUERY_IDS, names, 3, ntype=ntype, weighted=not uniform, replace=replace, edge_ids=True, seed=9)
+                neighbor_sample = graph.sample_neighbors(
+                    QUERY_IDS,
+                    names,
+                    3,
+                    ntype=ntype,
+                    weighted=not uniform,
+                    replace=replace,
+                    edge_ids=True,
+                    seed=9,
+                )
                 assert neighbor_sample.edge_ids is not None
                 assert expected_neighbors.eids is not None
                 np.testing.assert_array_equal(neighbor_sample.nodes, expected_neighbors.ids)
@@ -132,17 +170,31 @@ def test_features_and_neighbors_include_empty_partitions(client: Client, seed: i
             np.testing.assert_array_equal(features["r"][0], expected["f:r.indptr"])
             np.testing.assert_array_equal(features["r"][1], expected["f:r.values"])
         for direction in (OUT, IN):
-            types = [t for t, e in enumerate(schema.edge_types) if (e.src_type if direction == OUT else e.dst_type) == ntype]
+            types = [
+                t
+                for t, e in enumerate(schema.edge_types)
+                if (e.src_type if direction == OUT else e.dst_type) == ntype
+            ]
             if types:
                 expected_neighbors = sampling.read_neighbors(
-                    reference, edge_types=types, node_type=type_id, ids=QUERY_IDS, direction=direction, want_weights=True, want_edge_ids=True
+                    reference,
+                    edge_types=types,
+                    node_type=type_id,
+                    ids=QUERY_IDS,
+                    direction=direction,
+                    want_weights=True,
+                    want_edge_ids=True,
                 )
                 names = [schema.edge_types[t].name for t in types]
-                neighbors = graph.neighbors(QUERY_IDS, names, ntype=ntype, direction="out" if direction == OUT else "in")
+                neighbors = graph.neighbors(
+                    QUERY_IDS, names, ntype=ntype, direction="out" if direction == OUT else "in"
+                )
                 np.testing.assert_array_equal(neighbors.indptr, expected_neighbors.indptr)
                 np.testing.assert_array_equal(neighbors.nodes, expected_neighbors.ids)
         assert sum(batch.ids.size for batch in graph.scan_nodes(ntype)) == nodes[ntype].ids.size
     eids = np.r_[-1, np.arange(60), 10**12]
     edge_values = np.asarray(graph.edge_features(eids, ["y"], "r")["y"])
-    np.testing.assert_array_equal(edge_values, sampling.edge_features(reference, 0, ["y"], eids)["f:y"])
+    np.testing.assert_array_equal(
+        edge_values, sampling.edge_features(reference, 0, ["y"], eids)["f:y"]
+    )
     assert sum(batch.src.size for batch in graph.scan_edges("u")) == 25

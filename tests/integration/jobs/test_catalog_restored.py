@@ -32,7 +32,12 @@ def assert_older(deployment: Deployment) -> None:
     metad = deployment.metad
     assert metad is not None
     daemons = [*deployment.storageds.values(), deployment.graphd, metad]
-    wait_for(lambda: all(any("older than" in message for message in daemon.ready()) for daemon in daemons), "not noticed")
+    wait_for(
+        lambda: all(
+            any("older than" in message for message in daemon.ready()) for daemon in daemons
+        ),
+        "not noticed",
+    )
     for daemon in daemons:
         assert any("asterism metad adopt" in message for message in daemon.ready())
 
@@ -40,7 +45,10 @@ def assert_older(deployment: Deployment) -> None:
 def build_folders(deployment: Deployment) -> dict[str, list[str]]:
     """Every folder of the storageds."""
     return {
-        name: sorted(str(path.relative_to(deployment.folder)) for path in (deployment.folder / name / "spaces").glob("*/builds/*"))
+        name: sorted(
+            str(path.relative_to(deployment.folder))
+            for path in (deployment.folder / name / "spaces").glob("*/builds/*")
+        )
         for name in deployment.storageds
     }
 
@@ -76,7 +84,10 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     state = deployment.state()
     assert {f.role for f in state.ahead} == {mpb.STORAGED, mpb.GRAPHD}
 
-    wait_for(lambda: len(deployment.state().unknown) == 6, "two storageds: a space, a version and a load each")
+    wait_for(
+        lambda: len(deployment.state().unknown) == 6,
+        "two storageds: a space, a version and a load each",
+    )
     adoption = deployment.adopt()
     assert {u.space for u in adoption.unknown if not u.job_id and not u.loads} == {"second"}
     assert {u.version for u in adoption.unknown if u.job_id} == {newer}
@@ -87,7 +98,9 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     for name in deployment.storageds:
         wait_for(lambda name=name: len(deployment.quarantined(name)) >= 3)  # type: ignore[misc]
         assert f"spaces/{second_id}" in deployment.quarantined(name)
-        assert "spaces/1/graph" in deployment.quarantined(name), "a copy of the blocks that were given up"
+        assert "spaces/1/graph" in deployment.quarantined(name), (
+            "a copy of the blocks that were given up"
+        )
     with pytest.raises(NotFound):
         deployment.client.describe("second")
 
@@ -129,7 +142,9 @@ def test_older_copy_with_a_higher_revision_is_detected(deployment: Deployment) -
     for name in ("s0", "s1"):
         deployment.start_storaged(name)
     assert_older(deployment)
-    assert all(f.followed.revision < deployment.state().position.revision for f in deployment.state().ahead)
+    assert all(
+        f.followed.revision < deployment.state().position.revision for f in deployment.state().ahead
+    )
     deployment.adopt()
     deployment.wait_ready()
     assert deployment.publish("first", first=200) == 2
@@ -161,7 +176,12 @@ def test_an_emptied_catalog_folder_can_be_adopted(deployment: Deployment) -> Non
     deployment.stop_metad()
     shutil.rmtree(deployment.metad_folder)
     metad = deployment.start_metad()
-    wait_for(lambda: all(any("belongs to the cluster" in word for word in s.ready()) for s in deployment.storageds.values()))
+    wait_for(
+        lambda: all(
+            any("belongs to the cluster" in word for word in s.ready())
+            for s in deployment.storageds.values()
+        )
+    )
     wait_for(lambda: any("belong to another cluster" in word for word in metad.ready()))
     assert all(deployment.spaces(name) == {1} for name in deployment.storageds)
     deployment.adopt(cluster)
@@ -184,12 +204,19 @@ def publish(folder: Path, first: int) -> int:
         return client.graph("g").build().version
 
 
-def test_an_embedded_folder_detects_an_older_metad_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_embedded_folder_detects_an_older_metad_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder, copy = tmp_path / "data", tmp_path / "copy"
     assert publish(folder, 0) == 1
     # As an earlier release left it: no history, no position.
     store = RocksStore(folder / "metad" / "catalog")
-    store.write({key: None for key, _ in [*store.range(keys.TERMS), (keys.HISTORY, b""), (keys.REVISION, b"")]})
+    store.write(
+        {
+            key: None
+            for key, _ in [*store.range(keys.TERMS), (keys.HISTORY, b""), (keys.REVISION, b"")]
+        }
+    )
     store.close()
     (folder / "storaged" / "position").unlink()
     assert publish(folder, 100) == 2

@@ -1,4 +1,6 @@
-"""The restore of metad from a snapshot, with real processes and the commands of docs/operations.md."""
+"""The restore of metad from a snapshot, with real processes and the commands of
+docs/operations.md.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +31,18 @@ STORAGEDS = ("storaged-0", "storaged-1")
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     lease = ["--lease-s", "2", "--heartbeat-interval-s", "0.2"]
-    with LocalCluster(storageds=2, folder=tmp_path, flags={"metad": lease, "storaged": ["--quarantine-free-mib", "0"]}) as running:
+    with LocalCluster(
+        storageds=2,
+        folder=tmp_path,
+        flags={"metad": lease, "storaged": ["--quarantine-free-mib", "0"]},
+    ) as running:
         yield running
 
 
 def publish(client: Client, space: str, first: int) -> int:
-    """Write nodes to a space, which is created if it does not exist, and publish them; return the version."""
+    """Write nodes to a space, which is created if it does not exist, and publish them; return the
+    version.
+    """
     if space not in {existing.name for existing in client.spaces()}:
         client.create_space(space, {"parts": 4, "nodes": {"n": {"weighted": True}}})
     load = client.begin_load(space, source=f"nodes from {first}")
@@ -61,10 +69,15 @@ COPY_ASIDE, PUT_BACK, STATUS, LIST, UNDO, ADOPT = range(6)
 
 
 class Operator:
-    """Runs the documented commands, with the folders and the address of a cluster in place of those of the page."""
+    """Runs the documented commands, with the folders and the address of a cluster in place of those
+    of the page.
+    """
 
     def __init__(self, cluster: LocalCluster) -> None:
-        self._folders = {"/srv/metad": str(cluster.folder_of("metad")), "/srv/snapshots": str(cluster.folder / "snapshots")}
+        self._folders = {
+            "/srv/metad": str(cluster.folder_of("metad")),
+            "/srv/snapshots": str(cluster.folder / "snapshots"),
+        }
         self._address = cluster["graphd-0"].address
         (cluster.folder / "snapshots").mkdir()
 
@@ -75,9 +88,16 @@ class Operator:
             for documented_path, actual_path in self._folders.items():
                 line = line.replace(documented_path, actual_path)
             if line.startswith("asterism "):
-                line = f"{sys.executable} -m asterism.cli --address {self._address} {line.removeprefix('asterism ')} {shlex.join(arguments)}"
-            completed = subprocess.run(["bash", "-ec", line], capture_output=True, text=True, timeout=HANG_S, check=False)
-            assert completed.returncode in allowed, f"{line}: {completed.returncode}\n{completed.stdout}\n{completed.stderr}"
+                line = (
+                    f"{sys.executable} -m asterism.cli --address {self._address} "
+                    f"{line.removeprefix('asterism ')} {shlex.join(arguments)}"
+                )
+            completed = subprocess.run(
+                ["bash", "-ec", line], capture_output=True, text=True, timeout=HANG_S, check=False
+            )
+            assert completed.returncode in allowed, (
+                f"{line}: {completed.returncode}\n{completed.stdout}\n{completed.stderr}"
+            )
             out = completed.stdout
         return out
 
@@ -93,7 +113,11 @@ class Operator:
 
 
 def build_folders(cluster: LocalCluster) -> list[str]:
-    return sorted(str(path.relative_to(cluster.folder)) for name in STORAGEDS for path in cluster.folder_of(name).glob("spaces/*/builds/*"))
+    return sorted(
+        str(path.relative_to(cluster.folder))
+        for name in STORAGEDS
+        for path in cluster.folder_of(name).glob("spaces/*/builds/*")
+    )
 
 
 def not_ready_reason(cluster: LocalCluster, name: str) -> str:
@@ -107,19 +131,27 @@ def not_ready_reason(cluster: LocalCluster, name: str) -> str:
 def wait_older(cluster: LocalCluster) -> None:
     """Wait until `/readyz` of every daemon says that the catalog is older, and what to do."""
     for name in ("metad", "graphd-0", *STORAGEDS):
-        wait_until(lambda name=name: "older than" in not_ready_reason(cluster, name), f"{name} reports an older catalog")  # type: ignore[misc]
+        wait_until(
+            lambda name=name: "older than" in not_ready_reason(cluster, name),
+            f"{name} reports an older catalog",
+        )  # type: ignore[misc]
         assert "asterism metad adopt" in not_ready_reason(cluster, name)
 
 
 def snapshot(cluster: LocalCluster) -> None:
     """Take a snapshot of metad's folder as the page says: with metad stopped."""
     assert cluster["metad"].stop() == 0
-    subprocess.run(["cp", "-a", str(cluster.folder_of("metad")), str(cluster.folder / "snapshots" / "metad")], check=True)
+    subprocess.run(
+        ["cp", "-a", str(cluster.folder_of("metad")), str(cluster.folder / "snapshots" / "metad")],
+        check=True,
+    )
     cluster.restart("metad")
 
 
 def put_back(cluster: LocalCluster, operator: Operator) -> None:
-    """Put the snapshot in the place of metad's folder as the page says, and wait until daemons report an older catalog."""
+    """Put the snapshot in the place of metad's folder as the page says, and wait until daemons
+    report an older catalog.
+    """
     assert cluster["metad"].stop() == 0
     operator.run(COPY_ASIDE)
     operator.run(PUT_BACK)
@@ -139,16 +171,21 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
 
     put_back(cluster, operator)
     assert "older than" in " ".join(operator.run(STATUS, allowed=(ExitCode.UNAVAILABLE,)).split())
-    assert {space: sample_space(client, space) for space in served} == served, "served versions stay served"
+    assert {space: sample_space(client, space) for space in served} == served, (
+        "served versions stay served"
+    )
     with pytest.raises(NotReady, match="asterism metad adopt"):
         client.create_space("other", {"nodes": {"n": {}}})
     listing = operator.list_unknown()
     assert {item["space"] for item in listing["unknown"]} == {"kept", "given-up"}
-    assert {item["version"] for item in listing["unknown"] if item["job"] and item["space"] == "kept"} == {newer}
+    assert {
+        item["version"] for item in listing["unknown"] if item["job"] and item["space"] == "kept"
+    } == {newer}
     assert build_folders(cluster) == before, "nothing is removed before the adoption"
     assert not any(cluster.get(name, "/status")["quarantine"] for name in STORAGEDS)
 
-    # More is listed than can be given up: the newer folder goes back, and daemons follow it at once.
+    # More is listed than can be given up: the newer folder goes back, and daemons follow it at
+    # once.
     assert cluster["metad"].stop() == 0
     operator.run(UNDO)
     cluster.restart("metad")
@@ -162,11 +199,16 @@ def test_a_snapshot_is_restored_by_the_documented_commands(cluster: LocalCluster
     operator.run(ADOPT)
     wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
     with cluster.client(timeout_s=HANG_S) as fresh:
-        wait_until(lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served")
+        wait_until(
+            lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served"
+        )
         with pytest.raises(NotFound):
             fresh.describe("given-up")
     for name in STORAGEDS:
-        wait_until(lambda name=name: cluster.get(name, "/status")["quarantine"], f"{name} keeps what was given up in quarantine")  # type: ignore[misc]
+        wait_until(
+            lambda name=name: cluster.get(name, "/status")["quarantine"],
+            f"{name} keeps what was given up in quarantine",
+        )  # type: ignore[misc]
     with cluster.client(timeout_s=HANG_S) as fresh:
         assert publish(fresh, "kept", 3000) == first + 1
         assert sample_space(fresh, "kept")[0] == first + 1
@@ -189,4 +231,6 @@ def test_storaged_restarted_under_older_catalog_keeps_its_data(cluster: LocalClu
     operator.run(ADOPT)
     wait_until(cluster.all_ready, "every daemon follows the adopted catalog")
     with cluster.client(timeout_s=HANG_S) as fresh:
-        wait_until(lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served")
+        wait_until(
+            lambda: sample_space(fresh, "kept")[0] == first, "the version of the snapshot is served"
+        )

@@ -1,4 +1,6 @@
-"""Jobs of every kind on real processes: what they find, make and report, who shares one, who waits, and how soon one stops."""
+"""Jobs of every kind on real processes: what they find, make and report, who shares one, who waits,
+and how soon one stops.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,14 @@ NODES, EDGES = 200_000, 1_500_000
 WAIT_S = HANG_S
 FULL_BUILD = {"link": "no"}
 """Of a build: all of it, so that it takes its time."""
-COLUMNS = {"row": np.int64, "id": np.int64, "probability": np.float64, "alias_row": np.int64, "alias_id": np.int64, "weight": np.float32}
+COLUMNS = {
+    "row": np.int64,
+    "id": np.int64,
+    "probability": np.float64,
+    "alias_row": np.int64,
+    "alias_id": np.int64,
+    "weight": np.float32,
+}
 SCHEMA: dict[str, Any] = {
     "parts": 4,
     "direction": "both",
@@ -93,7 +102,9 @@ def run_job(client: Client, space: str, kind: str, **arguments: Any) -> Job:
     return client.wait(client.submit_job(space, kind, **arguments).job_id, timeout_s=WAIT_S)
 
 
-def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool], timeout_s: float = WAIT_S) -> Job:
+def wait_for_job(
+    client: Client, job_id: int, predicate: Callable[[Job], bool], timeout_s: float = WAIT_S
+) -> Job:
     deadline = time.monotonic() + timeout_s
     while not predicate(job := client.job(job_id)):
         assert time.monotonic() < deadline, job
@@ -120,27 +131,60 @@ def flip_bit(path: Path, offset: int) -> None:
 # Audits.
 
 
-def test_audit_finds_published_rows_and_no_error(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_audit_finds_published_rows_and_no_error(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     job = run_job(client, small, "audit")
     assert (job.state, job.cause, job.version, job.target_version) == ("FINISHED", "", 0, 1)
     manifest = client.manifest(small, 1)
     results = [task.result for task in job.tasks if task.result is not None]
     assert len(results) == 2
     for element, type_id in (("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)):
-        audits = [audit for result in results for audit in result.audit if (audit.element, audit.type_id) == (element, type_id)]
+        audits = [
+            audit
+            for result in results
+            for audit in result.audit
+            if (audit.element, audit.type_id) == (element, type_id)
+        ]
         assert sum(audit.count for audit in audits) == manifest.count(element, type_id)
-        assert sum(audit.weight for audit in audits) == pytest.approx(manifest.weight(element, type_id), rel=1e-12)
+        assert sum(audit.weight for audit in audits) == pytest.approx(
+            manifest.weight(element, type_id), rel=1e-12
+        )
         assert max(audit.table_tv for audit in audits) <= 1e-15
         assert max(audit.row_tv for audit in audits) <= 1e-14
-    rows = sum(audit.alias_rows for result in results for audit in result.audit if audit.element == "EDGE")
-    assert rows == 2 * 5_000  # of the weighted type: each node, once as a source and once as a destination
-    on_disk = [file.stat().st_size for part in image_folders(cluster, manifest.space_id, manifest.job_id) for file in part.glob("*.bin")]
-    assert (sum(result.files_read for result in results), sum(result.bytes_read for result in results)) == (len(on_disk), sum(on_disk))
+    rows = sum(
+        audit.alias_rows for result in results for audit in result.audit if audit.element == "EDGE"
+    )
+    assert (
+        rows == 2 * 5_000
+    )  # of the weighted type: each node, once as a source and once as a destination
+    on_disk = [
+        file.stat().st_size
+        for part in image_folders(cluster, manifest.space_id, manifest.job_id)
+        for file in part.glob("*.bin")
+    ]
+    assert (
+        sum(result.files_read for result in results),
+        sum(result.bytes_read for result in results),
+    ) == (len(on_disk), sum(on_disk))
     assert job.rows_done == job.rows_total > 5_000 + 20_000
 
 
-@pytest.mark.parametrize("name", ["n0.weights", "n0.table.hot", "n0.c0.values", "e0.out.nbr", "e0.in.eid", "e0.out.cold", "e1.src_row"])
-def test_flipped_bit_fails_the_audit_and_names_the_file(cluster: LocalCluster, client: Client, small: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "n0.weights",
+        "n0.table.hot",
+        "n0.c0.values",
+        "e0.out.nbr",
+        "e0.in.eid",
+        "e0.out.cold",
+        "e1.src_row",
+    ],
+)
+def test_flipped_bit_fails_the_audit_and_names_the_file(
+    cluster: LocalCluster, client: Client, small: str, name: str
+) -> None:
     manifest = client.manifest(small, 1)
     path = image_folders(cluster, manifest.space_id, manifest.job_id)[2] / f"{name}.bin"
     flip_bit(path, path.stat().st_size // 2)
@@ -157,7 +201,9 @@ def test_flipped_bit_fails_the_audit_and_names_the_file(cluster: LocalCluster, c
     assert client.wait(recovered.job_id, timeout_s=WAIT_S).state == "FINISHED"
 
 
-def test_an_audit_names_a_torn_manifest_and_a_missing_file(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_an_audit_names_a_torn_manifest_and_a_missing_file(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     manifest = client.manifest(small, 1)
     folder = image_folders(cluster, manifest.space_id, manifest.job_id)[1]
     for file, message in (("manifest.json", "digest"), ("e0.out.indptr.bin", "missing")):
@@ -185,8 +231,15 @@ def test_audit_of_a_missing_version_is_refused(client: Client, small: str) -> No
 # Exports.
 
 
-def test_exported_tables_match_the_published_version(cluster: LocalCluster, client: Client, small: str) -> None:
-    job = run_job(client, small, "export-tables", options={"format": "csv,parquet", "to": f"file://{cluster.folder}/out"})
+def test_exported_tables_match_the_published_version(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
+    job = run_job(
+        client,
+        small,
+        "export-tables",
+        options={"format": "csv,parquet", "to": f"file://{cluster.folder}/out"},
+    )
     assert job.state == "FINISHED", job.cause
     manifest = client.manifest(small)
     tables: dict[tuple[str, int, int], Any] = {}
@@ -194,24 +247,41 @@ def test_exported_tables_match_the_published_version(cluster: LocalCluster, clie
         assert task.result is not None
         folder = Path(task.result.folder.removeprefix("file://"))
         export_manifest = json.loads((folder / f"manifest-{task.host}.json").read_text())
-        assert (export_manifest["space"], export_manifest["version"], export_manifest["digest"]) == (small, 1, manifest.digest)
+        assert (
+            export_manifest["space"],
+            export_manifest["version"],
+            export_manifest["digest"],
+        ) == (small, 1, manifest.digest)
         for file, entry in zip(task.result.files, export_manifest["files"], strict=True):
             path = folder / file.path
             assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256 == entry["sha256"]
             assert (path.stat().st_size, file.rows) == (file.bytes, entry["rows"])
-            table = (pyarrow.csv.read_csv if file.format == "csv" else pyarrow.parquet.read_table)(path)
+            table = (pyarrow.csv.read_csv if file.format == "csv" else pyarrow.parquet.read_table)(
+                path
+            )
             assert table.column_names == list(COLUMNS)
-            columns = {name: table[name].to_numpy().astype(dtype) for name, dtype in COLUMNS.items()}
+            columns = {
+                name: table[name].to_numpy().astype(dtype) for name, dtype in COLUMNS.items()
+            }
             assert table.num_rows == file.rows
             first_columns = tables.setdefault((file.element, file.type_id, file.part), columns)
             for name, column in columns.items():
-                assert np.array_equal(column, first_columns[name]), f"{name} of {file.path} differs between the formats"
-    assert {(element, type_id) for element, type_id, _ in tables} == {("NODE", 0), ("NODE", 1), ("EDGE", 0), ("EDGE", 1)}
+                assert np.array_equal(column, first_columns[name]), (
+                    f"{name} of {file.path} differs between the formats"
+                )
+    assert {(element, type_id) for element, type_id, _ in tables} == {
+        ("NODE", 0),
+        ("NODE", 1),
+        ("EDGE", 0),
+        ("EDGE", 1),
+    }
     for total in manifest.totals:
         columns = tables[total.element, total.type_id, total.part]
         assert columns["row"].size == total.positive
         assert columns["weight"].astype(np.float64).sum() == pytest.approx(total.weight, rel=1e-12)
-        probabilities = columns["probability"] + np.bincount(columns["alias_row"], 1 - columns["probability"], columns["row"].size)
+        probabilities = columns["probability"] + np.bincount(
+            columns["alias_row"], 1 - columns["probability"], columns["row"].size
+        )
         expected = columns["weight"].astype(np.float64) / total.weight * columns["row"].size
         assert np.abs(probabilities - expected).sum() / columns["row"].size <= 1e-12
         assert np.array_equal(columns["id"][columns["alias_row"]], columns["alias_id"])
@@ -219,21 +289,36 @@ def test_exported_tables_match_the_published_version(cluster: LocalCluster, clie
     assert np.array_equal(nodes, np.arange(0, 3000, 3))
 
 
-def test_tables_without_an_address_stay_in_local_folders(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_tables_without_an_address_stay_in_local_folders(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     job = run_job(client, small, "export-tables", options={"format": "csv"})
     assert (job.state, dict(job.options)) == ("FINISHED", {"format": "csv"})
-    files = {path.name for path in cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/*.csv")}
-    assert files == {f"p{part:05d}-{kind}-weight.csv" for part in range(4) for kind in ("n0", "n1", "e0", "e1")}
-    (path,) = cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/p00001-n0-weight.csv")
+    files = {
+        path.name
+        for path in cluster.folder.glob(f"storaged-*/exports/small-v1-job{job.job_id}/*.csv")
+    }
+    assert files == {
+        f"p{part:05d}-{kind}-weight.csv" for part in range(4) for kind in ("n0", "n1", "e0", "e1")
+    }
+    (path,) = cluster.folder.glob(
+        f"storaged-*/exports/small-v1-job{job.job_id}/p00001-n0-weight.csv"
+    )
     with path.open() as lines:
         assert all(int(line["id"]) % 4 == 1 for line in csv.DictReader(lines))
-    assert all(task.result is None or task.result.files == () for past_job in client.jobs(small) for task in past_job.tasks)
+    assert all(
+        task.result is None or task.result.files == ()
+        for past_job in client.jobs(small)
+        for task in past_job.tasks
+    )
 
 
 # Compactions.
 
 
-def test_compaction_reports_sizes_and_keeps_the_version(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_compaction_reports_sizes_and_keeps_the_version(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     digest = client.manifest(small).digest
     job = run_job(client, small, "compact")
     assert job.state == "FINISHED", job.cause
@@ -241,23 +326,36 @@ def test_compaction_reports_sizes_and_keeps_the_version(cluster: LocalCluster, c
     for task in job.tasks:
         assert task.result is not None
         assert 0 < task.result.bytes_after <= task.result.bytes_before * 1.05 + 100_000
-    bytes_on_disk = sum(file.stat().st_size for file in cluster.folder.glob(f"storaged-*/spaces/{space_id}/graph/*"))
-    assert bytes_on_disk == pytest.approx(sum(task.result.bytes_after for task in job.tasks if task.result), rel=0.2, abs=200_000)
+    bytes_on_disk = sum(
+        file.stat().st_size for file in cluster.folder.glob(f"storaged-*/spaces/{space_id}/graph/*")
+    )
+    assert bytes_on_disk == pytest.approx(
+        sum(task.result.bytes_after for task in job.tasks if task.result), rel=0.2, abs=200_000
+    )
     assert client.manifest(small).digest == digest
     assert run_job(client, small, "audit").state == "FINISHED"
 
 
 def test_compaction_reclaims_overwritten_blocks(tmp_path: Path) -> None:
-    store = BlockStore.open(tmp_path / "graph", Schema(node_types=(NodeType(name="n", features=(Feature(name="x", shape=(64,)),)),), parts=1))
+    store = BlockStore.open(
+        tmp_path / "graph",
+        Schema(
+            node_types=(NodeType(name="n", features=(Feature(name="x", shape=(64,)),)),), parts=1
+        ),
+    )
     rng = np.random.default_rng(5)
     for _ in range(8):  # a load that is sent again and again: each replay replaces the one before
         arrays = {"ids": np.arange(20_000), "f:x": rng.random((20_000, 64), np.float32)}
-        store.write([Block(load_id=1, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays=arrays)])
+        store.write(
+            [Block(load_id=1, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays=arrays)]
+        )
     for family in store.families:
         store.compact(family, lambda: False)
     refs = store.refs(0, (block_store.NODES | keys.COLUMNS,), 0, (1,))
     assert sum(ref.rows for ref in refs) == 20_000
-    assert sum(ref.size for ref in refs) <= store.size() <= 1.6 * sum(ref.size for ref in refs), "the ghosts of replays take space"
+    assert sum(ref.size for ref in refs) <= store.size() <= 1.6 * sum(ref.size for ref in refs), (
+        "the ghosts of replays take space"
+    )
     features = np.concatenate([store.read(ref)["f:x"] for ref in refs])
     assert np.array_equal(features, arrays["f:x"])
     store.close()
@@ -266,7 +364,9 @@ def test_compaction_reclaims_overwritten_blocks(tmp_path: Path) -> None:
 # Who shares a job, who waits.
 
 
-def test_concurrent_identical_submits_share_one_job(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_concurrent_identical_submits_share_one_job(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     """A storaged that is stopped keeps the first job in flight."""
     os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
     try:
@@ -281,25 +381,48 @@ def test_concurrent_identical_submits_share_one_job(cluster: LocalCluster, clien
         ]
         with ThreadPoolExecutor(50) as pool:
             for kind, arguments in submissions:
-                ids = list(pool.map(lambda _, k=kind, a=arguments: client.submit_job(small, k, **a).job_id, range(50)))
+                ids = list(
+                    pool.map(
+                        lambda _, k=kind, a=arguments: client.submit_job(small, k, **a).job_id,
+                        range(50),
+                    )
+                )
                 assert len(set(ids)) == 1, (kind, arguments)
         active_jobs = client.jobs(small, ("QUEUE", "RUNNING"))
         # Version 0 is the current one, 1; and Parquet is what an export writes unless it is told.
-        assert [job.kind for job in reversed(active_jobs)] == ["build", "audit", "export-tables", "export-tables", "compact"]
-        assert [job.state for job in reversed(active_jobs)] == ["RUNNING", "QUEUE", "QUEUE", "QUEUE", "QUEUE"]
+        assert [job.kind for job in reversed(active_jobs)] == [
+            "build",
+            "audit",
+            "export-tables",
+            "export-tables",
+            "compact",
+        ]
+        assert [job.state for job in reversed(active_jobs)] == [
+            "RUNNING",
+            "QUEUE",
+            "QUEUE",
+            "QUEUE",
+            "QUEUE",
+        ]
     finally:
         os.killpg(cluster["storaged-1"].pid, signal.SIGCONT)
     for job in reversed(active_jobs):
         assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
     finished_jobs = [client.job(job.job_id) for job in reversed(active_jobs)]
-    assert all(one.finished_ms <= other.started_ms for one, other in itertools.pairwise(finished_jobs)), "two jobs of a space at once"
+    assert all(
+        one.finished_ms <= other.started_ms for one, other in itertools.pairwise(finished_jobs)
+    ), "two jobs of a space at once"
 
 
-def test_submit_after_an_acknowledged_write_starts_a_new_job(cluster: LocalCluster, client: Client, small: str) -> None:
+def test_submit_after_an_acknowledged_write_starts_a_new_job(
+    cluster: LocalCluster, client: Client, small: str
+) -> None:
     block_store = client.graph(small)
     os.killpg(cluster["storaged-1"].pid, signal.SIGSTOP)
     try:
-        first = {kind: client.submit_job(small, kind).job_id for kind in ("build", "audit", "compact")}
+        first = {
+            kind: client.submit_job(small, kind).job_id for kind in ("build", "audit", "compact")
+        }
     finally:
         os.killpg(cluster["storaged-1"].pid, signal.SIGCONT)
     block_store.upsert_nodes([3], "n", weights=[2.5])
@@ -325,29 +448,49 @@ def test_a_small_space_does_not_wait_for_a_large_one(client: Client, big: str, s
 
 
 def submit_and_stop(client: Client, space: str, kind: str, fraction: float) -> Job:
-    """Submit a job and stop it once a share of its rows is done; one that ends before that is submitted again."""
+    """Submit a job and stop it once a share of its rows is done; one that ends before that is
+    submitted again.
+    """
     while True:
-        client.graph(space).upsert_nodes([2], "n", weights=[float(np.random.default_rng().random()) + 1])
+        client.graph(space).upsert_nodes(
+            [2], "n", weights=[float(np.random.default_rng().random()) + 1]
+        )
         job = client.submit_job(space, kind, options=FULL_BUILD if kind == "build" else {})
         with contextlib.suppress(Conflict):  # it has finished
-            wait_for_job(client, job.job_id, lambda job: job.ended or job.rows_done >= fraction * job.rows_total)
+            wait_for_job(
+                client,
+                job.job_id,
+                lambda job: job.ended or job.rows_done >= fraction * job.rows_total,
+            )
             client.stop_job(job.job_id)
             return job
 
 
-def test_running_job_reports_row_rate_and_remaining_time(cluster: LocalCluster, client: Client, big: str) -> None:
+def test_running_job_reports_row_rate_and_remaining_time(
+    cluster: LocalCluster, client: Client, big: str
+) -> None:
     client.graph(big).upsert_nodes([1], "n", weights=[0.5])
     job = client.submit_job(big, options=FULL_BUILD)
     snapshots: list[tuple[float, Job]] = []
-    client.wait(job.job_id, timeout_s=WAIT_S, on_progress=lambda job: snapshots.append((time.monotonic(), job)))
+    client.wait(
+        job.job_id,
+        timeout_s=WAIT_S,
+        on_progress=lambda job: snapshots.append((time.monotonic(), job)),
+    )
     ended_at = snapshots[-1][0]
     with_rate = [(seen_at, snapshot) for seen_at, snapshot in snapshots if snapshot.rows_per_s > 0]
     assert with_rate
     assert all(snapshot.rows_done <= snapshot.rows_total for _, snapshot in snapshots)
-    estimates = [(snapshot.eta_s, ended_at - seen_at) for seen_at, snapshot in with_rate if snapshot.eta_s > 0]
+    estimates = [
+        (snapshot.eta_s, ended_at - seen_at)
+        for seen_at, snapshot in with_rate
+        if snapshot.eta_s > 0
+    ]
     assert estimates
     assert min(abs(estimate - actual) for estimate, actual in estimates) < 5.0
-    with urllib.request.urlopen(f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=HANG_S) as reply:
+    with urllib.request.urlopen(
+        f"http://{cluster['metad'].http_address}/api/v1/jobs/{job.job_id}", timeout=HANG_S
+    ) as reply:
         assert json.load(reply)["progress"]["rows_per_s"] is None, "nothing runs any more"
 
 
@@ -364,12 +507,16 @@ def test_running_job_reports_row_rate_and_remaining_time(cluster: LocalCluster, 
         ("compact", 0.0),
     ],
 )
-def test_job_stops_at_any_point(cluster: LocalCluster, client: Client, big: str, kind: str, after: float) -> None:
+def test_job_stops_at_any_point(
+    cluster: LocalCluster, client: Client, big: str, kind: str, after: float
+) -> None:
     job = submit_and_stop(client, big, kind, after)
     stopped = wait_for_job(client, job.job_id, lambda job: job.ended)
     assert stopped.state == "STOPPED"
     assert {task.state for task in stopped.tasks} <= {"STOPPED", "FINISHED"}
-    busy = [name_of(process) for i in range(2) for process in task_processes(cluster, f"storaged-{i}")]
+    busy = [
+        name_of(process) for i in range(2) for process in task_processes(cluster, f"storaged-{i}")
+    ]
     assert busy == [], "a host gave its word and works on"
     assert not list(cluster.folder.glob(f"storaged-*/exports/big-v*-job{job.job_id}"))
     client.recover_job(job.job_id)
@@ -381,8 +528,13 @@ def test_task_waiting_for_a_slot_can_be_stopped(tmp_path: Path) -> None:
         publish_space(client, "long", NODES, EDGES // 2)
         publish_space(client, "short", 1_000, 1_000)
         client.graph("long").upsert_nodes([0], "n", weights=[0.5])
-        large_job, waiting_job = client.submit_job("long", options=FULL_BUILD), client.submit_job("short", "audit")
-        wait_for_job(client, waiting_job.job_id, lambda job: job.tasks[0].phase == "waits for a slot")
+        large_job, waiting_job = (
+            client.submit_job("long", options=FULL_BUILD),
+            client.submit_job("short", "audit"),
+        )
+        wait_for_job(
+            client, waiting_job.job_id, lambda job: job.tasks[0].phase == "waits for a slot"
+        )
         client.stop_job(waiting_job.job_id)
         assert wait_for_job(client, waiting_job.job_id, lambda job: job.ended).state == "STOPPED"
         assert client.job(large_job.job_id).state == "RUNNING"

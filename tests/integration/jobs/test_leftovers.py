@@ -1,4 +1,6 @@
-"""What builds, loads and spaces leave on real storageds: kept while it can be of use, and then not a file, not a key of it is left."""
+"""What builds, loads and spaces leave on real storageds: kept while it can be of use, and then not
+a file, not a key of it is left.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,24 @@ FAST = ["--heartbeat-interval-s", "0.2", "--lease-s", "2"]
 
 
 def cluster_of(keep_builds_s: float, storageds: int) -> LocalCluster:
-    metad = [*FAST, "--max-attempts", "1", "--keep-builds-s", str(keep_builds_s), "--keep-versions", "1", "--retire-after-s", "0.2"]
-    return LocalCluster(storageds=storageds, flags={"metad": metad, "storaged": ["--sweep-interval-s", "0.5", "--quarantine-grace-s", "0"]})
+    metad = [
+        *FAST,
+        "--max-attempts",
+        "1",
+        "--keep-builds-s",
+        str(keep_builds_s),
+        "--keep-versions",
+        "1",
+        "--retire-after-s",
+        "0.2",
+    ]
+    return LocalCluster(
+        storageds=storageds,
+        flags={
+            "metad": metad,
+            "storaged": ["--sweep-interval-s", "0.5", "--quarantine-grace-s", "0"],
+        },
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +66,15 @@ def client(cluster: LocalCluster) -> Iterator[Client]:
 
 
 def loaded_graph(client: Client, space: str) -> Graph:
-    client.create_space(space, {"parts": 2, "direction": "both", "nodes": {"n": {"weighted": True}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        space,
+        {
+            "parts": 2,
+            "direction": "both",
+            "nodes": {"n": {"weighted": True}},
+            "edges": {"n:to:n": {"weighted": True}},
+        },
+    )
     rng = np.random.default_rng(1)
     load = client.begin_load(space, source="generated")
     load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES))
@@ -94,7 +120,9 @@ def fail_build(cluster: LocalCluster, client: Client, graph: Graph) -> Job:
 
 
 def leftover_folders(cluster: LocalCluster, space_id: int) -> set[str]:
-    """What lies in the folders of a space beside its graph, by storaged: builds and checkpoints, however they are called."""
+    """What lies in the folders of a space beside its graph, by storaged: builds and checkpoints,
+    however they are called.
+    """
     return {
         f"{path.parents[3].name}/{path.parent.name}/{path.name}"
         for kind in ("builds", "checkpoints")
@@ -109,28 +137,41 @@ def expected_folders(cluster: LocalCluster, job_id: int, storageds: int = 2) -> 
 
 def unfinished_files(folder: Path) -> list[Path]:
     """Files that only a build under way has."""
-    return [path for name in ("*.making", "*.gone", "scratch", "*-runs") for path in folder.rglob(name)]
+    return [
+        path for name in ("*.making", "*.gone", "scratch", "*-runs") for path in folder.rglob(name)
+    ]
 
 
 def loads_with_blocks(folder: Path, space_id: int) -> set[int]:
     """The loads that a graph database has keys of, in any family; its storaged must not run."""
     engine = RocksEngine(folder / "spaces" / str(space_id) / "graph", FAMILIES, read_only=True)
     try:
-        return {keys.parse_block_key(raw).load_id for family in FAMILIES for raw, _ in engine.scan(family.name, b"", None)}
+        return {
+            keys.parse_block_key(raw).load_id
+            for family in FAMILIES
+            for raw, _ in engine.scan(family.name, b"", None)
+        }
     finally:
         engine.close()
 
 
-def test_failed_build_is_kept_until_a_later_one_is_published(cluster: LocalCluster, client: Client) -> None:
+def test_failed_build_is_kept_until_a_later_one_is_published(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = loaded_graph(client, "superseded")
     space_id = client.describe("superseded").space_id
     failed_job = fail_build(cluster, client, graph)
-    failed_folders = {f"storaged-0/builds/{failed_job.job_id}", f"storaged-0/checkpoints/{failed_job.job_id}"}
+    failed_folders = {
+        f"storaged-0/builds/{failed_job.job_id}",
+        f"storaged-0/checkpoints/{failed_job.job_id}",
+    }
     let_pass(1.5)  # three sweeps
     assert failed_folders <= leftover_folders(cluster, space_id), "it can be recovered from there"
     graph.upsert_nodes([0], "n", weights=[2.0])
     published = graph.build()
-    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, published.job_id))
+    wait_for(
+        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, published.job_id)
+    )
     wait_for(lambda: unfinished_files(cluster.folder) == [])
 
 
@@ -152,18 +193,24 @@ def test_recovered_build_resumes_from_its_checkpoint(cluster: LocalCluster, clie
     wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, job.job_id))
 
 
-def test_old_versions_are_deleted_with_their_stat_databases(cluster: LocalCluster, client: Client) -> None:
+def test_old_versions_are_deleted_with_their_stat_databases(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph = loaded_graph(client, "old")
     space_id = client.describe("old").space_id
     first = graph.build()
     assert list(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{first.job_id}/stat"))
     graph.upsert_nodes([0], "n", weights=[3.0])
     second = graph.build()
-    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, second.job_id))
+    wait_for(
+        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, second.job_id)
+    )
     assert graph.sample_nodes(10, seed=1).version == 2
 
 
-def test_space_dropped_during_a_build_leaves_no_files(cluster: LocalCluster, client: Client) -> None:
+def test_space_dropped_during_a_build_leaves_no_files(
+    cluster: LocalCluster, client: Client
+) -> None:
     graph, other = loaded_graph(client, "dropped"), loaded_graph(client, "spared")
     space_id = client.describe("dropped").space_id
     graph.build()
@@ -194,7 +241,9 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
     cluster.restart("storaged-1")
     wait_for(lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [])
     assert leftover_folders(cluster, kept_id) == expected_folders(cluster, version.job_id)
-    wait_for(lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled)
+    wait_for(
+        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled
+    )
     assert kept_graph.sample_nodes(5, seed=1).version == 1
     for name in ("storaged-0", "storaged-1"):
         cluster[name].stop()
@@ -206,7 +255,9 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
 
 
 def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, client: Client) -> None:
-    """Such a block is what a write under way at that moment leaves: here, put where it would lie."""
+    """Such a block is what a write under way at that moment leaves: here, put where it would
+    lie.
+    """
     loaded_graph(client, "late")
     space_id = client.describe("late").space_id
     load = client.begin_load("late")
@@ -225,7 +276,9 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     assert late_blocks
     load.abandon()
     cluster.restart(name)
-    wait_for(lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled)
+    wait_for(
+        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled
+    )
     cluster[name].stop()
     assert load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
     engine = RocksEngine(path, FAMILIES)
@@ -234,7 +287,11 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     assert load.load_id in loads_with_blocks(cluster.folder / name, space_id)
     cluster.restart(name)
     wait_for(lambda: "dead_loads_found" in cluster[name].log.read_text())
-    for _ in range(ATTEMPTS):  # what was found goes at one of the next sweeps, and can be looked for only while its storaged is away
+    for _ in range(
+        ATTEMPTS
+        # what was found goes at one of the next sweeps, and can be looked for only while its
+        # storaged is away
+    ):
         let_pass(1.0)
         cluster[name].stop()
         is_removed = load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
@@ -255,7 +312,10 @@ def test_unrecovered_build_expires_across_metad_restarts(ending: str) -> None:
             pause_build(cluster, "storaged-0")
             client.stop_job(job.job_id)
             wait_for_state(client, job.job_id, "STOPPED")
-        assert leftover_folders(cluster, 1) == {f"storaged-0/builds/{job.job_id}", f"storaged-0/checkpoints/{job.job_id}"}
+        assert leftover_folders(cluster, 1) == {
+            f"storaged-0/builds/{job.job_id}",
+            f"storaged-0/checkpoints/{job.job_id}",
+        }
         cluster.kill("metad")
         cluster.restart("metad")
         wait_for(lambda: leftover_folders(cluster, 1) == set())
@@ -268,6 +328,15 @@ def test_unrecovered_build_expires_across_metad_restarts(ending: str) -> None:
         wait_for(lambda: list(cluster.folder.glob("storaged-*/spaces/*")) == [])
         cluster["metad"].stop()
         store = RocksStore(cluster.folder / "metad" / "catalog")
-        kinds = (catalog_keys.SPACES, catalog_keys.LOADS, catalog_keys.CHUNKS, catalog_keys.COMMITS, catalog_keys.BASES)
-        assert [store.range(kind) for kind in (*kinds, catalog_keys.VERSIONS, catalog_keys.RESULTS, catalog_keys.PINS)] == [[]] * 8
+        kinds = (
+            catalog_keys.SPACES,
+            catalog_keys.LOADS,
+            catalog_keys.CHUNKS,
+            catalog_keys.COMMITS,
+            catalog_keys.BASES,
+        )
+        assert [
+            store.range(kind)
+            for kind in (*kinds, catalog_keys.VERSIONS, catalog_keys.RESULTS, catalog_keys.PINS)
+        ] == [[]] * 8
         store.close()

@@ -1,4 +1,6 @@
-"""Images that are altered while they are served: found by the scrub, withdrawn, checked whole before they return."""
+"""Images that are altered while they are served: found by the scrub, withdrawn, checked whole
+before they return.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def write_image(folder: Path) -> str:
 
 
 def desired_space(digest: str, version: int = 3, job_id: int = 7) -> DesiredSpace:
-    desired = DesiredVersion(version=version, job_id=job_id, digest="d", totals={}, named_totals={}, images={0: digest})
+    desired = DesiredVersion(
+        version=version, job_id=job_id, digest="d", totals={}, named_totals={}, images={0: digest}
+    )
     return DesiredSpace(space_id=1, name="shop", schema=SCHEMA, parts=(0,), versions=(desired,))
 
 
@@ -55,7 +59,13 @@ class Host:
             on_change=lambda: None,
             on_verified=lambda space, want: self.scrubber.note_verified(space, want),
         )
-        self.scrubber = Scrubber(self.local_spaces, self.paths, interval_s=interval_s, mib_per_s=1e4, on_damage=self.loader.reload)
+        self.scrubber = Scrubber(
+            self.local_spaces,
+            self.paths,
+            interval_s=interval_s,
+            mib_per_s=1e4,
+            on_damage=self.loader.reload,
+        )
 
     @property
     def image(self) -> Path:
@@ -63,7 +73,9 @@ class Host:
 
 
 @contextmanager
-def running_host(folder: Path, *, verify_bytes: int, interval_s: float = 0.05) -> Iterator[tuple[Host, str]]:
+def running_host(
+    folder: Path, *, verify_bytes: int, interval_s: float = 0.05
+) -> Iterator[tuple[Host, str]]:
     host = Host(folder, verify_bytes=verify_bytes, interval_s=interval_s)
     digest = write_image(host.image)
     host.loader.start()
@@ -83,7 +95,12 @@ def test_altered_image_is_withdrawn_until_restored(tmp_path: Path, name: str) ->
         wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()
         flip(host.image / name, 8)
-        wait_until(lambda: f"image file {host.image / name}: " in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        wait_until(
+            lambda: (
+                f"image file {host.image / name}: " in "".join(host.local_spaces.unserved_reasons())
+            ),
+            "the damage is reported",
+        )
         assert "build the version again" in "".join(host.local_spaces.unserved_reasons())
         assert host.local_spaces.versions() == []
         with pytest.raises(Stale, match="image"):
@@ -99,7 +116,10 @@ def test_an_image_of_another_version_is_refused(tmp_path: Path) -> None:
     with running_host(tmp_path, verify_bytes=1 << 30) as (host, digest):
         host.local_spaces.apply([desired_space("0" * 64)])
         host.loader.wake()
-        wait_until(lambda: f"its digest is {digest}" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        wait_until(
+            lambda: f"its digest is {digest}" in "".join(host.local_spaces.unserved_reasons()),
+            "the damage is reported",
+        )
         assert host.local_spaces.versions() == []
 
 
@@ -108,7 +128,10 @@ def test_small_version_is_fully_verified_before_serving(tmp_path: Path) -> None:
         flip(host.image / "n0.weights.bin", 8)
         host.local_spaces.apply([desired_space(digest)])
         host.loader.wake()
-        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        wait_until(
+            lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()),
+            "the damage is reported",
+        )
         assert host.local_spaces.versions() == []
 
 
@@ -117,12 +140,20 @@ def test_large_version_verifies_offsets_first_rest_soon(tmp_path: Path) -> None:
         flip(host.image / "n0.table.row_of.bin", 8)
         host.local_spaces.apply([desired_space(digest)])
         host.loader.wake()
-        wait_until(lambda: "n0.table.row_of.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        wait_until(
+            lambda: (
+                "n0.table.row_of.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons())
+            ),
+            "the damage is reported",
+        )
         flip(host.image / "n0.table.row_of.bin", 8)
         flip(host.image / "n0.weights.bin", 8)
         wait_until(lambda: host.local_spaces.versions() == [(1, 3)], "the version is served")
         host.scrubber.start()  # the interval does not matter to what was never checked
-        wait_until(lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()), "the damage is reported")
+        wait_until(
+            lambda: "n0.weights.bin: mebibyte 0" in "".join(host.local_spaces.unserved_reasons()),
+            "the damage is reported",
+        )
         assert host.local_spaces.versions() == []
 
 

@@ -1,4 +1,6 @@
-"""The self-test, as commands, clients and HTTP ask for it: it accepts a right graph, repeats, and stays within its bounds."""
+"""The self-test, as commands, clients and HTTP ask for it: it accepts a right graph, repeats, and
+stays within its bounds.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def post(address: str, body: dict[str, Any]) -> tuple[int, Any]:
-    request = urllib.request.Request(f"http://{address}/verify", json.dumps(body).encode(), {"content-type": "application/json"})
+    request = urllib.request.Request(
+        f"http://{address}/verify", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
     try:
         with urllib.request.urlopen(request, timeout=HANG_S) as reply:
             return reply.status, json.load(reply)
@@ -44,24 +48,48 @@ def test_correct_graph_passes_for_any_seed(cluster: LocalCluster, seed: int) -> 
     report = cluster.client().verify("cases", draws=40_000, seed=seed)
     assert report.passed, report.failures
     rows = cases.PEOPLE + cases.PAPERS + cases.WRITES + 2 * cases.CITES
-    assert report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES  # once more by the weights of their tables
+    assert (
+        report.scanned == rows + cases.PEOPLE + cases.PAPERS + cases.WRITES + cases.CITES
+    )  # once more by the weights of their tables
 
 
 def test_every_kind_of_sampling_is_verified(cluster: LocalCluster) -> None:
     report = cluster.client().verify("cases", draws=5000, seed=1)
     subjects = {(finding.subject, finding.test) for finding in report.findings}
     type_subjects = [f"nodes {name}" for name in ("person", "paper")]
-    type_subjects += [f"edges {name}" for name in ("person:writes:paper", "paper:cites:paper", "paper:by:person")]
+    type_subjects += [
+        f"edges {name}" for name in ("person:writes:paper", "paper:cites:paper", "paper:by:person")
+    ]
     for mode in ("by weight", "uniformly"):
-        assert {(f"{subject} {mode}", test) for subject in type_subjects for test in ("parts", "rows", "weights", "order")} <= subjects
-        assert {(f"{subject} of all types {mode}", "shares") for subject in ("nodes", "edges")} <= subjects
-        neighbors = ["along person:writes:paper", "along paper:cites:paper", "along paper:by:person", "along paper:cites:paper and paper:by:person"]
-        neighbors += ["against person:writes:paper", "against person:writes:paper and paper:cites:paper"]
+        assert {
+            (f"{subject} {mode}", test)
+            for subject in type_subjects
+            for test in ("parts", "rows", "weights", "order")
+        } <= subjects
+        assert {
+            (f"{subject} of all types {mode}", "shares") for subject in ("nodes", "edges")
+        } <= subjects
+        neighbors = [
+            "along person:writes:paper",
+            "along paper:cites:paper",
+            "along paper:by:person",
+            "along paper:cites:paper and paper:by:person",
+        ]
+        neighbors += [
+            "against person:writes:paper",
+            "against person:writes:paper and paper:cites:paper",
+        ]
         assert {(f"neighbors {subject} {mode}", "neighbors") for subject in neighbors} <= subjects
-    assert {(f"{subject} of all types by weight", "singles") for subject in ("nodes", "edges")} <= subjects
+    assert {
+        (f"{subject} of all types by weight", "singles") for subject in ("nodes", "edges")
+    } <= subjects
     assert len(report.checks) == (5 + 4) * (3 * cases.PARTS + 1)
     fewer, more = (
-        [f.detectable for f in verification.findings if f.detectable is not None and f.test == "parts"]
+        [
+            f.detectable
+            for f in verification.findings
+            if f.detectable is not None and f.test == "parts"
+        ]
         for verification in (report, cluster.client().verify("cases", draws=20_000, seed=1))
     )
     assert max(more) == pytest.approx(max(fewer) / 2, rel=0.1)  # four times the draws
@@ -72,15 +100,37 @@ def test_weight_tables_are_verified_all_or_as_named(cluster: LocalCluster) -> No
     report = client.verify("cases", draws=20_000, seed=1)
     assert report.passed, report.failures
     subjects = {(finding.subject, finding.test) for finding in report.findings}
-    type_subjects = ["nodes person by 'aged'", "nodes paper by 'aged'", "edges person:writes:paper by 'recent'", "edges paper:cites:paper by 'recent'"]
-    assert {(what, test) for what in type_subjects for test in ("parts", "rows", "weights", "order")} <= subjects
-    union_subjects = {("nodes of all types by 'aged'", "shares"), ("edges of all types by 'recent'", "singles")}
-    neighbor_subjects = ["along person:writes:paper", "against paper:cites:paper", "against person:writes:paper and paper:cites:paper"]
-    assert union_subjects | {(f"neighbors {what} by 'recent'", "neighbors") for what in neighbor_subjects} <= subjects
+    type_subjects = [
+        "nodes person by 'aged'",
+        "nodes paper by 'aged'",
+        "edges person:writes:paper by 'recent'",
+        "edges paper:cites:paper by 'recent'",
+    ]
+    assert {
+        (what, test) for what in type_subjects for test in ("parts", "rows", "weights", "order")
+    } <= subjects
+    union_subjects = {
+        ("nodes of all types by 'aged'", "shares"),
+        ("edges of all types by 'recent'", "singles"),
+    }
+    neighbor_subjects = [
+        "along person:writes:paper",
+        "against paper:cites:paper",
+        "against person:writes:paper and paper:cites:paper",
+    ]
+    assert (
+        union_subjects
+        | {(f"neighbors {what} by 'recent'", "neighbors") for what in neighbor_subjects}
+        <= subjects
+    )
     assert not any("by:person" in subject for subject, _ in subjects if "'recent'" in subject)
     selected = client.verify("cases", weights="recent", draws=20_000, seed=1)
-    assert {f.subject for f in selected.findings} == {subject for subject, _ in subjects if "'recent'" in subject}
-    assert (selected.passed, selected.scanned) == (True, cases.WRITES + cases.CITES), selected.failures
+    assert {f.subject for f in selected.findings} == {
+        subject for subject, _ in subjects if "'recent'" in subject
+    }
+    assert (selected.passed, selected.scanned) == (True, cases.WRITES + cases.CITES), (
+        selected.failures
+    )
     own_weights = client.verify("cases", weights=["weight"], draws=5000, seed=1)
     assert not any("'" in f.subject for f in own_weights.findings)
     with pytest.raises(asterism.NotFound, match=r"'old'.*'aged', 'recent'"):
@@ -97,23 +147,53 @@ def test_a_run_is_repeated_by_its_seed(cluster: LocalCluster) -> None:
 
 def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "verify", *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "asterism.cli",
+            "--address",
+            cluster.addresses,
+            "verify",
+            *arguments,
+        ]
         return subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
 
     json_output = run("cases", "--draws", "20000", "--seed", "3", "--alpha", "1e-6", "--json")
     assert json_output.returncode == ExitCode.DONE, json_output.stderr
     document = json.loads(json_output.stdout)
-    assert (document["passed"], document["failures"], document["report"]["alpha"]) == (True, [], 1e-6)
+    assert (document["passed"], document["failures"], document["report"]["alpha"]) == (
+        True,
+        [],
+        1e-6,
+    )
     text_output = run("cases", "--draws", "5000", "--seed", "3")
-    assert (text_output.returncode, "draws follow their weights" in " ".join(text_output.stdout.split())) == (ExitCode.DONE, True)
+    assert (
+        text_output.returncode,
+        "draws follow their weights" in " ".join(text_output.stdout.split()),
+    ) == (ExitCode.DONE, True)
     # With an alpha of nearly 1 somebody is always the most suspicious.
     failing = run("cases", "--draws", "2000", "--seed", "8", "--alpha", "0.999999", "--json")
     assert failing.returncode == ExitCode.FAILED
     assert json.loads(failing.stdout)["failures"]
-    selected = run("cases", "--draws", "5000", "--seed", "3", "--weight", "aged", "--weight", "weight", "--json")
+    selected = run(
+        "cases",
+        "--draws",
+        "5000",
+        "--seed",
+        "3",
+        "--weight",
+        "aged",
+        "--weight",
+        "weight",
+        "--json",
+    )
     assert selected.returncode == ExitCode.DONE, selected.stderr
     subjects = {finding["subject"] for finding in json.loads(selected.stdout)["report"]["findings"]}
-    assert {"nodes person by 'aged'", "nodes person by weight", "edges paper:by:person uniformly"} <= subjects
+    assert {
+        "nodes person by 'aged'",
+        "nodes person by weight",
+        "edges paper:by:person uniformly",
+    } <= subjects
     assert not any("'recent'" in subject for subject in subjects)
     for arguments, code in (
         (("nope",), ExitCode.NOT_FOUND),
@@ -130,11 +210,18 @@ def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster)
     status, verdict = post(address, {"space": "cases", "draws": 20_000, "seed": 4})
     assert (status, verdict["passed"], verdict["failures"]) == (200, True, [])
     _, selected = post(address, {"space": "cases", "draws": 5000, "seed": 4, "weights": ["aged"]})
-    assert {finding["subject"].partition("by ")[2] for finding in selected["report"]["findings"]} == {"'aged'"}
+    assert {
+        finding["subject"].partition("by ")[2] for finding in selected["report"]["findings"]
+    } == {"'aged'"}
     by_client = cluster.client().verify("cases", draws=20_000, seed=4)
     assert [f["p"] for f in verdict["report"]["findings"]] == [f.p for f in by_client.findings]
     replies: list[tuple[int, Any]] = []
-    threads = [threading.Thread(target=lambda: replies.append(post(address, {"space": "cases", "draws": 200_000}))) for _ in range(3)]
+    threads = [
+        threading.Thread(
+            target=lambda: replies.append(post(address, {"space": "cases", "draws": 200_000}))
+        )
+        for _ in range(3)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -1,9 +1,9 @@
-"""The self-test rejects every planted fault that changes a share, through real processes and gRPC, and accepts the sampler itself.
+"""The self-test rejects every planted fault that changes a share, through real processes and gRPC,
+and accepts the sampler itself.
 
-Not planted, for nobody could see them from outside: rows and coins of 32 bits, which move shares by less than 2^-20 here (the law
-suite enumerates the words where they show), faults of draws without replacement and of streams that agree with each other,
-which leave every share as it is.
-"""
+Not planted, for nobody could see them from outside: rows and coins of 32 bits, which move shares by
+less than 2^-20 here (the law suite enumerates the words where they show), faults of draws without
+replacement and of streams that agree with each other, which leave every share as it is."""
 
 from __future__ import annotations
 
@@ -39,16 +39,27 @@ REFUSED = ("float32 sums of rows",)
 
 
 def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
-    """One storaged and one graphd with these faults; one, for with more graphd notices stale totals by itself."""
+    """One storaged and one graphd with these faults; one, for with more graphd notices stale totals
+    by itself.
+    """
     root = Path(__file__).parents[2]
-    inherited = os.environ.get("PYTHONPATH", "")  # noqa: TID251 - what this process was told, and a folder more
-    path = os.pathsep.join([str(root / "tests" / "kit" / "planted"), str(root), *filter(None, [inherited])])
-    environment = {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": path, "ASTERISM_PLANTED": "|".join(names)}
+    # What this process was told, and a folder more.
+    inherited = os.environ.get("PYTHONPATH", "")  # noqa: TID251
+    path = os.pathsep.join(
+        [str(root / "tests" / "kit" / "planted"), str(root), *filter(None, [inherited])]
+    )
+    environment = {
+        "NUMBA_DISABLE_JIT": "1",
+        "PYTHONPATH": path,
+        "ASTERISM_PLANTED": "|".join(names),
+    }
     return LocalCluster(1, 1, folder=folder, environment=environment)
 
 
 def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:
-    """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with further weights."""
+    """A graph of skewed parts, skewed weights, and some that are 0; of two of its types with
+    further weights.
+    """
     with_tables = {"weighted": True, "tables": tables or {}}
     schema = {
         "parts": 3,
@@ -72,7 +83,9 @@ def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) ->
     graph.build(timeout_s=HANG_S)
 
 
-@pytest.mark.parametrize("name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize(
+    "name", [*QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
 def test_fault_that_changes_probabilities_is_found(name: str, tmp_path: Path) -> None:
     with faulty_cluster(tmp_path, UNAUDITED.name, name) as cluster:
         client = cluster.client()
@@ -134,7 +147,8 @@ def test_every_sampling_mutant_is_covered_or_undetectable() -> None:
         "streams of neighboring positions lag",
         "two draws from one word",
         "neighbors by their place on a host",
-        "parts in proportion, in random order",  # where graphd tells hosts' draws apart; here is one
+        # where graphd tells hosts' draws apart; here is one
+        "parts in proportion, in random order",
         "sums that lose small weights",  # by 2^-24
         "the rest alike after too many rejections",  # without replacement
         "a union's types race by the same words",

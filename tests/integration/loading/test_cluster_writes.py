@@ -1,4 +1,6 @@
-"""Writes become durable at once and visible with the next build; loads resume; versions move forward only."""
+"""Writes become durable at once and visible with the next build; loads resume; versions move
+forward only.
+"""
 
 from __future__ import annotations
 
@@ -54,8 +56,19 @@ def graph(client: Client, request: pytest.FixtureRequest) -> Graph:
     name = f"s{abs(hash(request.node.name))}"
     client.create_space(name, SMALL)
     graph = client.graph(name)
-    graph.upsert_nodes(np.arange(10), "n", weights=np.arange(1, 11), features={"x": np.arange(10), "note": [f"n{i}" for i in range(10)]})
-    graph.upsert_edges([0, 0, 1, 2], [1, 2, 2, 0], "likes", weights=[1, 2, 3, 4], features={"when": [10, 20, 30, 40]})
+    graph.upsert_nodes(
+        np.arange(10),
+        "n",
+        weights=np.arange(1, 11),
+        features={"x": np.arange(10), "note": [f"n{i}" for i in range(10)]},
+    )
+    graph.upsert_edges(
+        [0, 0, 1, 2],
+        [1, 2, 2, 0],
+        "likes",
+        weights=[1, 2, 3, 4],
+        features={"when": [10, 20, 30, 40]},
+    )
     return graph
 
 
@@ -86,7 +99,18 @@ def test_the_next_build_shows_changes_and_keeps_the_old_version(graph: Graph) ->
     assert edges_of(graph, 0) == [(10, 9.0)]
     assert edges_of(graph, 2) == edges_of(graph, 1) == []
     assert graph.neighbors([2, 10], "likes", direction="in").nodes.tolist() == [0]
-    assert sorted(graph.sample_nodes(10, "n", replace=False).nodes.tolist()) == [0, 1, 3, 4, 5, 6, 7, 8, 9, 10]
+    assert sorted(graph.sample_nodes(10, "n", replace=False).nodes.tolist()) == [
+        0,
+        1,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        10,
+    ]
     assert graph.node_features([3, 10, 2], ["x", "weight"])["x"].tolist() == [33, 100, 0]
     old = graph.neighbors([0], "likes", version=1)
     assert (old.nodes.tolist(), old.version) == ([1, 2], 1)
@@ -121,7 +145,8 @@ def test_an_interrupted_load_resumes_where_it_stopped(client: Client, graph: Gra
     write_chunks(load, 3)
     resumed = client.begin_load(graph.space, source="second", resume_key="key")
     assert resumed.load_id == load.load_id
-    # The word about the last chunk travels with the next registration, which never came: it is simply sent again.
+    # The word about the last chunk travels with the next registration, which never came: it is
+    # simply sent again.
     assert {0, 1} <= resumed.written <= {0, 1, 2}
     with pytest.raises(asterism.Conflict):
         resumed.write_edges(1, "likes", [20], [29], weights=[1])
@@ -146,7 +171,10 @@ def test_rows_of_an_abandoned_load_are_never_visible(client: Client, graph: Grap
 
 def test_a_chunk_larger_than_a_message_is_written_in_pieces(client: Client) -> None:
     name = f"wide{time.time_ns()}"
-    client.create_space(name, {"parts": 4, "nodes": {"n": {"features": {"v": {"dtype": "float32", "shape": [4096]}}}}})
+    client.create_space(
+        name,
+        {"parts": 4, "nodes": {"n": {"features": {"v": {"dtype": "float32", "shape": [4096]}}}}},
+    )
     rows = 5000  # 82 MB
     values = np.broadcast_to(np.arange(rows, dtype=np.float32)[:, None], (rows, 4096))
     load = client.begin_load(name)
@@ -161,7 +189,10 @@ def test_a_chunk_larger_than_a_message_is_written_in_pieces(client: Client) -> N
 
 
 def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster) -> None:
-    with asterism.connect(cluster["graphd-0"].address) as one, asterism.connect(cluster["graphd-1"].address) as two:
+    with (
+        asterism.connect(cluster["graphd-0"].address) as one,
+        asterism.connect(cluster["graphd-1"].address) as two,
+    ):
         graph = cases.load(one, "soon")
         job = one.submit_job("soon")
         served: dict[str, float] = {}
@@ -171,7 +202,9 @@ def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster
                 time.sleep(0.01)
             served[name] = time.monotonic()
 
-        watchers = [threading.Thread(target=watch, args=pair) for pair in (("one", one), ("two", two))]
+        watchers = [
+            threading.Thread(target=watch, args=pair) for pair in (("one", one), ("two", two))
+        ]
         for thread in watchers:
             thread.start()
         while one.job(job.job_id).state != "FINISHED":
@@ -186,15 +219,43 @@ def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster
 def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
     graph.build()
     for call, error, message in (
-        (lambda: graph.sample_nodes(11, replace=False), asterism.InvalidRequest, "11 different nodes were asked for; 10 can be drawn by weight"),
-        (lambda: graph.sample_edges(1, "finds"), asterism.NotFound, "nothing to draw from 'n:finds:n'"),
-        (lambda: graph.sample_nodes(1, version=44), asterism.NotFound, "version 44 .* is not served; those that are: 1"),
-        (lambda: graph.sample_nodes(10**9), asterism.InvalidRequest, "count=1000000000 .* split the request"),
+        (
+            lambda: graph.sample_nodes(11, replace=False),
+            asterism.InvalidRequest,
+            "11 different nodes were asked for; 10 can be drawn by weight",
+        ),
+        (
+            lambda: graph.sample_edges(1, "finds"),
+            asterism.NotFound,
+            "nothing to draw from 'n:finds:n'",
+        ),
+        (
+            lambda: graph.sample_nodes(1, version=44),
+            asterism.NotFound,
+            "version 44 .* is not served; those that are: 1",
+        ),
+        (
+            lambda: graph.sample_nodes(10**9),
+            asterism.InvalidRequest,
+            "count=1000000000 .* split the request",
+        ),
         (lambda: graph.sample_neighbors([0], "hates", 2), asterism.NotFound, "'hates'.*n:likes:n"),
-        (lambda: graph.node_features([0], "y", "n"), asterism.NotFound, "no feature 'y'; it has x, note"),
+        (
+            lambda: graph.node_features([0], "y", "n"),
+            asterism.NotFound,
+            "no feature 'y'; it has x, note",
+        ),
         (lambda: graph.sample_neighbors([0], "likes", -1), asterism.InvalidRequest, "n -1"),
-        (lambda: graph.upsert_nodes([1], "n", weights=[-1.0]), asterism.InvalidRequest, r"weights\[0\] = -1.0"),
-        (lambda: graph.upsert_nodes([1], "n", features={"x": ["a"]}), asterism.InvalidRequest, "feature 'x'"),
+        (
+            lambda: graph.upsert_nodes([1], "n", weights=[-1.0]),
+            asterism.InvalidRequest,
+            r"weights\[0\] = -1.0",
+        ),
+        (
+            lambda: graph.upsert_nodes([1], "n", features={"x": ["a"]}),
+            asterism.InvalidRequest,
+            "feature 'x'",
+        ),
         (lambda: graph.sample_fanout([0], ["likes"], [2, 3]), asterism.InvalidRequest, r"\[2, 3\]"),
     ):
         with pytest.raises(error, match=message):
@@ -221,7 +282,9 @@ def test_a_stopped_cluster_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_edge_to_a_missing_node_is_refused_and_builds_continue(client: Client) -> None:
-    client.create_space("ends", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:likes:n": {}}})
+    client.create_space(
+        "ends", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:likes:n": {}}}
+    )
     graph = client.graph("ends")
     graph.upsert_nodes([1, 2], "n")
     load = client.begin_load("ends", source="test")

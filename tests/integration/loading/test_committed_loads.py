@@ -1,4 +1,6 @@
-"""Nothing that reaches a storaged's port changes a committed load, and nothing invalid enters one that is open."""
+"""Nothing that reaches a storaged's port changes a committed load, and nothing invalid enters one
+that is open.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ from asterism_daemonkit.tcp_client import GREETING, MAGIC, REQUEST, method_id, r
 from asterism_model.request_validation import PIECES_PER_CHUNK
 from asterism_model.schema.schema import Schema
 from asterism_proto import framing
-from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, Stale, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    Stale,
+    Unavailable,
+)
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, STORE
 from asterism_proto.v1 import common_pb2 as pb
@@ -34,7 +43,12 @@ PARTS, NODES = 4, 1000
 SCHEMA: dict[str, Any] = {
     "parts": PARTS,
     "direction": "both",
-    "nodes": {"n": {"weighted": True, "features": {"x": "int64", "l": {"kind": "ragged", "dtype": "int64"}}}},
+    "nodes": {
+        "n": {
+            "weighted": True,
+            "features": {"x": "int64", "l": {"kind": "ragged", "dtype": "int64"}},
+        }
+    },
     "edges": {"n:to:n": {"weighted": True}},
 }
 IDS = np.arange(NODES)
@@ -46,27 +60,55 @@ class Intruder:
     def __init__(self, cluster: LocalCluster, client: Client, space: str) -> None:
         self.cluster, self.client, self.space = cluster, client, space
         self.metad = RemoteTransport(cluster["metad"].address)
-        self.storageds = {host.uuid: RemoteTransport(host.address) for host in client.hosts() if host.role == "STORAGED"}
-        self.description: Any = self.metad.call(CATALOG["describe_space"], meta.SpaceRequest(space=space), 10)
+        self.storageds = {
+            host.uuid: RemoteTransport(host.address)
+            for host in client.hosts()
+            if host.role == "STORAGED"
+        }
+        self.description: Any = self.metad.call(
+            CATALOG["describe_space"], meta.SpaceRequest(space=space), 10
+        )
         self.owners = [part.hosts[0] for part in self.description.parts]
 
-    def write(self, load_id: int, part: int, sections: dict[str, Any], *, kind: int = store.NODES, chunk: int = 0, **head: Any) -> Any:
+    def write(
+        self,
+        load_id: int,
+        part: int,
+        sections: dict[str, Any],
+        *,
+        kind: int = store.NODES,
+        chunk: int = 0,
+        **head: Any,
+    ) -> Any:
         """Write rows to a partition."""
         section_arrays = {name: np.asarray(array) for name, array in sections.items()}
         rows = len(next(iter(section_arrays.values())))
-        fields = {"space_id": self.description.space_id, "load_id": load_id, "kind": kind, "chunk": chunk, "parts": [part], **head}
-        frame = Frame(store.WriteBlocksRequest(**fields), {"offsets": np.array([0, rows]), **section_arrays})
+        fields = {
+            "space_id": self.description.space_id,
+            "load_id": load_id,
+            "kind": kind,
+            "chunk": chunk,
+            "parts": [part],
+            **head,
+        }
+        frame = Frame(
+            store.WriteBlocksRequest(**fields), {"offsets": np.array([0, rows]), **section_arrays}
+        )
         return self.storageds[self.owners[part]].call(STORE["write_blocks"], frame, 20)
 
     def seal(self, load_id: int, part: int, seal_number: int = 0) -> meta.HostSeal:
         """Seal a load at the owner of a partition."""
         host = self.owners[part]
-        head = store.SealLoadRequest(space_id=self.description.space_id, load_id=load_id, number=seal_number)
+        head = store.SealLoadRequest(
+            space_id=self.description.space_id, load_id=load_id, number=seal_number
+        )
         reply: Any = self.storageds[host].call(STORE["seal_load"], Frame(head), 20)
         return meta.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
 
     def write_open(self, load_id: int, part: int, sections: dict[str, Any], **head: Any) -> None:
-        """Write rows of an open load, once the storaged knows the space and is connected to metad."""
+        """Write rows of an open load, once the storaged knows the space and is connected to
+        metad.
+        """
 
         def try_write() -> bool:
             try:
@@ -79,7 +121,9 @@ class Intruder:
 
     def commit_at(self, daemon: str, load_id: int, *seals: meta.HostSeal) -> meta.Load:
         """Ask for a commit: of a graphd, as a client does, or of metad past every graphd."""
-        request = meta.CommitLoadRequest(load_id=load_id, space=self.space, written=[0], seals=seals)
+        request = meta.CommitLoadRequest(
+            load_id=load_id, space=self.space, written=[0], seals=seals
+        )
         with closing(RemoteTransport(self.cluster[daemon].address)) as transport:
             reply = transport.call(CATALOG["commit_load"], request, 60)
         assert isinstance(reply, meta.Load)
@@ -93,9 +137,15 @@ class Intruder:
 
     def begin(self, rows: int = NODES) -> int:
         """A load with one chunk of nodes, registered and not written."""
-        load: Any = self.metad.call(CATALOG["begin_load"], meta.BeginLoadRequest(space=self.space, source="intruder"), 10)
+        load: Any = self.metad.call(
+            CATALOG["begin_load"], meta.BeginLoadRequest(space=self.space, source="intruder"), 10
+        )
         chunk = meta.Chunk(index=0, element=pb.NODE, type_id=0, rows=rows, digest="d")
-        self.metad.call(CATALOG["register_chunks"], meta.RegisterChunksRequest(load_id=load.load_id, chunks=[chunk]), 10)
+        self.metad.call(
+            CATALOG["register_chunks"],
+            meta.RegisterChunksRequest(load_id=load.load_id, chunks=[chunk]),
+            10,
+        )
         return int(load.load_id)
 
     def close(self) -> None:
@@ -122,7 +172,9 @@ def weights(client: Client, space: str) -> list[float]:
 def digests(cluster: LocalCluster, space: str, version: int) -> dict[int, str]:
     """The digest of each partition's image."""
     with closing(RemoteTransport(cluster["metad"].address)) as metad:
-        manifest: Any = metad.call(CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), 10)
+        manifest: Any = metad.call(
+            CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), 10
+        )
     return {image.part: image.digest for image in manifest.images}
 
 
@@ -142,7 +194,9 @@ def run_job(client: Client, space: str, kind: str = "build", **options: str) -> 
 
 
 def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Client) -> None:
-    """The attack: replace the acknowledged weights of a committed load, before and after restarts, and while metad is away."""
+    """The attack: replace the acknowledged weights of a committed load, before and after restarts,
+    and while metad is away.
+    """
     load_id = create_loaded_space(client, "attack")
     before = weights(client, "attack")
     with closing(Intruder(cluster, client, "attack")) as intruder:
@@ -151,11 +205,17 @@ def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Cl
             for part in range(PARTS):
                 part_ids = IDS[part == IDS % PARTS]
                 with pytest.raises(error, match=message):
-                    intruder.write(load_id, part, {"ids": part_ids, "weight": np.zeros(len(part_ids), np.float32)})
+                    intruder.write(
+                        load_id,
+                        part,
+                        {"ids": part_ids, "weight": np.zeros(len(part_ids), np.float32)},
+                    )
             with pytest.raises(error, match=message):
                 intruder.write(load_id, 1, {"ids": np.zeros(0, np.int64)})
             with pytest.raises(error, match=message):
-                intruder.write(load_id, 0, {"ids": [4]}, kind=store.NODE_DELETES, chunk=7 * PIECES_PER_CHUNK)
+                intruder.write(
+                    load_id, 0, {"ids": [4]}, kind=store.NODE_DELETES, chunk=7 * PIECES_PER_CHUNK
+                )
             with pytest.raises(error, match=message):
                 intruder.write(load_id, 0, {"ids": [4]}, kind=store.NODE_BIRTHS)
 
@@ -195,7 +255,11 @@ INVALID_WRITES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0], "weight": np.float64([1])}, {}, "found float64"),
     ({"ids": [0], "weight": np.ones(2, np.float32)}, {}, "2 entries for 1 rows"),
     ({"ids": [0], "f:x": np.zeros(1, np.int32)}, {}, r"expected int64 .* found int32"),
-    ({"ids": [0], "f:x": np.zeros((1, 2), np.int64)}, {}, r"expected shape \[1\] .* found \[1, 2\]"),
+    (
+        {"ids": [0], "f:x": np.zeros((1, 2), np.int64)},
+        {},
+        r"expected shape \[1\] .* found \[1, 2\]",
+    ),
     ({"ids": [0], "f:y": np.zeros(1)}, {}, "section 'f:y'"),
     ({"ids": [0, 4], "f:l.indptr": [0, 2, 1], "f:l.values": [1]}, {}, r"indptr\[2\] = 1 after 2"),
     ({"ids": [0, 4], "f:l.indptr": [0, 1, 2], "f:l.values": [1]}, {}, r"indptr\[2\] = 2"),
@@ -203,8 +267,16 @@ INVALID_WRITES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0]}, {"type_id": 3}, "type_id=3: expected a node type"),
     ({"ids": [0]}, {"parts": [9]}, "parts=9: expected a partition"),
     ({"ids": [0]}, {"chunk": PIECES_PER_CHUNK}, "chunk 1 of load .* was never registered"),
-    ({"src": [0], "dst": [1], "eid": [0]}, {"kind": store.OUT_EDGES}, "expected rows of node type 0, as registered, found OUT_EDGES"),
-    ({"ids": 4 * np.arange(NODES + 1)}, {}, "expected at most 1000 rows, as registered, found 1001"),
+    (
+        {"src": [0], "dst": [1], "eid": [0]},
+        {"kind": store.OUT_EDGES},
+        "expected rows of node type 0, as registered, found OUT_EDGES",
+    ),
+    (
+        {"ids": 4 * np.arange(NODES + 1)},
+        {},
+        "expected at most 1000 rows, as registered, found 1001",
+    ),
 ]
 
 
@@ -219,8 +291,13 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
         edges = client.begin_load("invalid", source="edges")
         edges.write_edges(0, "to", [0], [1], weights=[2])
         for eid in (NODES - 1, NODES + 1, 2**40):
-            with pytest.raises(InvalidRequest, match=rf"eid\[0\] = {eid}: expected 1000 to 1000, the edge ids of chunk 0"):
-                intruder.write(edges.load_id, 0, {"src": [0], "dst": [1], "eid": [eid]}, kind=store.OUT_EDGES)
+            with pytest.raises(
+                InvalidRequest,
+                match=rf"eid\[0\] = {eid}: expected 1000 to 1000, the edge ids of chunk 0",
+            ):
+                intruder.write(
+                    edges.load_id, 0, {"src": [0], "dst": [1], "eid": [eid]}, kind=store.OUT_EDGES
+                )
         edges.abandon()
         assert_binary_endpoint_refuses_writes(intruder, load_id)
         assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
@@ -234,19 +311,37 @@ def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> N
     """WriteBlocks is not among the methods that the binary endpoint serves, whatever the frame."""
     transport = intruder.storageds[intruder.owners[0]]
     endpoint: Any = transport.call(STORE["find_stream"], store.FindStreamRequest(), 10)
-    head = store.WriteBlocksRequest(space_id=intruder.description.space_id, load_id=load_id, kind=store.NODES, parts=[0])
-    body = b"".join(bytes(piece) for piece in framing.encode_pieces(Frame(head, {"offsets": np.array([0, 1]), "ids": np.array([4])}), envelope=False))
-    with socket.create_connection((transport.address.rpartition(":")[0], endpoint.port), timeout=HANG_S) as caller:
+    head = store.WriteBlocksRequest(
+        space_id=intruder.description.space_id, load_id=load_id, kind=store.NODES, parts=[0]
+    )
+    body = b"".join(
+        bytes(piece)
+        for piece in framing.encode_pieces(
+            Frame(head, {"offsets": np.array([0, 1]), "ids": np.array([4])}), envelope=False
+        )
+    )
+    with socket.create_connection(
+        (transport.address.rpartition(":")[0], endpoint.port), timeout=HANG_S
+    ) as caller:
         caller.sendall(GREETING.pack(MAGIC, 0, endpoint.key))
         receive(caller, GREETING.size, time.monotonic() + HANG_S)
-        caller.sendall(REQUEST.pack(MAGIC, method_id(STORE["write_blocks"].path), 10**7, len(body)) + body)
-        magic, status, length = (int.from_bytes(bytes(receive(caller, size, time.monotonic() + HANG_S)), "little") for size in (4, 4, 8))
+        caller.sendall(
+            REQUEST.pack(MAGIC, method_id(STORE["write_blocks"].path), 10**7, len(body)) + body
+        )
+        magic, status, length = (
+            int.from_bytes(bytes(receive(caller, size, time.monotonic() + HANG_S)), "little")
+            for size in (4, 4, 8)
+        )
         assert (magic, status) == (MAGIC, 1)
         assert bytes(receive(caller, length, time.monotonic() + HANG_S)).startswith(b"NotFound")
 
 
-def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, client: Client) -> None:
-    """Writers race a commit past every graphd; what was acknowledged is there, what was refused is not."""
+def test_a_late_write_is_in_the_fingerprint_or_refused(
+    cluster: LocalCluster, client: Client
+) -> None:
+    """Writers race a commit past every graphd; what was acknowledged is there, what was refused is
+    not.
+    """
     client.create_space("race", SCHEMA)
     with closing(Intruder(cluster, client, "race")) as intruder:
         for part in range(PARTS):  # both storageds have heard of the space
@@ -262,7 +357,9 @@ def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, cl
                 for i in range(PIECES_PER_CHUNK // PARTS):
                     node = load_id * 10_000 + (i * PARTS + writer) * PARTS + writer
                     try:
-                        intruder.write(load_id, node % PARTS, {"ids": [node]}, chunk=i * PARTS + writer)
+                        intruder.write(
+                            load_id, node % PARTS, {"ids": [node]}, chunk=i * PARTS + writer
+                        )
                         acknowledged.append(node)  # noqa: B023 - joined below
                     except (Conflict, Unavailable):  # committed, or about to be
                         refused.append(node)  # noqa: B023
@@ -287,13 +384,20 @@ def test_a_late_write_is_in_the_fingerprint_or_refused(cluster: LocalCluster, cl
             assert sum(part.rows for part in load.fingerprint) == len(acknowledged)
         assert run_job(client, "race").state == "FINISHED"
         graph = client.graph("race")
-        stored = {int(node) for batch in graph.scan_nodes("n") for node in batch.ids if node // 10_000 == load_id}
+        stored = {
+            int(node)
+            for batch in graph.scan_nodes("n")
+            for node in batch.ids
+            if node // 10_000 == load_id
+        }
         assert stored == set(acknowledged)
         assert not stored & set(refused)
 
 
 @pytest.mark.parametrize("victim", ["storaged", "metad", "graphd"])
-def test_a_commit_is_retried_after_a_kill_following_its_seal(cluster: LocalCluster, client: Client, victim: str) -> None:
+def test_a_commit_is_retried_after_a_kill_following_its_seal(
+    cluster: LocalCluster, client: Client, victim: str
+) -> None:
     space = f"killed_{victim}"
     client.create_space(space, SCHEMA)
     with closing(Intruder(cluster, client, space)) as intruder:
@@ -307,10 +411,15 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(cluster: LocalClust
             cluster.kill("metad")
             cluster.restart("metad")
         else:
-            name = next(name for name, daemon in cluster.daemons.items() if daemon.address == intruder.storageds[seal.host].address)
+            name = next(
+                name
+                for name, daemon in cluster.daemons.items()
+                if daemon.address == intruder.storageds[seal.host].address
+            )
             cluster.kill(name)
             cluster.restart(name)
-        # The load is still open: another write is admitted again, which makes the earlier seal void.
+        # The load is still open: another write is admitted again, which makes the earlier seal
+        # void.
         intruder.write_open(load_id, 1, {"ids": [5]}, chunk=1)
         stale = intruder.commit_at("metad", load_id, seal)
         assert stale.state == meta.OPEN
@@ -320,23 +429,46 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(cluster: LocalClust
         with pytest.raises(Conflict, match="is committed"):
             intruder.write(load_id, 1, {"ids": [9]}, chunk=2)
     assert run_job(client, space).state == "FINISHED"
-    assert [int(node) for batch in client.graph(space).scan_nodes("n") for node in batch.ids] == [1, 5]
+    assert [int(node) for batch in client.graph(space).scan_nodes("n") for node in batch.ids] == [
+        1,
+        5,
+    ]
 
 
-def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(cluster: LocalCluster, client: Client) -> None:
+def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(
+    cluster: LocalCluster, client: Client
+) -> None:
     load_id = create_loaded_space(client, "tampered")
     schema = Schema.from_dict(SCHEMA)
     with closing(Intruder(cluster, client, "tampered")) as intruder:
-        space_id, owner = intruder.description.space_id, intruder.storageds[intruder.owners[1]].address
+        space_id, owner = (
+            intruder.description.space_id,
+            intruder.storageds[intruder.owners[1]].address,
+        )
     name = next(name for name, daemon in cluster.daemons.items() if daemon.address == owner)
     cluster.kill(name)
     folder = DataPaths(cluster.folder_of(name)).graph(space_id)
     offline = BlockStore.open(folder, schema)
     [ref] = offline.refs(1, (blocks.NODES,), 0, [load_id])
     sections = offline.read(ref)
-    sections["weight"] = sections["weight"][::-1].copy()  # as many rows, as many bytes, a right checksum of its own
-    extra = Block(load_id=load_id, chunk=99, kind=blocks.NODES, type_id=0, part=1, arrays={"ids": np.array([100_001])})
-    for change, message in ((Block(load_id=load_id, chunk=0, kind=blocks.NODES, type_id=0, part=1, arrays=sections), "checksum"), (extra, "blocks")):
+    sections["weight"] = sections["weight"][
+        ::-1
+    ].copy()  # as many rows, as many bytes, a right checksum of its own
+    extra = Block(
+        load_id=load_id,
+        chunk=99,
+        kind=blocks.NODES,
+        type_id=0,
+        part=1,
+        arrays={"ids": np.array([100_001])},
+    )
+    for change, message in (
+        (
+            Block(load_id=load_id, chunk=0, kind=blocks.NODES, type_id=0, part=1, arrays=sections),
+            "checksum",
+        ),
+        (extra, "blocks"),
+    ):
         offline.write([change])
         offline.close()
         cluster.restart(name)
@@ -352,18 +484,54 @@ def test_blocks_that_were_changed_on_disk_fail_builds_and_audits(cluster: LocalC
     cluster.restart(name)
 
 
-def test_invalid_ids_of_an_older_release_fail_only_the_build(cluster: LocalCluster, client: Client) -> None:
-    """Blocks that a release before validation took, in a load without a fingerprint: the build names the load, the partition and the id."""
+def test_invalid_ids_of_an_older_release_fail_only_the_build(
+    cluster: LocalCluster, client: Client
+) -> None:
+    """Blocks that a release before validation took, in a load without a fingerprint: the build
+    names the load, the partition and the id.
+    """
     client.create_space("older", SCHEMA)
     with closing(Intruder(cluster, client, "older")) as intruder:
         load_id = intruder.begin()
-        space_id, owner = intruder.description.space_id, intruder.storageds[intruder.owners[1]].address
+        space_id, owner = (
+            intruder.description.space_id,
+            intruder.storageds[intruder.owners[1]].address,
+        )
         name = next(name for name, daemon in cluster.daemons.items() if daemon.address == owner)
         cluster.kill(name)
-        offline = BlockStore.open(DataPaths(cluster.folder_of(name)).graph(space_id), Schema.from_dict(SCHEMA))
-        framing = {"src": np.array([1]), "dst": np.array([-4000]), "eid": np.array([0]), "weight": np.ones(1, np.float32)}
-        offline.write([Block(load_id=load_id, chunk=0, kind=blocks.OUT_EDGES, type_id=0, part=1, arrays=framing)])
-        offline.write([Block(load_id=load_id, chunk=0, kind=blocks.NODES, type_id=0, part=1, arrays={"ids": np.array([1, 5])})])
+        offline = BlockStore.open(
+            DataPaths(cluster.folder_of(name)).graph(space_id), Schema.from_dict(SCHEMA)
+        )
+        framing = {
+            "src": np.array([1]),
+            "dst": np.array([-4000]),
+            "eid": np.array([0]),
+            "weight": np.ones(1, np.float32),
+        }
+        offline.write(
+            [
+                Block(
+                    load_id=load_id,
+                    chunk=0,
+                    kind=blocks.OUT_EDGES,
+                    type_id=0,
+                    part=1,
+                    arrays=framing,
+                )
+            ]
+        )
+        offline.write(
+            [
+                Block(
+                    load_id=load_id,
+                    chunk=0,
+                    kind=blocks.NODES,
+                    type_id=0,
+                    part=1,
+                    arrays={"ids": np.array([1, 5])},
+                )
+            ]
+        )
         offline.close()
         cluster.restart(name)
         # After its restart metad does not know the writers: it seals the load on every host.

@@ -1,4 +1,6 @@
-"""Edges whose ends are deleted, and made again, while they are being written: both copies meet the same fate."""
+"""Edges whose ends are deleted, and made again, while they are being written: both copies meet the
+same fate.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,12 @@ from tests.kit.waiting import HANG_S
 import asterism
 from asterism import Client, Graph, Load
 
-SCHEMA = {"parts": 5, "direction": "both", "nodes": {"n": {}, "m": {}}, "edges": {"n:likes:m": {}, "n:knows:n": {"missing": "create"}}}
+SCHEMA = {
+    "parts": 5,
+    "direction": "both",
+    "nodes": {"n": {}, "m": {}},
+    "edges": {"n:likes:m": {}, "n:knows:n": {"missing": "create"}},
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,11 +63,21 @@ def open_load(client: Client, graph: Graph) -> Load:
 
 def edges_in_both_copies(graph: Graph, etype: str = "likes") -> list[tuple[int, int]]:
     """The edges of a type, which both copies have to agree on."""
-    src_type, _, dst_type = graph.schema.edge_types[graph.schema.edge_type_id(etype)].name.split(":")
+    src_type, _, dst_type = graph.schema.edge_types[graph.schema.edge_type_id(etype)].name.split(
+        ":"
+    )
     out = graph.neighbors(np.arange(40), etype, ntype=src_type)
     into = graph.neighbors(np.arange(40), etype, ntype=dst_type, direction="in")
-    edges = sorted(zip(np.repeat(np.arange(40), np.diff(out.indptr)).tolist(), out.nodes.tolist(), strict=True))
-    assert edges == sorted(zip(into.nodes.tolist(), np.repeat(np.arange(40), np.diff(into.indptr)).tolist(), strict=True))
+    edges = sorted(
+        zip(np.repeat(np.arange(40), np.diff(out.indptr)).tolist(), out.nodes.tolist(), strict=True)
+    )
+    assert edges == sorted(
+        zip(
+            into.nodes.tolist(),
+            np.repeat(np.arange(40), np.diff(into.indptr)).tolist(),
+            strict=True,
+        )
+    )
     return edges
 
 
@@ -78,7 +95,9 @@ def test_edges_to_a_node_recreated_by_a_later_commit_stay(client: Client, graph:
     load.commit()
     graph.upsert_nodes([6], "m")
     graph.build()
-    assert edges_in_both_copies(graph) == sorted([(i, 6) for i in range(8)] + [(i, 7) for i in range(8)])
+    assert edges_in_both_copies(graph) == sorted(
+        [(i, 6) for i in range(8)] + [(i, 7) for i in range(8)]
+    )
 
 
 def test_a_load_restores_nodes_deleted_before_its_commit(client: Client, graph: Graph) -> None:

@@ -23,12 +23,16 @@ from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.framing import Frame
 
 DETECTION_S = QUICK_S
-"""A second of patience, six for an answer to a ping, and the client's further attempts: long before a call's time is up."""
+"""A second of patience, six for an answer to a ping, and the client's further attempts: long before
+a call's time is up.
+"""
 
 
 def seconds_until_refused(graph: asterism.Graph, address: str) -> float:
     begun = time.monotonic()
-    with pytest.raises(asterism.Unavailable, match=f"storaged .*{address}.* has not answered for .* stopped") as raised:
+    with pytest.raises(
+        asterism.Unavailable, match=f"storaged .*{address}.* has not answered for .* stopped"
+    ) as raised:
         graph.sample_edges(500, seed=8)
     assert not isinstance(raised.value, asterism.Deadline)
     return time.monotonic() - begun
@@ -41,7 +45,12 @@ def test_frozen_storaged_fails_calls_early_and_recovers() -> None:
         daemon = cluster["storaged-1"]
         with stopped_process(daemon.pid):
             seconds: list[float] = []
-            callers = [threading.Thread(target=lambda: seconds.append(seconds_until_refused(graph, daemon.address))) for _ in range(8)]
+            callers = [
+                threading.Thread(
+                    target=lambda: seconds.append(seconds_until_refused(graph, daemon.address))
+                )
+                for _ in range(8)
+            ]
             for caller in callers:
                 caller.start()
             for caller in callers:
@@ -65,7 +74,10 @@ def test_frozen_storaged_is_noticed_over_grpc_alone() -> None:
     with LocalCluster(2, flags={"storaged": ["--stream-listen", ""]}) as cluster:
         graph = cases.load(cluster.client(timeout_s=HANG_S), "cases")
         graph.sample_edges(500, seed=8)
-        with stopped_process(cluster["storaged-1"].pid), asterism.connect(cluster.addresses, timeout_s=HANG_S) as client:
+        with (
+            stopped_process(cluster["storaged-1"].pid),
+            asterism.connect(cluster.addresses, timeout_s=HANG_S) as client,
+        ):
             begun = time.monotonic()
             with pytest.raises(asterism.Unavailable, match="storaged") as raised:
                 client.graph("cases").sample_edges(500, seed=8)
@@ -83,7 +95,9 @@ def test_slow_call_succeeds_while_the_daemon_is_alive() -> None:
         assert daemon.transports_used == ["stream"]
 
 
-@pytest.mark.parametrize("said", [0, REPLY.size, REPLY.size + 10], ids=["nothing", "how long it is", "a part of it"])
+@pytest.mark.parametrize(
+    "said", [0, REPLY.size, REPLY.size + 10], ids=["nothing", "how long it is", "a part of it"]
+)
 def test_daemon_that_stalls_in_mid_reply_is_unavailable(said: int) -> None:
     with endpoints() as daemon, socket.create_server(("127.0.0.1", 0)) as silent:
 

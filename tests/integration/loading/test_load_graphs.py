@@ -1,4 +1,6 @@
-"""Graphs of NetworkX, SciPy, pandas and igraph in a space: what is read back is what the object holds."""
+"""Graphs of NetworkX, SciPy, pandas and igraph in a space: what is read back is what the object
+holds.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield opened
 
 
-def edge_counter(edges: list[tuple[int, int, dict[str, Any]]], *names: str) -> Counter[tuple[Any, ...]]:
-    return Counter((src, dst, *(attributes[name] for name in names)) for src, dst, attributes in edges)
+def edge_counter(
+    edges: list[tuple[int, int, dict[str, Any]]], *names: str
+) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        (src, dst, *(attributes[name] for name in names)) for src, dst, attributes in edges
+    )
 
 
 def test_undirected_graph_with_text_ids_loads_both_ways(client: Client) -> None:
@@ -50,9 +56,15 @@ def test_undirected_graph_with_text_ids_loads_both_ways(client: Client) -> None:
     for u, v, attributes in club.edges(data=True):
         expected.update({(u, v, float(attributes["weight"])), (v, u, float(attributes["weight"]))})
     edges = edges_of(graph, "edge")
-    assert edge_counter([(names[src], names[dst], attributes) for src, dst, attributes in edges], "weight") == expected
+    assert (
+        edge_counter(
+            [(names[src], names[dst], attributes) for src, dst, attributes in edges], "weight"
+        )
+        == expected
+    )
     assert {names[i]: attributes for i, attributes in nodes_of(graph, "node").items()} == {
-        name: {"weight": 1.0, "club": attributes["club"], "place": attributes["place"]} for name, attributes in club.nodes(data=True)
+        name: {"weight": 1.0, "club": attributes["club"], "place": attributes["place"]}
+        for name, attributes in club.nodes(data=True)
     }
 
 
@@ -62,11 +74,24 @@ def test_parallel_edges_keep_ids_attributes_and_order(client: Client) -> None:
     multigraph.add_edge(70, 5, cost=2, kind="road")
     multigraph.add_edge(70, 5, cost=3, kind="rail")
     multigraph.add_edge(5, 1 << 40, cost=4, kind="")
-    loaded = client.load_graph("roads", multigraph, weights="cost", rename={"kind": "way"}, node_type="town", relation="leads", build=True, parts=2)
+    loaded = client.load_graph(
+        "roads",
+        multigraph,
+        weights="cost",
+        rename={"kind": "way"},
+        node_type="town",
+        relation="leads",
+        build=True,
+        parts=2,
+    )
     assert (loaded.names, loaded.left_out, loaded.edges) == ({}, ("edge keys",), 3)
     graph = client.graph("roads")
     assert [edge.name for edge in graph.schema.edge_types] == ["town:leads:town"]
-    assert {node: attributes["age"] for node, attributes in nodes_of(graph, "town").items()} == {70: 3, 5: 4, 1 << 40: 5}
+    assert {node: attributes["age"] for node, attributes in nodes_of(graph, "town").items()} == {
+        70: 3,
+        5: 4,
+        1 << 40: 5,
+    }
     assert edges_of(graph, "leads") == [
         (70, 5, {"weight": 2.0, "cost": 2, "way": "road"}),
         (70, 5, {"weight": 3.0, "cost": 3, "way": "rail"}),
@@ -80,7 +105,9 @@ def test_missing_weights_are_one_and_other_gaps_use_fill(client: Client) -> None
     nx_graph.add_edge("b", "c", hue=7)
     with pytest.raises(InvalidRequest, match=r"attribute 'hue' is missing in row 0 .* `fill`"):
         client.load_graph("gaps", nx_graph)
-    assert [space.name for space in client.spaces() if space.name == "gaps"] == [], "what is refused leaves no space"
+    assert [space.name for space in client.spaces() if space.name == "gaps"] == [], (
+        "what is refused leaves no space"
+    )
     client.load_graph("gaps", nx_graph, fill={"hue": -1}, build=True, parts=2)
     assert edges_of(client.graph("gaps"), "edge") == [
         (0, 1, {"weight": 2.5, "hue": -1}),
@@ -93,36 +120,75 @@ def test_missing_weights_are_one_and_other_gaps_use_fill(client: Client) -> None
 def test_duplicate_matrix_entries_are_summed(client: Client) -> None:
     matrix = sp.coo_array(([1.0, 2.0, 4.0, 0.0], ([0, 0, 1, 2], [1, 1, 2, 0])), shape=(3, 3))
     client.load_graph("summed", matrix, build=True, parts=2)
-    assert edges_of(client.graph("summed"), "edge") == [(0, 1, {"weight": 3.0}), (1, 2, {"weight": 4.0}), (2, 0, {"weight": 0.0})]
+    assert edges_of(client.graph("summed"), "edge") == [
+        (0, 1, {"weight": 3.0}),
+        (1, 2, {"weight": 4.0}),
+        (2, 0, {"weight": 0.0}),
+    ]
 
 
 def test_matrices_by_type_join_types_of_several_sizes(client: Client) -> None:
     buys = sp.random_array((30, 7), density=0.2, rng=np.random.default_rng(2), format="csr")
     likes = sp.random_array((30, 30), density=0.1, rng=np.random.default_rng(3), format="csc")
-    client.load_graph("bought", {("user", "buys", "item"): buys, "user:likes:user": likes}, build=True, parts=2)
+    client.load_graph(
+        "bought", {("user", "buys", "item"): buys, "user:likes:user": likes}, build=True, parts=2
+    )
     graph = client.graph("bought")
-    assert {kind.name: len(nodes_of(graph, kind.name)) for kind in graph.schema.node_types} == {"user": 30, "item": 7}
+    assert {kind.name: len(nodes_of(graph, kind.name)) for kind in graph.schema.node_types} == {
+        "user": 30,
+        "item": 7,
+    }
     for name, matrix in (("buys", buys), ("likes", likes)):
         coo = matrix.tocoo()
-        expected = Counter(zip(coo.coords[0].tolist(), coo.coords[1].tolist(), coo.data.astype(np.float32).tolist(), strict=True))
+        expected = Counter(
+            zip(
+                coo.coords[0].tolist(),
+                coo.coords[1].tolist(),
+                coo.data.astype(np.float32).tolist(),
+                strict=True,
+            )
+        )
         assert edge_counter(edges_of(graph, name), "weight") == expected
 
 
 def test_frames_of_texts_and_numbers_keep_every_column(client: Client) -> None:
-    users = pd.DataFrame({"id": ["ann", "bob", "eve"], "age": np.array([30, 40, 50], np.int16), "town": pd.Categorical(["x", "y", "x"])})
+    users = pd.DataFrame(
+        {
+            "id": ["ann", "bob", "eve"],
+            "age": np.array([30, 40, 50], np.int16),
+            "town": pd.Categorical(["x", "y", "x"]),
+        }
+    )
     items = pd.DataFrame({"price": [1.5, 2.5]}, index=[10, 77])
     buys = pd.DataFrame(
-        {"who": ["eve", "ann", "eve"], "what": [77, 10, 77], "weight": [1, 2, 3], "note": ["a", "b", "ü"], "paid": [True, False, True]}
+        {
+            "who": ["eve", "ann", "eve"],
+            "what": [77, 10, 77],
+            "weight": [1, 2, 3],
+            "note": ["a", "b", "ü"],
+            "paid": [True, False, True],
+        }
     )
     knows = pd.DataFrame({"who": ["ann"], "what": ["bob"]})
     loaded = client.load_graph(
-        "frames", {("user", "buys", "item"): buys, "user:knows:user": knows}, nodes={"user": users, "item": items}, ends=("who", "what"), build=True
+        "frames",
+        {("user", "buys", "item"): buys, "user:knows:user": knows},
+        nodes={"user": users, "item": items},
+        ends=("who", "what"),
+        build=True,
     )
-    assert {name: labels.tolist() for name, labels in loaded.names.items()} == {"user": ["ann", "bob", "eve"]}
+    assert {name: labels.tolist() for name, labels in loaded.names.items()} == {
+        "user": ["ann", "bob", "eve"]
+    }
     graph = client.graph("frames")
     assert graph.schema.node_types[0].feature("age").dtype == "int16"
-    assert nodes_of(graph, "user") == {i: {"weight": 1.0, "age": 30 + 10 * i, "town": "xyx"[i]} for i in range(3)}
-    assert nodes_of(graph, "item") == {10: {"weight": 1.0, "price": 1.5}, 77: {"weight": 1.0, "price": 2.5}}
+    assert nodes_of(graph, "user") == {
+        i: {"weight": 1.0, "age": 30 + 10 * i, "town": "xyx"[i]} for i in range(3)
+    }
+    assert nodes_of(graph, "item") == {
+        10: {"weight": 1.0, "price": 1.5},
+        77: {"weight": 1.0, "price": 2.5},
+    }
     assert edges_of(graph, "buys") == [
         (2, 77, {"weight": 1.0, "note": "a", "paid": True}),
         (0, 10, {"weight": 2.0, "note": "b", "paid": False}),
@@ -133,11 +199,19 @@ def test_frames_of_texts_and_numbers_keep_every_column(client: Client) -> None:
 
 def test_edge_frame_alone_defines_its_nodes(client: Client) -> None:
     rng = np.random.default_rng(4)
-    frame = pd.DataFrame({"src": rng.integers(0, 500, 3000) * 7, "dst": rng.integers(0, 500, 3000) * 7, "weight": rng.random(3000, np.float32)})
+    frame = pd.DataFrame(
+        {
+            "src": rng.integers(0, 500, 3000) * 7,
+            "dst": rng.integers(0, 500, 3000) * 7,
+            "weight": rng.random(3000, np.float32),
+        }
+    )
     client.load_graph("lone", frame, build=True, parts=2)
     graph = client.graph("lone")
     assert sorted(nodes_of(graph, "node")) == sorted(set(frame.src) | set(frame.dst))
-    assert [(src, dst, attributes["weight"]) for src, dst, attributes in edges_of(graph, "edge")] == list(frame.itertuples(index=False, name=None))
+    assert [
+        (src, dst, attributes["weight"]) for src, dst, attributes in edges_of(graph, "edge")
+    ] == list(frame.itertuples(index=False, name=None))
 
 
 @pytest.mark.parametrize("directed", [True, False])
@@ -151,16 +225,24 @@ def test_igraph_graph_keeps_vertices_edges_and_attributes(client: Client, direct
     loaded = client.load_graph(space, ig_graph, build=True, parts=2)
     assert loaded.left_out == ("graph.made",)
     graph = client.graph(space)
-    assert nodes_of(graph, "node") == {i: {"weight": 1.0, "name": f"v{i}", "x": [i, i + 1]} for i in range(6)}
+    assert nodes_of(graph, "node") == {
+        i: {"weight": 1.0, "name": f"v{i}", "x": [i, i + 1]} for i in range(6)
+    }
     forward = [(0, 1, 1.0), (1, 2, 2.0), (2, 2, 3.0), (4, 0, 0.5)]
     backward = [] if directed else [(1, 0, 1.0), (2, 1, 2.0), (0, 4, 0.5)]
-    assert edge_counter(edges_of(graph, "edge"), "weight") == Counter(forward + backward), "igraph writes an undirected edge from its smaller end"
+    assert edge_counter(edges_of(graph, "edge"), "weight") == Counter(forward + backward), (
+        "igraph writes an undirected edge from its smaller end"
+    )
 
 
-def test_chunk_size_does_not_change_what_is_loaded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_size_does_not_change_what_is_loaded(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nx_graph = nx.gnp_random_graph(60, 0.2, seed=1)
     nx.set_node_attributes(nx_graph, {i: f"{'n' * i}" for i in nx_graph}, "text")
-    nx.set_edge_attributes(nx_graph, {edge: float(i) for i, edge in enumerate(nx_graph.edges)}, "weight")
+    nx.set_edge_attributes(
+        nx_graph, {edge: float(i) for i, edge in enumerate(nx_graph.edges)}, "weight"
+    )
     client.load_graph("in-one", nx_graph, build=True, parts=2)
     monkeypatch.setattr(tables, "PIECE_ROWS", 7)
     client.load_graph("in-many", nx_graph, build=True, parts=2)
@@ -175,7 +257,9 @@ def test_existing_space_takes_only_graphs_that_fit(client: Client) -> None:
     client.load_graph("there", matrix, build=True, parts=2)
     client.load_graph("there", matrix, build=True, parts=2)
     assert len(edges_of(client.graph("there"), "edge")) == 6, "edges are added"
-    with pytest.raises(InvalidRequest, match=r"space 'there' can not hold the graph: no node type 'thing'"):
+    with pytest.raises(
+        InvalidRequest, match=r"space 'there' can not hold the graph: no node type 'thing'"
+    ):
         client.load_graph("there", matrix, node_type="thing")
 
 
@@ -192,13 +276,26 @@ def test_cluster_loads_a_graph_as_an_embedded_service_does(client: Client) -> No
 def test_reading_an_object_imports_no_other_library() -> None:
     program = (
         "import sys, asterism.objects.opening as o\nfrom asterism.objects.asked import Asked\n"
-        "try:\n    o.read_tables(object(), Asked())\nexcept o.InvalidRequest as error:\n    assert 'DGLGraph' in str(error)\n"
-        "print(*({'torch', 'torch_geometric', 'dgl', 'networkx', 'scipy', 'pandas', 'igraph', 'pyarrow', 'numba'} & set(sys.modules)))"
+        "try:\n    o.read_tables(object(), Asked())\nexcept o.InvalidRequest as error:\n    "
+        "assert 'DGLGraph' in str(error)\n"
+        "print(*({'torch', 'torch_geometric', 'dgl', 'networkx', 'scipy', 'pandas', "
+        "'igraph', 'pyarrow', 'numba'} & set(sys.modules)))"
     )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout.split() == []
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG_S,
+        ).stdout.split()
+        == []
+    )
 
 
-def test_failed_abandon_keeps_the_first_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_abandon_keeps_the_first_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with asterism.open(tmp_path) as opened:
 
         def fail_write(load: Load, *_: object, **__: object) -> None:

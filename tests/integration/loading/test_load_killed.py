@@ -1,4 +1,6 @@
-"""A load whose process is killed, at any chunk, goes on when it is started again: every edge once, under the same ids."""
+"""A load whose process is killed, at any chunk, goes on when it is started again: every edge once,
+under the same ids.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,16 @@ def start_load(cluster: LocalCluster, space: str, source: Path) -> subprocess.Po
     """`asterism load` in a process of its own."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster.addresses, "--json"]
     return subprocess.Popen(
-        [*command, "load", space, str(source), "--chunk-rows", CHUNK_ROWS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "load", space, str(source), "--chunk-rows", CHUNK_ROWS],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
-def test_killed_load_resumes_and_writes_every_edge_once(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_killed_load_resumes_and_writes_every_edge_once(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     source = write_numpy(SHOP, tmp_path / "shop")
     with cluster.client() as client:
         for space in ("whole", "killed"):
@@ -58,13 +65,20 @@ def test_killed_load_resumes_and_writes_every_edge_once(cluster: LocalCluster, t
         for graph in graphs:
             graph.build()
         for etype in (edge_type.name for edge_type in graphs[0].schema.edge_types):
-            uninterrupted, killed = (np.concatenate([np.stack((b.src, b.dst, b.edge_ids)) for b in graph.scan_edges(etype)], axis=1) for graph in graphs)
+            uninterrupted, killed = (
+                np.concatenate(
+                    [np.stack((b.src, b.dst, b.edge_ids)) for b in graph.scan_edges(etype)], axis=1
+                )
+                for graph in graphs
+            )
             np.testing.assert_array_equal(uninterrupted, killed)
 
 
 def test_killed_storaged_loses_no_acknowledged_write(cluster: LocalCluster) -> None:
     with cluster.client() as client:
-        client.create_space("kept", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
+        client.create_space(
+            "kept", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}}
+        )
         graph = client.graph("kept")
         graph.upsert_nodes(np.arange(50), "n")
         load = client.begin_load("kept")
@@ -77,6 +91,10 @@ def test_killed_storaged_loses_no_acknowledged_write(cluster: LocalCluster) -> N
         load.write_edges(1, "to", [3, 3], [4, 5])
         load.commit()
         graph.build()
-        edges = np.concatenate([np.stack((batch.src, batch.dst)) for batch in graph.scan_edges("to")], axis=1)
-        expected = sorted([*zip(range(50), (np.arange(50) * 7 % 50).tolist(), strict=True), (3, 4), (3, 5)])
+        edges = np.concatenate(
+            [np.stack((batch.src, batch.dst)) for batch in graph.scan_edges("to")], axis=1
+        )
+        expected = sorted(
+            [*zip(range(50), (np.arange(50) * 7 % 50).tolist(), strict=True), (3, 4), (3, 5)]
+        )
         assert sorted(map(tuple, edges.T.tolist())) == expected

@@ -1,4 +1,6 @@
-"""Files are loaded once: what a space has already is told, after a restart too, and loaded again only on request."""
+"""Files are loaded once: what a space has already is told, after a restart too, and loaded again
+only on request.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def write_source(folder: Path, edges: str = "s,d\n1,2\n2,3\n") -> Path:
     (folder / "nodes.csv").write_text("id\n1\n2\n3\n")
     (folder / "edges.csv").write_text(edges)
     source = folder / "graph.yaml"
-    source.write_text("nodes: {a: {files: nodes.csv, id: id}}\nedges: {a:e:a: {files: edges.csv, src: s, dst: d}}\n")
+    source.write_text(
+        "nodes: {a: {files: nodes.csv, id: id}}\nedges: {a:e:a: {files: edges.csv, src: s, "
+        "dst: d}}\n"
+    )
     return source
 
 
@@ -57,13 +62,19 @@ def test_same_files_are_loaded_once_unless_requested_again(tmp_path: Path) -> No
         first = ingest.load(client, "shop", source, schema=ingest.schema_of(source))
         assert summary(first) == (sum(SHOP.nodes.values()), sum(SHOP.edges.values()), False)
         # The folder is named in another way, but it is the same one.
-        second = ingest.load(client, "shop", Path(os.path.relpath(source.parent)), progress=progress_events.append)
+        second = ingest.load(
+            client, "shop", Path(os.path.relpath(source.parent)), progress=progress_events.append
+        )
         assert summary(second) == (0, 0, True)
         first_edges = edges_of(client, "shop")
     with asterism.open(tmp_path / "service") as client:
         third = ingest.load(client, "shop", source, progress=progress_events.append, resume=False)
         assert summary(third) == (0, 0, True)
-        assert (third.commit, third.load_id) == (second.commit, second.load_id) == (first.commit, first.load_id)
+        assert (
+            (third.commit, third.load_id)
+            == (second.commit, second.load_id)
+            == (first.commit, first.load_id)
+        )
         assert progress_events == []
         assert edges_of(client, "shop") == first_edges
         for _ in range(2):
@@ -100,24 +111,40 @@ def test_loaded_files_are_remembered_per_space(client: Client, tmp_path: Path) -
 
 def test_source_lists_all_its_files_with_the_schema_first(tmp_path: Path) -> None:
     source = write_source(tmp_path / "files")
-    assert [path.name for path in open_source(source).files] == ["graph.yaml", "nodes.csv", "edges.csv"]
+    assert [path.name for path in open_source(source).files] == [
+        "graph.yaml",
+        "nodes.csv",
+        "edges.csv",
+    ]
     chunked = write_dgl(SHOP, tmp_path / "shop")
     files = open_source(chunked).files
     assert files[0].name == "metadata.json"
-    assert {path.resolve() for path in files} == {path.resolve() for path in (tmp_path / "shop").rglob("*") if path.is_file()}
+    assert {path.resolve() for path in files} == {
+        path.resolve() for path in (tmp_path / "shop").rglob("*") if path.is_file()
+    }
 
 
 class Interrupted(Exception):
     """The line is cut."""
 
 
-def interrupt_load(client: Client, space: str, source: Path, *, after: int, again: bool = False) -> None:
+def interrupt_load(
+    client: Client, space: str, source: Path, *, after: int, again: bool = False
+) -> None:
     def stop(progress: LoadProgress) -> None:
         if progress.rows_done >= after:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        ingest.load(client, space, source, schema=ingest.schema_of(source), chunk_rows=1, progress=stop, again=again)
+        ingest.load(
+            client,
+            space,
+            source,
+            schema=ingest.schema_of(source),
+            chunk_rows=1,
+            progress=stop,
+            again=again,
+        )
 
 
 def test_resumed_load_is_recorded_with_its_final_files(client: Client, tmp_path: Path) -> None:
@@ -134,7 +161,9 @@ def test_resuming_with_a_shrunk_source_is_a_conflict(client: Client, tmp_path: P
     source = write_source(tmp_path / "files")
     interrupt_load(client, "shrunk", source, after=5)
     write_source(tmp_path / "files", "s,d\n1,2\n")
-    with pytest.raises(Conflict, match=r"has changed since .* \(it has 5 chunks, the source makes 4 now\)"):
+    with pytest.raises(
+        Conflict, match=r"has changed since .* \(it has 5 chunks, the source makes 4 now\)"
+    ):
         ingest.load(client, "shrunk", source, chunk_rows=1)
     assert summary(ingest.load(client, "shrunk", source, chunk_rows=1)) == (3, 1, False)
     assert edges_of(client, "shrunk") == Counter([(1, 2)])
@@ -158,10 +187,20 @@ def test_repeated_load_resumes_only_a_repeated_load(client: Client, tmp_path: Pa
     assert edges_of(client, "kinds") == Counter({(1, 2): 2, (2, 3): 2})
 
 
-def test_command_reports_that_files_are_loaded_already(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_reports_that_files_are_loaded_already(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = write_source(tmp_path / "files")
     schema = source.rename(tmp_path / "graph.yaml")
-    load = ["load", "g", str(schema), "--root", str(tmp_path / "files"), "--path", str(tmp_path / "service")]
+    load = [
+        "load",
+        "g",
+        str(schema),
+        "--root",
+        str(tmp_path / "files"),
+        "--path",
+        str(tmp_path / "service"),
+    ]
     assert run([*load, "--create", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["edges"], report["already"]) == (2, False)
@@ -179,5 +218,9 @@ def test_a_committed_load_knows_its_number(client: Client) -> None:
     load.write_nodes(0, "a", np.arange(3))
     assert load.commit() == load.commit_number > 0
     reopened = client.begin_load("numbers", source="by hand", resume_key="k")
-    assert (reopened.load_id, reopened.commit_number, reopened.written) == (load.load_id, load.commit_number, {0})
+    assert (reopened.load_id, reopened.commit_number, reopened.written) == (
+        load.load_id,
+        load.commit_number,
+        {0},
+    )
     assert client.begin_load("numbers", source="otherwise", resume_key="k").commit_number == 0

@@ -1,4 +1,6 @@
-"""Single writes from many callers at once: each is durable when it is answered, and they share commits."""
+"""Single writes from many callers at once: each is durable when it is answered, and they share
+commits.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ SCHEMA = {
     "parts": 4,
     "direction": "both",
     "nodes": {"n": {"weighted": True, "features": {"x": "float32", "note": "bytes"}}},
-    "edges": {"n:likes:n": {"weighted": True, "features": {"when": "int64"}}, "n:knows:n": {"edges": "unique"}},
+    "edges": {
+        "n:likes:n": {"weighted": True, "features": {"when": "int64"}},
+        "n:knows:n": {"edges": "unique"},
+    },
 }
 WRITERS, WRITES_PER_WRITER = 16, 12
 
@@ -42,8 +47,12 @@ def test_concurrent_writers_share_commits_and_lose_nothing(cluster: LocalCluster
             own_graph = client.graph("many")
             for i in range(WRITES_PER_WRITER):
                 node = 1000 + writer * WRITES_PER_WRITER + i
-                last = own_graph.upsert_nodes([node], "n", weights=[node], features={"x": [node], "note": [f"n{node}"]})
-                last = own_graph.upsert_edges([writer], [node], "likes", weights=[i + 1], features={"when": [node]})
+                last = own_graph.upsert_nodes(
+                    [node], "n", weights=[node], features={"x": [node], "note": [f"n{node}"]}
+                )
+                last = own_graph.upsert_edges(
+                    [writer], [node], "likes", weights=[i + 1], features={"when": [node]}
+                )
                 commits.append(last)
                 try:
                     own_graph.upsert_edges([writer], [999], "likes")
@@ -56,24 +65,34 @@ def test_concurrent_writers_share_commits_and_lose_nothing(cluster: LocalCluster
             thread.start()
         for thread in threads:
             thread.join(HANG_S)
-        print(f"{2 * WRITERS * WRITES_PER_WRITER / (time.monotonic() - started):.0f} writes a second from {WRITERS} writers")
+        print(
+            f"{2 * WRITERS * WRITES_PER_WRITER / (time.monotonic() - started):.0f} writes a "
+            f"second from {WRITERS} writers"
+        )
         assert len(commits) == WRITERS * WRITES_PER_WRITER
         assert len(refused) == WRITERS * WRITES_PER_WRITER
         assert all("dst[0] = 999: no such 'n' node" in message for message in refused)
-        assert max(commits) - first < 2 * WRITERS * WRITES_PER_WRITER / 2  # two writes a commit at least, on the average
+        assert (
+            max(commits) - first < 2 * WRITERS * WRITES_PER_WRITER / 2
+        )  # two writes a commit at least, on the average
         graph.build()
         nodes = 1000 + np.arange(WRITERS * WRITES_PER_WRITER)
         features = graph.node_features(nodes, ["weight", "x", "note"], "n")
         assert features["weight"].tolist() == features["x"].tolist() == nodes.tolist()
         indptr, values = features["note"]
-        assert [bytes(values[a:b]).decode() for a, b in pairwise(indptr)] == [f"n{node}" for node in nodes]
+        assert [bytes(values[a:b]).decode() for a, b in pairwise(indptr)] == [
+            f"n{node}" for node in nodes
+        ]
         neighbors = graph.neighbors(np.arange(WRITERS), "likes")
         assert neighbors.nodes.tolist() == nodes.tolist()
         assert neighbors.weights is not None
         assert neighbors.edge_ids is not None
         assert neighbors.weights.tolist() == list(range(1, WRITES_PER_WRITER + 1)) * WRITERS
         assert sorted(neighbors.edge_ids.tolist()) == list(range(WRITERS * WRITES_PER_WRITER))
-        assert graph.edge_features(neighbors.edge_ids, "when", "likes")["when"].tolist() == nodes.tolist()
+        assert (
+            graph.edge_features(neighbors.edge_ids, "when", "likes")["when"].tolist()
+            == nodes.tolist()
+        )
 
 
 def test_writes_of_one_caller_apply_in_order(cluster: LocalCluster) -> None:
@@ -106,7 +125,9 @@ def test_writes_of_one_caller_apply_in_order(cluster: LocalCluster) -> None:
 
 def test_large_write_is_sent_as_a_load(cluster: LocalCluster) -> None:
     with cluster.client() as client:
-        client.create_space("large", {"parts": 2, "nodes": {"n": {"features": {"v": {"shape": [1024]}}}}})
+        client.create_space(
+            "large", {"parts": 2, "nodes": {"n": {"features": {"v": {"shape": [1024]}}}}}
+        )
         graph = client.graph("large")
         rows = 3000  # 12 MB
         assert graph.upsert_nodes(np.arange(rows), "n", features={"v": np.ones((rows, 1024))}) == 1

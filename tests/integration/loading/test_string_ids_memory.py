@@ -1,4 +1,6 @@
-"""Names of nodes are kept on disk: to load and to build many takes no more memory than few, and each is found by the other afterwards."""
+"""Names of nodes are kept on disk: to load and to build many takes no more memory than few, and
+each is found by the other afterwards.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,13 @@ from tests.kit.waiting import HANG_S
 MIB = 1 << 20
 NAMES, BYTES, CHUNK = 720_000, 250, 20_000
 LIMIT_MIB = 768
-"""Of the whole process, page cache included: a process that holds all names twice, as Python's texts or as arrays, has no room in it."""
+"""Of the whole process, page cache included: a process that holds all names twice, as Python's
+texts or as arrays, has no room in it.
+"""
 MAX_EXTRA_MIB = 40
-"""Anonymous memory beyond what it took to load, build and look for two fifths as many, which fill all buffers: the other names are 103."""
+"""Anonymous memory beyond what it took to load, build and look for two fifths as many, which fill
+all buffers: the other names are 103.
+"""
 
 PROGRAM = """
 import json, sys
@@ -61,17 +67,32 @@ print(json.dumps([few, many]))
 
 
 def test_many_names_take_no_more_memory_than_few(tmp_path: Path) -> None:
-    """Peaks of RssAnon of one process, looked at after each chunk, for two fifths of the names and for all of them.
+    """Peaks of RssAnon of one process, looked at after each chunk, for two fifths of the names and
+    for all of them.
 
-    Measured beside a load of 12 on two cores: 273 and 279 MiB, 6 apart. The bound of 40 leaves room to buffers and to malloc, and none to a copy of
-    the names that the second load has more, 103 MiB.
-    """
-    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "graph"), str(NAMES), str(BYTES), str(CHUNK)]
+    Measured beside a load of 12 on two cores: 273 and 279 MiB, 6 apart. The bound of 40 leaves room
+    to buffers and to malloc, and none to a copy of the names that the second load has more, 103
+    MiB."""
+    command = [
+        sys.executable,
+        "-c",
+        PROGRAM,
+        str(tmp_path / "graph"),
+        str(NAMES),
+        str(BYTES),
+        str(CHUNK),
+    ]
     try:
         with memory_group(LIMIT_MIB * MIB) as prefix:
-            process = subprocess.run([*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False)
-    except OSError:  # this machine lets no group be made: what the process itself takes is measured either way
-        process = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
+            process = subprocess.run(
+                [*prefix, *command], capture_output=True, text=True, timeout=HANG_S, check=False
+            )
+    except (
+        OSError
+    ):  # this machine lets no group be made: what the process itself takes is measured either way
+        process = subprocess.run(
+            command, capture_output=True, text=True, timeout=HANG_S, check=False
+        )
     assert process.returncode == 0, f"{process.returncode}: {process.stderr[-3000:]}"
     few, many = json.loads(process.stdout)
     assert many - few < MAX_EXTRA_MIB, (few, many)

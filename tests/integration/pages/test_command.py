@@ -1,4 +1,6 @@
-"""The asterism command, from a schema file to partitions on disk: as people type it, and as scripts read it."""
+"""The asterism command, from a schema file to partitions on disk: as people type it, and as scripts
+read it.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,31 @@ class Command:
 
     def __init__(self, folder: Path) -> None:
         self.source = generate.write_dgl(SHOP, folder / "files")
-        arguments = ["serve", str(folder / "graph"), "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--json"]
+        arguments = [
+            "serve",
+            str(folder / "graph"),
+            "--listen",
+            "127.0.0.1:0",
+            "--http-listen",
+            "127.0.0.1:0",
+            "--json",
+        ]
         self.log = (folder / "serve.log").open("w")
-        self.server = subprocess.Popen([sys.executable, "-m", "asterism.cli", *arguments], stdout=subprocess.PIPE, stderr=self.log, text=True)
+        self.server = subprocess.Popen(
+            [sys.executable, "-m", "asterism.cli", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
         assert self.server.stdout is not None
         self.startup = json.loads(self.server.stdout.readline())
         self.address: str = self.startup["address"]
 
     def __call__(self, *arguments: object, expect: ExitCode = ExitCode.DONE) -> Any:
         """The JSON document of a command; of one that fails, the line that it says."""
-        completed = zygote.run("asterism.cli", "--address", self.address, "--json", *map(str, arguments))
+        completed = zygote.run(
+            "asterism.cli", "--address", self.address, "--json", *map(str, arguments)
+        )
         assert completed.returncode == expect, completed.stderr + completed.stdout
         if expect not in (ExitCode.DONE, ExitCode.FAILED):
             assert completed.stdout == ""
@@ -61,7 +78,9 @@ class Command:
 @pytest.fixture(scope="module")
 def asterism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
     command = Command(tmp_path_factory.mktemp("command"))
-    loaded = command("load", "shop", command.source, "--create", "--parts", 4, "--direction", "both", "--build")
+    loaded = command(
+        "load", "shop", command.source, "--create", "--parts", 4, "--direction", "both", "--build"
+    )
     assert loaded["job"]["state"] == "FINISHED"
     assert loaded["load"]["edges"] == sum(SHOP.edges.values())
     yield command
@@ -69,7 +88,9 @@ def asterism(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 
 
 def test_a_served_folder_reports_its_addresses(asterism: Command) -> None:
-    with urllib.request.urlopen(f"http://{asterism.startup['http_address']}/readyz", timeout=HANG_S) as answer:
+    with urllib.request.urlopen(
+        f"http://{asterism.startup['http_address']}/readyz", timeout=HANG_S
+    ) as answer:
         assert answer.status == 200
     status = asterism("status")
     assert status["ready"] is True
@@ -78,13 +99,22 @@ def test_a_served_folder_reports_its_addresses(asterism: Command) -> None:
 
 def test_a_space_is_described_with_its_current_version(asterism: Command) -> None:
     description = asterism("space", "describe", "shop")
-    assert (description["space"]["schema"]["parts"], description["space"]["schema"]["direction"]) == (4, "both")
-    assert sum(s["count"] for s in description["current"]["totals"] if s["element"] == "NODE") == sum(SHOP.nodes.values())
+    assert (
+        description["space"]["schema"]["parts"],
+        description["space"]["schema"]["direction"],
+    ) == (4, "both")
+    assert sum(
+        s["count"] for s in description["current"]["totals"] if s["element"] == "NODE"
+    ) == sum(SHOP.nodes.values())
 
 
-def test_spaces_are_created_from_a_file_listed_and_dropped(asterism: Command, tmp_path: Path) -> None:
+def test_spaces_are_created_from_a_file_listed_and_dropped(
+    asterism: Command, tmp_path: Path
+) -> None:
     file = tmp_path / "schema.json"
-    file.write_text('{"parts": 2, "nodes": {"paper": {"features": {"year": "int64"}}}, "edges": {"paper:cites:paper": {}}}')
+    file.write_text(
+        '{"parts": 2, "nodes": {"paper": {"features": {"year": "int64"}}}, "edges": {"paper:cites:paper": {}}}'
+    )
     assert asterism("space", "create", "papers", file)["name"] == "papers"
     assert asterism("space", "create", "papers", file, "--if-not-exists")["name"] == "papers"
     assert "papers" in asterism("space", "create", "papers", file, expect=ExitCode.CONFLICT)
@@ -96,34 +126,101 @@ def test_spaces_are_created_from_a_file_listed_and_dropped(asterism: Command, tm
 def test_draws_repeat_with_their_seed(asterism: Command) -> None:
     nodes = asterism("sample", "nodes", "shop", "-n", 7, "--type", "item", "--seed", 5)
     assert len(nodes["nodes"]) == 7
-    assert nodes == asterism("sample", "nodes", "shop", "-n", 7, "--type", "item", "--seed", nodes["seed"], "--at", nodes["version"])
-    edges = asterism("sample", "edges", "shop", "-n", 4, "--type", "buys", "--uniform", "--distinct")
+    assert nodes == asterism(
+        "sample",
+        "nodes",
+        "shop",
+        "-n",
+        7,
+        "--type",
+        "item",
+        "--seed",
+        nodes["seed"],
+        "--at",
+        nodes["version"],
+    )
+    edges = asterism(
+        "sample", "edges", "shop", "-n", 4, "--type", "buys", "--uniform", "--distinct"
+    )
     assert len(set(edges["edge_ids"])) == 4
     neighbors = asterism("sample", "neighbors", "shop", 1, 2, "--type", "clicks", "-n", 3)
     assert [len(row) for row in neighbors["nodes"]] == [3, 3]
-    fanout = asterism("sample", "fanout", "shop", 1, 2, "--hop", "follows=3", "--hop", "clicks,buys=2")
+    fanout = asterism(
+        "sample", "fanout", "shop", 1, 2, "--hop", "follows=3", "--hop", "clicks,buys=2"
+    )
     assert [len(hop["nodes"]) for hop in fanout["hops"]] == [6, 12]
 
 
 def test_samples_have_probabilities_on_request(asterism: Command) -> None:
     assert asterism("sample", "nodes", "shop", "-n", 3)["probabilities"] is None
-    nodes = asterism("sample", "nodes", "shop", "-n", 40, "--type", "item", "--uniform", "--distinct", "--probabilities")
+    nodes = asterism(
+        "sample",
+        "nodes",
+        "shop",
+        "-n",
+        40,
+        "--type",
+        "item",
+        "--uniform",
+        "--distinct",
+        "--probabilities",
+    )
     assert nodes["probabilities"] == [1 / (80 - k) for k in range(40)]
     edges = asterism("sample", "edges", "shop", "-n", 3, "--type", "buys", "--probabilities")
-    shares = [p / weight for p, weight in zip(edges["probabilities"], edges["weights"], strict=True)]
+    shares = [
+        p / weight for p, weight in zip(edges["probabilities"], edges["weights"], strict=True)
+    ]
     assert shares == pytest.approx([shares[0]] * 3, rel=1e-14)
-    neighbors = asterism("sample", "neighbors", "shop", 1, 2, "--type", "clicks", "-n", 2, "--uniform", "--probabilities")
-    fanout = asterism("sample", "fanout", "shop", 1, 2, "--hop", "clicks=2", "--uniform", "--probabilities", "--seed", neighbors["seed"])
-    assert [p for row in neighbors["probabilities"] for p in row] == fanout["hops"][0]["probabilities"]
+    neighbors = asterism(
+        "sample",
+        "neighbors",
+        "shop",
+        1,
+        2,
+        "--type",
+        "clicks",
+        "-n",
+        2,
+        "--uniform",
+        "--probabilities",
+    )
+    fanout = asterism(
+        "sample",
+        "fanout",
+        "shop",
+        1,
+        2,
+        "--hop",
+        "clicks=2",
+        "--uniform",
+        "--probabilities",
+        "--seed",
+        neighbors["seed"],
+    )
+    assert [p for row in neighbors["probabilities"] for p in row] == fanout["hops"][0][
+        "probabilities"
+    ]
 
 
 def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Command) -> None:
     command = ("sample", "neighbors", "shop", 1, 2, "--type", "clicks")
     assert "user:clicks:item" in asterism(*command, "--until", 7, expect=ExitCode.USAGE)
-    assert "'soon': expected a number" in asterism(*command, "--until", "soon", expect=ExitCode.USAGE)
+    assert "'soon': expected a number" in asterism(
+        *command, "--until", "soon", expect=ExitCode.USAGE
+    )
     assert "--last without --until" in asterism(*command, "--last", expect=ExitCode.USAGE)
     assert "none of them has times" in asterism(
-        "sample", "subgraph", "shop", 1, "--fanout", 2, "--type", "clicks", "--until", 0.5, expect=ExitCode.USAGE
+        "sample",
+        "subgraph",
+        "shop",
+        1,
+        "--fanout",
+        2,
+        "--type",
+        "clicks",
+        "--until",
+        0.5,
+        expect=ExitCode.USAGE,
     )
 
 
@@ -139,7 +236,9 @@ def test_until_limits_the_edges_of_a_sample(asterism: Command, tmp_path: Path) -
     assert asterism(*command, "--last")["times"] == [[7, 5, 0]]
     assert asterism(*command, "--last", "--strict")["nodes"] == [[1, -1, -1]]
     assert sorted(asterism(*command, "--distinct")["nodes"][0]) == [-1, 1, 2]
-    assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--until", 7.5)["times"] == {"n:e:n": [5, 7]}
+    assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--until", 7.5)["times"] == {
+        "n:e:n": [5, 7]
+    }
     asterism("space", "drop", "timed", "--yes")
 
 
@@ -148,74 +247,343 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
 
     def same(found: Any, record: Any) -> None:
         expected = to_json_value(record)
-        assert {name: value for name, value in found.items() if name != "token"} == {name: expected[name] for name in expected if name != "token"}
+        assert {name: value for name, value in found.items() if name != "token"} == {
+            name: expected[name] for name in expected if name != "token"
+        }
 
     type_options = ("--type", "clicks", "--type", "buys")
     edge_types = ["clicks", "buys"]
-    like = asterism("sample", "like", "shop", 3, 4, "-n", 3, "--node-type", "item", "--probabilities", *seed_options)
+    like = asterism(
+        "sample",
+        "like",
+        "shop",
+        3,
+        4,
+        "-n",
+        3,
+        "--node-type",
+        "item",
+        "--probabilities",
+        *seed_options,
+    )
     same(like, graph.sample_nodes_like([3, 4], 3, ntype="item", probabilities=True, seed=11))
-    negatives = asterism("sample", "negatives", "shop", "1,5", "2,6", "-n", 4, "--type", "item", "--but", "clicks", "--probabilities", *seed_options)
+    negatives = asterism(
+        "sample",
+        "negatives",
+        "shop",
+        "1,5",
+        "2,6",
+        "-n",
+        4,
+        "--type",
+        "item",
+        "--but",
+        "clicks",
+        "--probabilities",
+        *seed_options,
+    )
     neighbors = graph.neighbors([1, 2], "clicks")
-    same(negatives, graph.sample_negatives([[1, 5], [2, 6]], 4, "item", exclude=neighbors, probabilities=True, seed=11))
-    shared = asterism("sample", "negatives", "shop", 1, 2, "-n", 9, "--type", "item", "--shared", "--uniform", *seed_options)
+    same(
+        negatives,
+        graph.sample_negatives(
+            [[1, 5], [2, 6]], 4, "item", exclude=neighbors, probabilities=True, seed=11
+        ),
+    )
+    shared = asterism(
+        "sample",
+        "negatives",
+        "shop",
+        1,
+        2,
+        "-n",
+        9,
+        "--type",
+        "item",
+        "--shared",
+        "--uniform",
+        *seed_options,
+    )
     same(shared, graph.sample_negatives([1, 2], 9, "item", shared=True, weighted=False, seed=11))
-    walk = asterism("sample", "walk", "shop", 1, 2, "--step", "follows", "--step", "*", "--length", 3, "-p", 0.5, "-q", 2, "--restart", 0.1, *seed_options)
+    walk = asterism(
+        "sample",
+        "walk",
+        "shop",
+        1,
+        2,
+        "--step",
+        "follows",
+        "--step",
+        "*",
+        "--length",
+        3,
+        "-p",
+        0.5,
+        "-q",
+        2,
+        "--restart",
+        0.1,
+        *seed_options,
+    )
     same(walk, graph.random_walk([1, 2], ["follows", None], 3, p=0.5, q=2.0, restart=0.1, seed=11))
-    meta = asterism("sample", "walk", "shop", 1, 2, "--metapath", "user2follows2user", "--length", 3, "--walks", 4, "--distinct", *seed_options)
+    meta = asterism(
+        "sample",
+        "walk",
+        "shop",
+        1,
+        2,
+        "--metapath",
+        "user2follows2user",
+        "--length",
+        3,
+        "--walks",
+        4,
+        "--distinct",
+        *seed_options,
+    )
     same(meta, graph.random_walk([1, 2], ["follows"], 3, walks=4, first_step="distinct", seed=11))
-    visits = asterism("sample", "pinsage", "shop", 1, 2, "--metapath", "user2follows2user", "-n", 3, "--walks", 9, "--termination", 0.2, *seed_options)
+    visits = asterism(
+        "sample",
+        "pinsage",
+        "shop",
+        1,
+        2,
+        "--metapath",
+        "user2follows2user",
+        "-n",
+        3,
+        "--walks",
+        9,
+        "--termination",
+        0.2,
+        *seed_options,
+    )
     same(visits, graph.sample_pinsage([1, 2], ["follows"], 3, walks=9, termination=0.2, seed=11))
-    pairs = asterism("sample", "pairs", "shop", "user2follows2user", "--length", 3, "--negatives", 2, "--batch-size", 8, "--batches", 2, *seed_options)
+    pairs = asterism(
+        "sample",
+        "pairs",
+        "shop",
+        "user2follows2user",
+        "--length",
+        3,
+        "--negatives",
+        2,
+        "--batch-size",
+        8,
+        "--batches",
+        2,
+        *seed_options,
+    )
     batches = graph.walk_pairs("user2follows2user", 3, negatives=2, batch_size=8, seed=11)
     for entry, batch in zip(pairs, batches, strict=False):
-        assert (entry["pairs"], entry["negatives"]) == (batch.pairs.tolist(), to_json_value(batch.negatives))
+        assert (entry["pairs"], entry["negatives"]) == (
+            batch.pairs.tolist(),
+            to_json_value(batch.negatives),
+        )
     assert len(pairs) == 2
-    sub = asterism("sample", "subgraph", "shop", 1, 2, "--fanout", "3,-1", *type_options, "--direction", "out", "--node-type", "user", *seed_options)
+    sub = asterism(
+        "sample",
+        "subgraph",
+        "shop",
+        1,
+        2,
+        "--fanout",
+        "3,-1",
+        *type_options,
+        "--direction",
+        "out",
+        "--node-type",
+        "user",
+        *seed_options,
+    )
     same(sub, graph.sample_subgraph([1, 2], [3, -1], edge_types, ntype="user", seed=11))
-    ego = asterism("sample", "ego", "shop", 1, 2, "--fanout", "3,2", "--type", "follows", "--among", "follows", "--uniform", *seed_options)
+    ego = asterism(
+        "sample",
+        "ego",
+        "shop",
+        1,
+        2,
+        "--fanout",
+        "3,2",
+        "--type",
+        "follows",
+        "--among",
+        "follows",
+        "--uniform",
+        *seed_options,
+    )
     same(ego, graph.sample_ego_subgraphs([1, 2], [3, 2], "follows", weighted=False, seed=11))
     induced = asterism("sample", "induced", "shop", *range(9), "--type", "follows")
     same(induced, graph.induced_subgraph(list(range(9)), "follows", weights=True))
-    labor = asterism("sample", "labor", "shop", 1, 2, "--fanout", "3,-1", *type_options, "--importance", -1, "--same", "--node-type", "user", *seed_options)
-    same(labor, graph.sample_labor([1, 2], [3, -1], edge_types, importance=-1, layer_dependency=True, ntype="user", seed=11))
+    labor = asterism(
+        "sample",
+        "labor",
+        "shop",
+        1,
+        2,
+        "--fanout",
+        "3,-1",
+        *type_options,
+        "--importance",
+        -1,
+        "--same",
+        "--node-type",
+        "user",
+        *seed_options,
+    )
+    same(
+        labor,
+        graph.sample_labor(
+            [1, 2], [3, -1], edge_types, importance=-1, layer_dependency=True, ntype="user", seed=11
+        ),
+    )
     counts = ("--count", "user=3,2", "--count", "item=4,0")
-    layers = asterism("sample", "hgt", "shop", 1, 2, *counts, *type_options, "--node-type", "user", "--among", "buys", "--uniform", *seed_options)
-    same(layers, graph.sample_hgt([1, 2], {"user": [3, 2], "item": [4, 0]}, edge_types, among="buys", ntype="user", weighted=False, seed=11))
-    layer = asterism("sample", "layer", "shop", 1, 2, 3, "-n", 6, *type_options, "--measure", "squares", "--distinct", *seed_options)
-    same(layer, graph.sample_layer([1, 2, 3], edge_types, 6, measure="squares", replace=False, seed=11))
-    adjacency = asterism("sample", "adjacency", "shop", "--rows", "1,2", "--cols", ",".join(map(str, range(80))), "--type", "buys")
+    layers = asterism(
+        "sample",
+        "hgt",
+        "shop",
+        1,
+        2,
+        *counts,
+        *type_options,
+        "--node-type",
+        "user",
+        "--among",
+        "buys",
+        "--uniform",
+        *seed_options,
+    )
+    same(
+        layers,
+        graph.sample_hgt(
+            [1, 2],
+            {"user": [3, 2], "item": [4, 0]},
+            edge_types,
+            among="buys",
+            ntype="user",
+            weighted=False,
+            seed=11,
+        ),
+    )
+    layer = asterism(
+        "sample",
+        "layer",
+        "shop",
+        1,
+        2,
+        3,
+        "-n",
+        6,
+        *type_options,
+        "--measure",
+        "squares",
+        "--distinct",
+        *seed_options,
+    )
+    same(
+        layer,
+        graph.sample_layer([1, 2, 3], edge_types, 6, measure="squares", replace=False, seed=11),
+    )
+    adjacency = asterism(
+        "sample",
+        "adjacency",
+        "shop",
+        "--rows",
+        "1,2",
+        "--cols",
+        ",".join(map(str, range(80))),
+        "--type",
+        "buys",
+    )
     same(adjacency, graph.adjacency([1, 2], list(range(80)), "buys", edge_ids=True))
-    same(asterism("sample", "top", "shop", 1, 2, *type_options, "-k", 3), graph.top_k_neighbors([1, 2], edge_types, 3, edge_ids=True))
-    same(asterism("sample", "all", "shop", 1, 2, *type_options, "--sort", "weight"), graph.neighbors([1, 2], edge_types, sort="weight"))
-    ranks = asterism("sample", "pagerank", "shop", 1, 2, "--type", "follows", "-k", 4, "--epsilon", 0.001, "--uniform")
+    same(
+        asterism("sample", "top", "shop", 1, 2, *type_options, "-k", 3),
+        graph.top_k_neighbors([1, 2], edge_types, 3, edge_ids=True),
+    )
+    same(
+        asterism("sample", "all", "shop", 1, 2, *type_options, "--sort", "weight"),
+        graph.neighbors([1, 2], edge_types, sort="weight"),
+    )
+    ranks = asterism(
+        "sample",
+        "pagerank",
+        "shop",
+        1,
+        2,
+        "--type",
+        "follows",
+        "-k",
+        4,
+        "--epsilon",
+        0.001,
+        "--uniform",
+    )
     same(ranks, graph.personalized_pagerank([1, 2], "follows", 4, epsilon=0.001, weighted=False))
     degrees = asterism("sample", "degrees", "shop", 1, 2, *type_options, "--weight", "weight")
-    assert (degrees["types"], degrees["degrees"]) == (edge_types, graph.degrees([1, 2], edge_types, weight="weight").tolist())
-    filtered = asterism("sample", "nodes", "shop", "-n", 9, "--type", "item", "--where", "id between 7 and 30 and weight > 0", *seed_options)
-    same(filtered, graph.sample_nodes(9, "item", where="id between 7 and 30 and weight > 0", seed=11))
+    assert (degrees["types"], degrees["degrees"]) == (
+        edge_types,
+        graph.degrees([1, 2], edge_types, weight="weight").tolist(),
+    )
+    filtered = asterism(
+        "sample",
+        "nodes",
+        "shop",
+        "-n",
+        9,
+        "--type",
+        "item",
+        "--where",
+        "id between 7 and 30 and weight > 0",
+        *seed_options,
+    )
+    same(
+        filtered, graph.sample_nodes(9, "item", where="id between 7 and 30 and weight > 0", seed=11)
+    )
     assert all(7 <= node <= 30 for node in filtered["nodes"])
     heavy = asterism("sample", "top", "shop", 1, 2, *type_options, "-k", 3, "--where", "dst > 5")
     same(heavy, graph.top_k_neighbors([1, 2], edge_types, 3, where="dst > 5", edge_ids=True))
-    entry = asterism("sample", "walk", "shop", 1, 2, "--step", "follows", "--length", 3, "--explain", *seed_options)
+    entry = asterism(
+        "sample",
+        "walk",
+        "shop",
+        1,
+        2,
+        "--step",
+        "follows",
+        "--length",
+        3,
+        "--explain",
+        *seed_options,
+    )
     assert {one["method"] for one in entry["asked"]} == {"walk"}
-    assert to_json_value(graph.replay(entry["token"], [1, 2]))["nodes"] == to_json_value(graph.random_walk([1, 2], ["follows"], 3, seed=11))["nodes"]
+    assert (
+        to_json_value(graph.replay(entry["token"], [1, 2]))["nodes"]
+        == to_json_value(graph.random_walk([1, 2], ["follows"], 3, seed=11))["nodes"]
+    )
     for entry, message in (
         (("sample", "like", "shop", 10**12, "--node-type", "nope"), "nope"),
         (("sample", "walk", "shop", 1, "--metapath", "user2eats2item"), "no such edge type"),
         (("sample", "nodes", "shop", "--where", "weight >"), "character 9: found the end"),
     ):
-        assert message in asterism(*entry, expect=ExitCode.NOT_FOUND if message == "nope" else ExitCode.USAGE)
+        assert message in asterism(
+            *entry, expect=ExitCode.NOT_FOUND if message == "nope" else ExitCode.USAGE
+        )
 
 
 def test_graph_labels_are_written_as_text(asterism: Command) -> None:
     client = connect(asterism.address)
-    client.create_space("molecules", {"nodes": {"atom": {"features": {"of": "bytes"}, "graph_label": "of"}}})
+    client.create_space(
+        "molecules", {"nodes": {"atom": {"features": {"of": "bytes"}, "graph_label": "of"}}}
+    )
     molecules = client.graph("molecules")
     molecules.upsert_nodes([1, 2, 3], "atom", features={"of": ["benzene", "benzene", "toluene"]})
     molecules.build()
     samples = asterism("sample", "labels", "molecules", "-n", 50, "--seed", 3)
     assert set(samples["labels"]) == {"benzene", "toluene"}
-    assert asterism("sample", "graphs", "molecules", "toluene", "none", "benzene")["nodes"] == [3, 1, 2]
+    assert asterism("sample", "graphs", "molecules", "toluene", "none", "benzene")["nodes"] == [
+        3,
+        1,
+        2,
+    ]
     assert "graph_label" in asterism("sample", "labels", "shop", expect=ExitCode.USAGE)
     client.drop_space("molecules")
 
@@ -223,16 +591,43 @@ def test_graph_labels_are_written_as_text(asterism: Command) -> None:
 def test_every_kind_of_job_is_submitted_with_its_options(asterism: Command, tmp_path: Path) -> None:
     audit = asterism("job", "submit", "shop", "--kind", "audit", "--at", 1, "--wait")
     assert (audit["state"], audit["target_version"], audit["version"]) == ("FINISHED", 1, 0)
-    assert {entry["element"] for task in audit["tasks"] for entry in task["result"]["audit"]} == {"NODE", "EDGE"}
-    export = asterism("job", "submit", "shop", "--kind", "export-tables", "--option", "format=csv", "--option", f"to=file://{tmp_path}/t", "--wait")
+    assert {entry["element"] for task in audit["tasks"] for entry in task["result"]["audit"]} == {
+        "NODE",
+        "EDGE",
+    }
+    export = asterism(
+        "job",
+        "submit",
+        "shop",
+        "--kind",
+        "export-tables",
+        "--option",
+        "format=csv",
+        "--option",
+        f"to=file://{tmp_path}/t",
+        "--wait",
+    )
     assert export["options"] == {"format": "csv", "to": f"file://{tmp_path}/t"}
     (result,) = [task["result"] for task in export["tasks"]]
-    assert sorted(file["path"] for file in result["files"]) == sorted(path.name for path in tmp_path.glob("t/*/*.csv"))
-    assert asterism("job", "submit", "shop", "--kind", "compact", "--wait")["tasks"][0]["result"]["bytes_after"] > 0
-    assert "KEY=VALUE" in asterism("job", "submit", "shop", "--kind", "export-tables", "--option", "csv", expect=ExitCode.USAGE)
-    assert "'format'" in asterism("job", "submit", "shop", "--option", "format=csv", expect=ExitCode.USAGE)
+    assert sorted(file["path"] for file in result["files"]) == sorted(
+        path.name for path in tmp_path.glob("t/*/*.csv")
+    )
+    assert (
+        asterism("job", "submit", "shop", "--kind", "compact", "--wait")["tasks"][0]["result"][
+            "bytes_after"
+        ]
+        > 0
+    )
+    assert "KEY=VALUE" in asterism(
+        "job", "submit", "shop", "--kind", "export-tables", "--option", "csv", expect=ExitCode.USAGE
+    )
+    assert "'format'" in asterism(
+        "job", "submit", "shop", "--option", "format=csv", expect=ExitCode.USAGE
+    )
     assert "baking" in asterism("job", "submit", "shop", "--kind", "baking", expect=ExitCode.USAGE)
-    assert "version 77" in asterism("job", "submit", "shop", "--kind", "audit", "--at", 77, expect=ExitCode.NOT_FOUND)
+    assert "version 77" in asterism(
+        "job", "submit", "shop", "--kind", "audit", "--at", 77, expect=ExitCode.NOT_FOUND
+    )
 
 
 def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
@@ -246,13 +641,28 @@ def test_jobs_are_submitted_watched_and_listed(asterism: Command) -> None:
     assert "DREAMING" in asterism("job", "list", "--state", "dreaming", expect=ExitCode.USAGE)
 
 
-def test_versions_are_listed_with_their_pins(asterism: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_listed_with_their_pins(
+    asterism: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # a terminal that cuts nothing off
     with connect(asterism.address, space="shop").pin(owner="a trainer"):
         newest, *_ = asterism("space", "versions", "shop")
-        assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [("a trainer", newest["version"])]
-        command = [sys.executable, "-m", "asterism.cli", "space", "versions", "shop", "--address", asterism.address]
-        output = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+        assert [(pin["owner"], pin["version"]) for pin in newest["pins"]] == [
+            ("a trainer", newest["version"])
+        ]
+        command = [
+            sys.executable,
+            "-m",
+            "asterism.cli",
+            "space",
+            "versions",
+            "shop",
+            "--address",
+            asterism.address,
+        ]
+        output = subprocess.run(
+            command, capture_output=True, text=True, timeout=LIMIT_S, check=True
+        ).stdout
         assert "a trainer until 20" in output
     assert asterism("space", "versions", "shop")[0]["pins"] == []
     assert "nope" in asterism("space", "versions", "nope", expect=ExitCode.NOT_FOUND)
@@ -262,8 +672,32 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
     report = asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out")
     assert json.loads(Path(report["config"]).read_text())["num_parts"] == 2
     assert sum(sum(part["nodes"].values()) for part in report["parts"]) == sum(SHOP.nodes.values())
-    asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out", expect=ExitCode.CONFLICT)
-    resumed = asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "out", "--resume", "--workers", 2, "--memory-limit", 64)
+    asterism(
+        "export",
+        "dgl",
+        "--space",
+        "shop",
+        "--parts",
+        2,
+        "--out",
+        tmp_path / "out",
+        expect=ExitCode.CONFLICT,
+    )
+    resumed = asterism(
+        "export",
+        "dgl",
+        "--space",
+        "shop",
+        "--parts",
+        2,
+        "--out",
+        tmp_path / "out",
+        "--resume",
+        "--workers",
+        2,
+        "--memory-limit",
+        64,
+    )
     assert resumed["parts"] == report["parts"]
     assert asterism("export", "verify", tmp_path / "out")["problems"] == []
     asterism("export", "pyg", tmp_path / "out", tmp_path / "pyg")
@@ -274,29 +708,93 @@ def test_partitions_are_exported(asterism: Command, tmp_path: Path) -> None:
         file.write(b"x")
     asterism("export", "verify", tmp_path / "out", expect=ExitCode.FAILED)
     asterism("export", "verify", tmp_path / "none", expect=ExitCode.NOT_FOUND)
-    asterism("export", "dgl", "--space", "shop", "--parts", 2, "--out", tmp_path / "x", "--fanout", "2", expect=ExitCode.USAGE)
+    asterism(
+        "export",
+        "dgl",
+        "--space",
+        "shop",
+        "--parts",
+        2,
+        "--out",
+        tmp_path / "x",
+        "--fanout",
+        "2",
+        expect=ExitCode.USAGE,
+    )
 
 
-def test_an_assignment_is_written_exported_and_dispatched(asterism: Command, tmp_path: Path) -> None:
+def test_an_assignment_is_written_exported_and_dispatched(
+    asterism: Command, tmp_path: Path
+) -> None:
     space_options = ("--space", "shop", "--parts", 2)
-    assignment = asterism("export", "assignment", *space_options, "--assign", "ldg", "--passes", 2, "--balance-edges", "--out", tmp_path / "given")
+    assignment = asterism(
+        "export",
+        "assignment",
+        *space_options,
+        "--assign",
+        "ldg",
+        "--passes",
+        2,
+        "--balance-edges",
+        "--out",
+        tmp_path / "given",
+    )
     assert {kind: sum(counts) for kind, counts in assignment["nodes"].items()} == dict(SHOP.nodes)
-    report = asterism("export", "dgl", *space_options, "--assign", tmp_path / "given", "--format", "csc", "--weight", "", "--out", tmp_path / "out")
-    assert [part["nodes"] for part in report["parts"]] == [{kind: counts[part] for kind, counts in assignment["nodes"].items()} for part in range(2)]
+    report = asterism(
+        "export",
+        "dgl",
+        *space_options,
+        "--assign",
+        tmp_path / "given",
+        "--format",
+        "csc",
+        "--weight",
+        "",
+        "--out",
+        tmp_path / "out",
+    )
+    assert [part["nodes"] for part in report["parts"]] == [
+        {kind: counts[part] for kind, counts in assignment["nodes"].items()} for part in range(2)
+    ]
     (tmp_path / "ip_config.txt").write_text("one\ntwo\n")
-    dispatched = asterism("export", "dispatch", tmp_path / "out", f"{tmp_path}/{{host}}/data", "--ip-config", tmp_path / "ip_config.txt")
-    assert [(entry["parts"], entry["copied"]) for entry in dispatched["places"]] == [([0], True), ([1], True)]
-    assert (tmp_path / "two/data/part1/graph.dgl").read_bytes() == (tmp_path / "out/part1/graph.dgl").read_bytes()
-    options = ("--num-trainers-per-machine", 2, "--assign", "fennel", "--out", f"{tmp_path}/at/{{part}}", "--scratch", tmp_path)
+    dispatched = asterism(
+        "export",
+        "dispatch",
+        tmp_path / "out",
+        f"{tmp_path}/{{host}}/data",
+        "--ip-config",
+        tmp_path / "ip_config.txt",
+    )
+    assert [(entry["parts"], entry["copied"]) for entry in dispatched["places"]] == [
+        ([0], True),
+        ([1], True),
+    ]
+    assert (tmp_path / "two/data/part1/graph.dgl").read_bytes() == (
+        tmp_path / "out/part1/graph.dgl"
+    ).read_bytes()
+    options = (
+        "--num-trainers-per-machine",
+        2,
+        "--assign",
+        "fennel",
+        "--out",
+        f"{tmp_path}/at/{{part}}",
+        "--scratch",
+        tmp_path,
+    )
     asterism("export", "dgl", *space_options, *options)
     assert (tmp_path / "at/1/shop.json").is_file()
 
 
 def test_missing_and_invalid_input_have_their_exit_codes(asterism: Command, tmp_path: Path) -> None:
     assert "nope" in asterism("sample", "nodes", "nope", expect=ExitCode.NOT_FOUND)
-    assert "nope" in asterism("sample", "nodes", "shop", "--type", "nope", expect=ExitCode.NOT_FOUND)
+    assert "nope" in asterism(
+        "sample", "nodes", "shop", "--type", "nope", expect=ExitCode.NOT_FOUND
+    )
     assert "99" in asterism("sample", "nodes", "shop", "--at", 99, expect=ExitCode.NOT_FOUND)
-    assert "-7" in asterism("sample", "neighbors", "shop", "--type", "clicks", "--", -7, expect=ExitCode.USAGE)
+    assert "-7" in asterism(
+        "sample", "neighbors", "shop", "--type", "clicks", "--", -7, expect=ExitCode.USAGE
+    )
     (tmp_path / "empty").mkdir()
     assert "metadata.json" in asterism("load", "shop", tmp_path / "empty", expect=ExitCode.USAGE)
 
@@ -317,7 +815,20 @@ def test_reading_commands_never_create_a_missing_folder(tmp_path: Path) -> None:
 
 
 def test_text_output_names_the_sampled_type(asterism: Command) -> None:
-    command = [sys.executable, "-m", "asterism.cli", "sample", "edges", "shop", "-n", "3", "--type", "buys", "--address", asterism.address]
+    command = [
+        sys.executable,
+        "-m",
+        "asterism.cli",
+        "sample",
+        "edges",
+        "shop",
+        "-n",
+        "3",
+        "--type",
+        "buys",
+        "--address",
+        asterism.address,
+    ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     assert completed.stdout.count("user:buys:item") == 3
     assert "--seed" in completed.stderr
@@ -332,7 +843,10 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
         ("pairs shop user2follows2user --length 2 --negatives 1", "user2follows2user"),
         ("subgraph shop 1 --fanout 2 --type follows", "hop 1"),
         ("ego shop 1 --fanout 2 --type follows", "ego subgraphs"),
-        ("hgt shop 1 --count user=2,1 --count item=2,0 --node-type user", "type given layer 1 layer 2 in all"),
+        (
+            "hgt shop 1 --count user=2,1 --count item=2,0 --node-type user",
+            "type given layer 1 layer 2 in all",
+        ),
         ("induced shop 0 1 2 3 4 --type follows", "destination"),
         ("layer shop 1 2 --type buys -n 2", "edges lead to it"),
         ("adjacency shop --rows 1,2 --cols 1,2,3 --type buys", "edge id"),
@@ -344,7 +858,15 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
     ],
 )
 def test_text_output_of_the_other_operators(asterism: Command, typed: str, told: str) -> None:
-    command = [sys.executable, "-m", "asterism.cli", "sample", *typed.split(), "--address", asterism.address]
+    command = [
+        sys.executable,
+        "-m",
+        "asterism.cli",
+        "sample",
+        *typed.split(),
+        "--address",
+        asterism.address,
+    ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
     assert told in " ".join(completed.stdout.split())
 
@@ -355,12 +877,25 @@ def test_commands_read_a_served_folder_but_cannot_write_it(asterism: Command) ->
 
     completed = run_at_folder("sample", "nodes", "shop", "-n", 3, "--type", "item", "--seed", 5)
     assert (completed.returncode, completed.stdout.count("item")) == (0, 3)
-    assert "is open in another process; this is what it had published" in " ".join(completed.stderr.split())
+    assert "is open in another process; this is what it had published" in " ".join(
+        completed.stderr.split()
+    )
     status = run_at_folder("status", "--json")
     assert (status.returncode, json.loads(status.stdout)["ready"], status.stderr) == (0, True, "")
-    assert [space["name"] for space in json.loads(run_at_folder("space", "list", "--json").stdout)] == ["shop"]
-    assert json.loads(run_at_folder("space", "describe", "shop", "--json").stdout)["current"]["version"] >= 1
-    for write_command in (("load", "shop", asterism.source), ("job", "submit", "shop"), ("space", "drop", "shop", "--yes")):
+    assert [
+        space["name"] for space in json.loads(run_at_folder("space", "list", "--json").stdout)
+    ] == ["shop"]
+    assert (
+        json.loads(run_at_folder("space", "describe", "shop", "--json").stdout)["current"][
+            "version"
+        ]
+        >= 1
+    )
+    for write_command in (
+        ("load", "shop", asterism.source),
+        ("job", "submit", "shop"),
+        ("space", "drop", "shop", "--yes"),
+    ):
         refused = run_at_folder(*write_command)
         assert refused.returncode == ExitCode.CONFLICT, refused.stderr
         assert "is open in another process" in refused.stderr

@@ -1,4 +1,6 @@
-"""The console as people use it, at a real terminal, and as scripts do: from files, pipes and the command line."""
+"""The console as people use it, at a real terminal, and as scripts do: from files, pipes and the
+command line.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ from asterism_standalone.app import Standalone
 PROGRAM = "from asterism.cli import main; main()"
 SCHEMA = {
     "direction": "both",
-    "nodes": {"user": {}, "item": {"weighted": True, "features": {"price": "float32", "title": {"kind": "bytes"}, "vector": {"shape": [2]}}}},
+    "nodes": {
+        "user": {},
+        "item": {
+            "weighted": True,
+            "features": {"price": "float32", "title": {"kind": "bytes"}, "vector": {"shape": [2]}},
+        },
+    },
     "edges": {"user:buys:item": {"weighted": True}},
 }
 
@@ -84,7 +92,10 @@ def test_statements_span_lines_and_report_time_version_and_seed(terminal: Termin
     terminal.type("yield id, price\r")
     terminal.wait_for_text(r"\.\.\.>$")
     terminal.type("seed 7;\r")
-    shown = terminal.wait_for_text(r"(?s)id +price.*3 rows, [\d.]+ ms \([\d.]+ ms in the service\), version 1, seed 7\n.*shop>$")
+    shown = terminal.wait_for_text(
+        r"(?s)id +price.*3 rows, [\d.]+ ms \([\d.]+ ms in the service\), version 1, seed "
+        r"7\n.*shop>$"
+    )
     rows = re.findall(r"^ +(\d+) +([\d.]+) *$", shown, re.MULTILINE)
     assert len(rows) == 3
     assert all(float(price) == int(i) / 2 for i, price in rows)
@@ -100,7 +111,9 @@ def test_statements_span_lines_and_report_time_version_and_seed(terminal: Termin
 
 def test_an_error_shows_its_caret_and_the_console_continues(terminal: Terminal) -> None:
     terminal.type("SAMPLE 3 VERTICES ON itm;\r")
-    terminal.wait_for_text(r"line 1, column 22: no node type 'itm'.*\n.*SAMPLE 3 VERTICES ON itm\n {23}\^\n.*shop>$")
+    terminal.wait_for_text(
+        r"line 1, column 22: no node type 'itm'.*\n.*SAMPLE 3 VERTICES ON itm\n {23}\^\n.*shop>$"
+    )
     assert "\x1b[31m" in terminal.raw
     terminal.type(":nonsense\r")
     terminal.wait_for_text(r":nonsense: there is no such command; :help has all of them\n.*shop>$")
@@ -113,7 +126,9 @@ def test_an_error_shows_its_caret_and_the_console_continues(terminal: Terminal) 
     assert terminal.wait_exit_code() == 0
 
 
-def test_keywords_and_live_schema_names_complete_in_colours(terminal: Terminal, address: str) -> None:
+def test_keywords_and_live_schema_names_complete_in_colours(
+    terminal: Terminal, address: str
+) -> None:
     blue = "\x1b[0;34;1m"
     terminal.type("SAMPL")
     terminal.wait_for_text("SAMPLE")
@@ -126,7 +141,9 @@ def test_keywords_and_live_schema_names_complete_in_colours(terminal: Terminal, 
     terminal.type("\t SEED 3;\r\r")
     terminal.wait_for_text(r"(?s)price.*5 rows")
     with asterism.connect(address) as client:
-        client.create_space("made_meanwhile", {"nodes": {"somebody": {}}, "edges": {}}, if_not_exists=True)
+        client.create_space(
+            "made_meanwhile", {"nodes": {"somebody": {}}, "edges": {}}, if_not_exists=True
+        )
     terminal.type("CREATE SPACE another (parts = 1) TAG thing;\r")
     terminal.wait_for_text(r"shop>$")
     terminal.type("USE made")
@@ -146,7 +163,9 @@ def test_keywords_and_live_schema_names_complete_in_colours(terminal: Terminal, 
 def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_path: Path) -> None:
     line = CuttableProxy(address)
     try:
-        with Terminal(PROGRAM, "--address", line.address, "--timeout", "300", "console", "shop", home=tmp_path) as terminal:
+        with Terminal(
+            PROGRAM, "--address", line.address, "--timeout", "300", "console", "shop", home=tmp_path
+        ) as terminal:
             terminal.wait_for_text(r"shop>$")
             terminal.type(":param many = [1, 2, 3]\r")
             terminal.wait_for_text(r"shop>$")
@@ -156,7 +175,9 @@ def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_pa
             before, deadline = line.forwarded_bytes, time.monotonic() + HANG_S
             terminal.type("FETCH PROP ON item $many YIELD id, price;\r")
             terminal.wait_for_text(r"price;")
-            while line.forwarded_bytes < before + 100:  # more than a ping: the statement is on its way
+            while (
+                line.forwarded_bytes < before + 100
+            ):  # more than a ping: the statement is on its way
                 assert time.monotonic() < deadline, "the statement was not sent"
                 time.sleep(0.05)
             with pytest.raises(AssertionError, match="no 'price;"):
@@ -172,7 +193,9 @@ def test_ctrl_c_cancels_input_and_statement_not_the_session(address: str, tmp_pa
         line.close()
 
 
-def test_history_omits_secrets_and_lines_that_start_with_a_blank(address: str, tmp_path: Path) -> None:
+def test_history_omits_secrets_and_lines_that_start_with_a_blank(
+    address: str, tmp_path: Path
+) -> None:
     state = tmp_path / ".local/state/asterism/history"
     with Terminal(PROGRAM, "--address", address, "console", "shop", home=tmp_path) as terminal:
         terminal.wait_for_text(r"shop>$")
@@ -181,7 +204,10 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(address: str, t
             terminal.wait_for_text(r"\n.*shop>$")
         terminal.type("\x04")
         assert terminal.wait_exit_code() == 0
-    assert [line[1:] for line in state.read_text().splitlines() if line.startswith("+")] == [":params", ":language ngql"]
+    assert [line[1:] for line in state.read_text().splitlines() if line.startswith("+")] == [
+        ":params",
+        ":language ngql",
+    ]
     assert stat.S_IMODE(state.stat().st_mode) == 0o600
     with Terminal(PROGRAM, "--address", address, "console", "shop", home=tmp_path) as terminal:
         terminal.wait_for_text(r"shop>$")
@@ -192,7 +218,9 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(address: str, t
         terminal.type("\x04")
         assert terminal.wait_exit_code() == 0
     before = state.read_bytes()
-    with Terminal(PROGRAM, "--address", address, "console", "shop", "--no-history", home=tmp_path) as terminal:
+    with Terminal(
+        PROGRAM, "--address", address, "console", "shop", "--no-history", home=tmp_path
+    ) as terminal:
         terminal.wait_for_text(r"shop>$")
         terminal.type(":params\r")
         terminal.wait_for_text(r"\n.*shop>$")
@@ -202,14 +230,19 @@ def test_history_omits_secrets_and_lines_that_start_with_a_blank(address: str, t
 
 
 def test_an_unreachable_server_is_reported_at_startup(tmp_path: Path) -> None:
-    with Terminal(PROGRAM, "--address", "127.0.0.1:1", "--timeout", "3", "console", home=tmp_path) as terminal:
+    with Terminal(
+        PROGRAM, "--address", "127.0.0.1:1", "--timeout", "3", "console", home=tmp_path
+    ) as terminal:
         assert terminal.wait_exit_code() == ExitCode.UNAVAILABLE
         assert "no answer from graphd at 127.0.0.1:1" in terminal.text
 
 
 def test_results_are_exported_to_files_unchanged(address: str, tmp_path: Path) -> None:
     statement = "FETCH PROP ON item 7, 8 YIELD id, price, title, vector"
-    script = "".join(f"{statement};\n:export {form} {tmp_path}/out.{form}\n" for form in ("csv", "json", "parquet"))
+    script = "".join(
+        f"{statement};\n:export {form} {tmp_path}/out.{form}\n"
+        for form in ("csv", "json", "parquet")
+    )
     out, _ = run("--address", address, "console", "shop", stdin_text=script)
     assert out.count("2 rows in ") == 3
     seven = 'item "7", \t\x1b[31mred'
@@ -226,54 +259,131 @@ def test_results_are_exported_to_files_unchanged(address: str, tmp_path: Path) -
     table = pq.read_table(tmp_path / "out.parquet")
     assert table.column("id").to_pylist() == [7, 8]
     assert table.column("vector").to_pylist() == [[7.0, -7.0], [8.0, -8.0]]
-    _, errors = run("--address", address, "console", "shop", "-e", f"{statement}; :export xml {tmp_path}/x", code=ExitCode.USAGE)
+    _, errors = run(
+        "--address",
+        address,
+        "console",
+        "shop",
+        "-e",
+        f"{statement}; :export xml {tmp_path}/x",
+        code=ExitCode.USAGE,
+    )
     assert errors
-    _, errors = run("--address", address, "console", "shop", stdin_text=":export csv x\n", code=ExitCode.USAGE)
+    _, errors = run(
+        "--address", address, "console", "shop", stdin_text=":export csv x\n", code=ExitCode.USAGE
+    )
     assert errors == "asterism: <stdin>:1: :export writes the last result, and there was none yet\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.json", "out.parquet"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "out.csv",
+        "out.json",
+        "out.parquet",
+    ]
 
 
 def test_a_script_stops_at_its_first_error_with_file_and_line(address: str, tmp_path: Path) -> None:
     script = tmp_path / "nightly.ngql"
-    script.write_text("SHOW SPACES;\n\n# the next one\nSAMPLE 2 VERTICES\n  ON nobody;\nSAMPLE 1 VERTICES ON user YIELD id;\n")
-    out, errors = run("--address", address, "console", "shop", "-f", str(script), "--format", "csv", code=ExitCode.NOT_FOUND)
+    script.write_text(
+        "SHOW SPACES;\n\n# the next one\nSAMPLE 2 VERTICES\n  ON nobody;\nSAMPLE 1 VERTICES "
+        "ON user YIELD id;\n"
+    )
+    out, errors = run(
+        "--address",
+        address,
+        "console",
+        "shop",
+        "-f",
+        str(script),
+        "--format",
+        "csv",
+        code=ExitCode.NOT_FOUND,
+    )
     assert out.splitlines()[0].startswith("name,")
-    assert errors.splitlines()[0].startswith(f"asterism: {script}:5: column 6: no node type 'nobody'")
+    assert errors.splitlines()[0].startswith(
+        f"asterism: {script}:5: column 6: no node type 'nobody'"
+    )
     assert "\nid\n" not in out
-    out, _ = run("--address", address, "console", "shop", "-f", str(script), "--format", "csv", "--keep-going", code=ExitCode.NOT_FOUND)
+    out, _ = run(
+        "--address",
+        address,
+        "console",
+        "shop",
+        "-f",
+        str(script),
+        "--format",
+        "csv",
+        "--keep-going",
+        code=ExitCode.NOT_FOUND,
+    )
     assert re.search(r"^id\n\d+\n\Z", out, re.MULTILINE)
     (tmp_path / "outer.ngql").write_text(f":param n = 2\n:source {script}\n")
-    _, errors = run("--address", address, "console", "shop", "-f", str(tmp_path / "outer.ngql"), code=ExitCode.NOT_FOUND)
+    _, errors = run(
+        "--address",
+        address,
+        "console",
+        "shop",
+        "-f",
+        str(tmp_path / "outer.ngql"),
+        code=ExitCode.NOT_FOUND,
+    )
     assert errors.startswith(f"asterism: {script}:5: ")
     (tmp_path / "self.ngql").write_text(f":source {tmp_path}/self.ngql\n")
-    _, errors = run("--address", address, "console", "-f", str(tmp_path / "self.ngql"), code=ExitCode.USAGE)
+    _, errors = run(
+        "--address", address, "console", "-f", str(tmp_path / "self.ngql"), code=ExitCode.USAGE
+    )
     assert "does one source itself?" in errors
-    _, errors = run("--address", address, "console", "-f", str(tmp_path / "gone.ngql"), code=ExitCode.FAILED)
+    _, errors = run(
+        "--address", address, "console", "-f", str(tmp_path / "gone.ngql"), code=ExitCode.FAILED
+    )
     assert "gone.ngql" in errors
     (tmp_path / "latin.ngql").write_bytes(b"SHOW SPACES; # caf\xe9\n")
-    _, errors = run("--address", address, "console", "-f", str(tmp_path / "latin.ngql"), code=ExitCode.USAGE)
+    _, errors = run(
+        "--address", address, "console", "-f", str(tmp_path / "latin.ngql"), code=ExitCode.USAGE
+    )
     assert "latin.ngql: not a text of UTF-8: byte 0xe9" in errors
-    _, errors = run("--address", address, "console", "-e", "SAMPLE 'never closed", code=ExitCode.USAGE)
+    _, errors = run(
+        "--address", address, "console", "-e", "SAMPLE 'never closed", code=ExitCode.USAGE
+    )
     assert errors.startswith("asterism: -e:1: column 21: found the end inside of a text")
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "tsv", "json"])
 def test_a_pipe_gets_results_and_nothing_else(address: str, form: str) -> None:
     script = ":param ids = [7, 8]\nUSE shop; FETCH PROP ON item $ids YIELD id, title"
-    command = [sys.executable, "-m", "asterism.cli", "--address", address, "console", "--format", form]
-    completed = subprocess.run(command, input=script, capture_output=True, text=True, timeout=HANG_S, check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "asterism.cli",
+        "--address",
+        address,
+        "console",
+        "--format",
+        form,
+    ]
+    completed = subprocess.run(
+        command, input=script, capture_output=True, text=True, timeout=HANG_S, check=True
+    )
     out = completed.stdout
     assert completed.stderr == ""
     seven = 'item "7", \t\x1b[31mred'
     if form == "csv":
-        assert list(csv.reader(out.splitlines())) == [["id", "title"], ["7", seven], ["8", "item 8"]]
+        assert list(csv.reader(out.splitlines())) == [
+            ["id", "title"],
+            ["7", seven],
+            ["8", "item 8"],
+        ]
     elif form == "tsv":
         assert out == 'id\ttitle\n7\titem "7", \\t\x1b[31mred\n8\titem 8\n'
     elif form == "json":
         use, fetched = map(json.loads, out.splitlines())
         assert use["space"] == "shop"
-        assert (fetched["columns"], fetched["rows"], fetched["version"]) == (["id", "title"], [[7, seven], [8, "item 8"]], 1)
-        json_lines = run("--json", "--address", address, "console", stdin_text=script)[0].splitlines()
+        assert (fetched["columns"], fetched["rows"], fetched["version"]) == (
+            ["id", "title"],
+            [[7, seven], [8, "item 8"]],
+            1,
+        )
+        json_lines = run("--json", "--address", address, "console", stdin_text=script)[
+            0
+        ].splitlines()
         assert json.loads(json_lines[1])["rows"] == fetched["rows"]
     else:
         assert "\x1b" not in out
@@ -284,9 +394,27 @@ def test_a_folder_is_queried_without_a_server_even_while_open(tmp_path: Path) ->
     folder = tmp_path / "graphs"
     with asterism.open(folder) as client:
         fill(client)
-        out, errors = run("--path", str(folder), "console", "shop", "-e", "SAMPLE 2 VERTICES ON item YIELD id SEED 5", "--format", "csv")
+        out, errors = run(
+            "--path",
+            str(folder),
+            "console",
+            "shop",
+            "-e",
+            "SAMPLE 2 VERTICES ON item YIELD id SEED 5",
+            "--format",
+            "csv",
+        )
         assert "is open in another process" in " ".join(errors.split())
-    reopened_out, errors = run("--path", str(folder), "console", "shop", "-e", "SAMPLE 2 VERTICES ON item YIELD id SEED 5", "--format", "csv")
+    reopened_out, errors = run(
+        "--path",
+        str(folder),
+        "console",
+        "shop",
+        "-e",
+        "SAMPLE 2 VERTICES ON item YIELD id SEED 5",
+        "--format",
+        "csv",
+    )
     assert reopened_out == out
     assert len(out.splitlines()) == 3
     assert errors == ""

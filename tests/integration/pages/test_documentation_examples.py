@@ -1,4 +1,6 @@
-"""What graphs, schemas, jobs and samples show of themselves: types and counts, in text and in HTML in which nothing that was said is code."""
+"""What graphs, schemas, jobs and samples show of themselves: types and counts, in text and in HTML
+in which nothing that was said is code.
+"""
 
 from __future__ import annotations
 
@@ -63,16 +65,28 @@ def parse_html(value: Any) -> ParsedHtml:
 def test_a_graph_shows_its_types_counts_and_features(graph: asterism.Graph) -> None:
     first, nodes, edges = repr(graph).splitlines()
     assert first == "Graph('cases', version=1)"
-    assert nodes == "  nodes: person 400 (age int16, name bytes); paper 90 (vec float32[3], words ragged)"
+    assert (
+        nodes
+        == "  nodes: person 400 (age int16, name bytes); paper 90 (vec float32[3], words ragged)"
+    )
     assert "person:writes:paper 2,500 (when int64, tags ragged)" in edges
     page = parse_html(graph)
-    assert {"person", "400", "2,500", "aged = log1p(age) * min(weight, 1)"} <= set(page.text.splitlines())
+    assert {"person", "400", "2,500", "aged = log1p(age) * min(weight, 1)"} <= set(
+        page.text.splitlines()
+    )
     assert page.elements <= {"table", "caption", "b", "thead", "tbody", "tr", "th", "td"}
 
 
 def test_repr_is_quick_when_server_does_not_answer() -> None:
-    with stub_graphd(answer_never) as silent_server, asterism.connect(silent_server.address, timeout_s=HANG_S) as client:
-        client.session.store_space(asterism.records.samples.SpaceInfo(name="g", space_id=1, schema=schema(), version=1, created_ms=0, hosts=()))
+    with (
+        stub_graphd(answer_never) as silent_server,
+        asterism.connect(silent_server.address, timeout_s=HANG_S) as client,
+    ):
+        client.session.store_space(
+            asterism.records.samples.SpaceInfo(
+                name="g", space_id=1, schema=schema(), version=1, created_ms=0, hosts=()
+            )
+        )
         started = time.monotonic()
         assert repr(client.graph("g")) == "Graph('g')\n  nodes: user\n  edges: none"
         assert time.monotonic() - started < QUICK_S
@@ -96,24 +110,63 @@ def test_async_graph_repr_makes_no_requests(folder: Path) -> None:
 
 def hostile_job() -> Job:
     task = Task(
-        task_id=1, host=ATTACK, parts=(0, 1), attempt=1, state="FAILED", phase=ATTACK, rows_done=5, rows_total=10, rows_per_s=0.0, eta_s=0.0,
-        retry_at_ms=0, causes=(ATTACK,), started_ms=0, finished_ms=0, result=None,
-    )  # fmt: skip
+        task_id=1,
+        host=ATTACK,
+        parts=(0, 1),
+        attempt=1,
+        state="FAILED",
+        phase=ATTACK,
+        rows_done=5,
+        rows_total=10,
+        rows_per_s=0.0,
+        eta_s=0.0,
+        retry_at_ms=0,
+        causes=(ATTACK,),
+        started_ms=0,
+        finished_ms=0,
+        result=None,
+    )
     return Job(
-        job_id=7, space=ATTACK, kind=ATTACK, options={}, target_version=0, state="FAILED", ending="", cut=0, version=0, cause=ATTACK, submitted_ms=0,
-        started_ms=0, finished_ms=0, rows_done=5, rows_total=10, rows_per_s=0.0, eta_s=0.0, tasks=(task,),
-    )  # fmt: skip
+        job_id=7,
+        space=ATTACK,
+        kind=ATTACK,
+        options={},
+        target_version=0,
+        state="FAILED",
+        ending="",
+        cut=0,
+        version=0,
+        cause=ATTACK,
+        submitted_ms=0,
+        started_ms=0,
+        finished_ms=0,
+        rows_done=5,
+        rows_total=10,
+        rows_per_s=0.0,
+        eta_s=0.0,
+        tasks=(task,),
+    )
 
 
 def hostile_schema(monkeypatch: pytest.MonkeyPatch) -> asterism.Schema:
-    monkeypatch.setattr(validation, "NAME_PATTERN", re.compile(".*", re.DOTALL))  # no service takes such names; a notebook must not trust that
+    monkeypatch.setattr(
+        validation, "NAME_PATTERN", re.compile(".*", re.DOTALL)
+    )  # no service takes such names; a notebook must not trust that
     return asterism.Schema.from_dict({"nodes": {ATTACK: {"features": {ATTACK: "float32"}}}})
 
 
 def test_untrusted_text_is_escaped_in_html(monkeypatch: pytest.MonkeyPatch) -> None:
     types = hostile_schema(monkeypatch)
-    info = asterism.records.samples.SpaceInfo(name=ATTACK, space_id=1, schema=types, version=1, created_ms=0, hosts=())
-    batch = NodeBatch(part=0, ids=np.arange(20), weights=np.ones(20, np.float32), features={ATTACK: np.zeros((20, 3))}, version=1)
+    info = asterism.records.samples.SpaceInfo(
+        name=ATTACK, space_id=1, schema=types, version=1, created_ms=0, hosts=()
+    )
+    batch = NodeBatch(
+        part=0,
+        ids=np.arange(20),
+        weights=np.ones(20, np.float32),
+        features={ATTACK: np.zeros((20, 3))},
+        version=1,
+    )
     labels = GraphLabels(labels=(ATTACK.encode(),), seed=1, version=1)
     pages = [parse_html(value) for value in (types, info, hostile_job(), batch, labels)]
     for page in pages:
@@ -124,12 +177,32 @@ def test_untrusted_text_is_escaped_in_html(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_batches_show_dtype_shape_and_first_values() -> None:
     ids = np.arange(1000)
-    lines = parse_html(NodeBatch(part=0, ids=ids, weights=np.ones(1000, np.float32), features={"x": np.zeros((1000, 3))}, version=1)).text.splitlines()
+    lines = parse_html(
+        NodeBatch(
+            part=0,
+            ids=ids,
+            weights=np.ones(1000, np.float32),
+            features={"x": np.zeros((1000, 3))},
+            version=1,
+        )
+    ).text.splitlines()
     assert "int64[1000]" in lines
     assert "0, 1, 2, 3, 4, 5, 6, 7, ..." in lines
     assert "features['x']" in lines
 
 
 def test_html_output_does_not_import_ipython() -> None:
-    program = "import sys, asterism; asterism.Schema.from_dict({'nodes': {'a': {}}})._repr_html_(); print('IPython' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=HANG_S).stdout.strip() == "False"
+    program = (
+        "import sys, asterism; asterism.Schema.from_dict({'nodes': {'a': "
+        "{}}})._repr_html_(); print('IPython' in sys.modules)"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=HANG_S,
+        ).stdout.strip()
+        == "False"
+    )

@@ -12,7 +12,9 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.pages import Block, Runner
 
 RUN_ELSEWHERE = {"README.md", "training.md", "euler.md", "pglbox.md"}
-"""Pages whose programs have a test of their own: in `tests/structure/test_readme.py`, and in ``test_*_page.py`` beside this one."""
+"""Pages whose programs have a test of their own: in `tests/structure/test_readme.py`, and in
+``test_*_page.py`` beside this one.
+"""
 SHOP_SETUP = """
 import numpy as np
 import asterism
@@ -49,7 +51,11 @@ write_dgl(Shop(users=300, items=50, clicks=2000, seed=1), Path("demo-data"))
 }
 """What a page takes to be there."""
 SIZES = {"users=1_000_000, items=100_000, clicks=20_000_000": "users=500, items=50, clicks=3_000"}
-PAGES = [page for page in pages.all_pages() if any(block.kind in ("python", "sh") for block in pages.blocks(page))]
+PAGES = [
+    page
+    for page in pages.all_pages()
+    if any(block.kind in ("python", "sh") for block in pages.blocks(page))
+]
 
 
 @pytest.fixture(scope="module")
@@ -69,12 +75,23 @@ def no_spaces(cluster: LocalCluster) -> Iterator[None]:
 @pytest.mark.pyg
 @pytest.mark.dgl
 @pytest.mark.usefixtures("no_spaces")
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name)
-def test_the_code_of_a_page_runs(page: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name not in RUN_ELSEWHERE], ids=lambda page: page.name
+)
+def test_the_code_of_a_page_runs(
+    page: Path, pyg_python: Path, dgl_python: Path, cluster: LocalCluster, tmp_path: Path
+) -> None:
     pythons = {"python": Path(sys.executable), "python torch": pyg_python, "python dgl": dgl_python}
     # What is said by hand goes to one address.
-    replacements = {"localhost:9669": cluster["graphd-0"].address if page.name == "protocol.md" else cluster.addresses, **SIZES}
-    with Runner(page, tmp_path, pythons, replacements, {"ASTERISM_ADDRESS": cluster.addresses}) as runner:
+    replacements = {
+        "localhost:9669": cluster["graphd-0"].address
+        if page.name == "protocol.md"
+        else cluster.addresses,
+        **SIZES,
+    }
+    with Runner(
+        page, tmp_path, pythons, replacements, {"ASTERISM_ADDRESS": cluster.addresses}
+    ) as runner:
         if page.name in SETUP_CODE:
             runner.run(Block(kind="python", file="", code=SETUP_CODE[page.name], line=0))
         for block in pages.blocks(page):
@@ -83,7 +100,10 @@ def test_the_code_of_a_page_runs(page: Path, pyg_python: Path, dgl_python: Path,
 
 def test_a_block_that_fails_is_named_by_its_page_and_line(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("# A page\n\n```python\nx = 1\n```\n\n```python\nassert x == 1\n\nraise ValueError(x)\n```\n")
+    page.write_text(
+        "# A page\n\n```python\nx = 1\n```\n\n```python\nassert x == 1\n\nraise "
+        "ValueError(x)\n```\n"
+    )
     with Runner(page, tmp_path, {"python": Path(sys.executable)}, {}, {}) as runner:
         first, second = pages.blocks(page)
         runner.run(first)

@@ -1,4 +1,6 @@
-"""A statement gives what the call that it stands for gives, byte for byte, on a cluster and inside a process, over gRPC and HTTP."""
+"""A statement gives what the call that it stands for gives, byte for byte, on a cluster and inside
+a process, over gRPC and HTTP.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,13 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="module")
-def graphs(cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Graph]]:
-    with cluster.client() as client, asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("statements"))) as inside:
+def graphs(
+    cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Graph]]:
+    with (
+        cluster.client() as client,
+        asterism.open(cases.copy_built_graph(tmp_path_factory.mktemp("statements"))) as inside,
+    ):
         yield {"cluster": client.graph("cases"), "embedded": inside.graph("cases")}
 
 
@@ -54,7 +61,9 @@ def graph(request: pytest.FixtureRequest, graphs: Mapping[str, Graph]) -> Graph:
 
 
 def valid_columns(sample: Any, sources: Any, *columns: Any) -> list[Any]:
-    """Columns of neighbors [m, n], row after row, without places where there is none; the nodes that they are of first."""
+    """Columns of neighbors [m, n], row after row, without places where there is none; the nodes
+    that they are of first.
+    """
     valid = (sample.nodes >= 0).reshape(-1)
     rows = np.repeat(sources, sample.nodes.shape[1])
     return [column.reshape(-1)[valid] for column in (rows, sample.nodes, *columns)]
@@ -75,7 +84,12 @@ def layer_columns(graph: Graph) -> list[Any]:
 
 def neighbor_columns(graph: Graph) -> list[Any]:
     neighbors = graph.neighbors(PEOPLE, "writes", where="when > 1000")
-    return [np.repeat(PEOPLE, np.diff(neighbors.indptr)), neighbors.nodes, neighbors.weights, graph.edge_features(neighbors.edge_ids, ["when"], "writes")["when"]]
+    return [
+        np.repeat(PEOPLE, np.diff(neighbors.indptr)),
+        neighbors.nodes,
+        neighbors.weights,
+        graph.edge_features(neighbors.edge_ids, ["when"], "writes")["when"],
+    ]
 
 
 def two_hop_columns(graph: Graph) -> list[Any]:
@@ -87,12 +101,20 @@ def two_hop_columns(graph: Graph) -> list[Any]:
 def limited_columns(graph: Graph) -> list[Any]:
     """Two edges of each author's, and three of each paper's that these lead to, once each."""
     written = graph.neighbors(PEOPLE, "writes")
-    selected = np.concatenate([np.arange(a, min(a + 2, b)) for a, b in pairwise(written.indptr.tolist())])
+    selected = np.concatenate(
+        [np.arange(a, min(a + 2, b)) for a, b in pairwise(written.indptr.tolist())]
+    )
     papers = written.nodes[np.sort(selected)]
     papers = papers[np.sort(np.unique(papers, return_index=True)[1])]
     citations = graph.neighbors(papers, "cites")
-    selected = np.concatenate([np.arange(a, min(a + 3, b)) for a, b in pairwise(citations.indptr.tolist())]).astype(np.int64)
-    return [np.repeat(papers, np.diff(citations.indptr))[selected], citations.nodes[selected], citations.weights[selected]]
+    selected = np.concatenate(
+        [np.arange(a, min(a + 3, b)) for a, b in pairwise(citations.indptr.tolist())]
+    ).astype(np.int64)
+    return [
+        np.repeat(papers, np.diff(citations.indptr))[selected],
+        citations.nodes[selected],
+        citations.weights[selected],
+    ]
 
 
 def pair_columns(graph: Graph) -> list[Any]:
@@ -101,9 +123,18 @@ def pair_columns(graph: Graph) -> list[Any]:
     for src, dst in zip(*(ends.tolist() for ends in CITATIONS), strict=True):
         neighbors = graph.neighbors([src], "cites", edge_ids=True)
         assert neighbors.edge_ids is not None
-        rows += [(src, dst, weight, edge) for node, weight, edge in zip(neighbors.nodes, neighbors.weights, neighbors.edge_ids, strict=True) if node == dst]
+        rows += [
+            (src, dst, weight, edge)
+            for node, weight, edge in zip(
+                neighbors.nodes, neighbors.weights, neighbors.edge_ids, strict=True
+            )
+            if node == dst
+        ]
     assert len(rows) >= len(CITATIONS[0])
-    return [np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), ("i8", "i8", "f4", "i8"), strict=True)]
+    return [
+        np.array(column, kind)
+        for column, kind in zip(zip(*rows, strict=True), ("i8", "i8", "f4", "i8"), strict=True)
+    ]
 
 
 def negative_columns(graph: Graph) -> list[Any]:
@@ -112,7 +143,9 @@ def negative_columns(graph: Graph) -> list[Any]:
 
 
 def walk_columns(graph: Graph) -> list[Any]:
-    sample = graph.random_walk(PEOPLE, ["writes", "by"], 5, p=0.5, q=2, walks=2, edge_ids=True, seed=7)
+    sample = graph.random_walk(
+        PEOPLE, ["writes", "by"], 5, p=0.5, q=2, walks=2, edge_ids=True, seed=7
+    )
     return [PEOPLE[sample.starts], sample.nodes, sample.edge_ids]
 
 
@@ -122,45 +155,136 @@ def feature_columns(graph: Graph) -> list[Any]:
 
 
 CALLS: list[tuple[str, Callable[[Graph], list[Any]]]] = [
-    ("SAMPLE $n VERTICES SEED 7 YIELD id, probability",
-     lambda g: (lambda s: [s.nodes, s.probabilities])(g.sample_nodes(30, probabilities=True, seed=7))),
-    ("SAMPLE $n VERTICES ON person WHERE age > $old WEIGHT aged SEED 7 YIELD id, age", feature_columns),
-    ("SAMPLE 50 VERTICES ON paper, person UNIFORM WITHOUT REPLACEMENT SEED 7 YIELD id",
-     lambda g: [g.sample_nodes(50, ["paper", "person"], weighted=False, replace=False, seed=7).nodes]),
-    ("SAMPLE 2 VERTICES LIKE $people ON person SEED 7 YIELD id",
-     lambda g: [g.sample_nodes_like(PEOPLE, 2, ntype="person", seed=7).nodes.reshape(-1)]),
-    ("SAMPLE 40 EDGES ON writes, cites WEIGHT recent SEED 7 YIELD src, dst, edge_id, weight",
-     lambda g: (lambda s: [s.src, s.dst, s.edge_ids, s.weights])(g.sample_edges(40, ["writes", "cites"], weight="recent", seed=7))),
-    ("SAMPLE 5 NEIGHBORS FROM $people OVER writes WHERE $$.paper.vec[0] > 50 SEED 7 YIELD src, dst, weight, edge_id, probability",
-     lambda g: (lambda s: valid_columns(s, PEOPLE, s.weights, s.edge_ids, s.probabilities))(
-         g.sample_neighbors(PEOPLE, "writes", 5, where="dst.vec[0] > 50", edge_ids=True, probabilities=True, seed=7))),
-    ("SAMPLE 5 NEIGHBORS FROM $papers OVER writes, cites REVERSELY WITHOUT REPLACEMENT SEED 7 YIELD dst, src",
-     lambda g: (lambda s: valid_columns(s, np.arange(12)))(
-         g.sample_neighbors(np.arange(12), ["writes", "cites"], 5, direction="in", replace=False, seed=7))),
-    ("SAMPLE 5 NEIGHBORS FROM $people OVER writes PADDED SEED 7 YIELD dst",
-     lambda g: [g.sample_neighbors(PEOPLE, "writes", 5, seed=7).nodes.reshape(-1)]),
-    ("TOP 3 NEIGHBORS FROM $people OVER writes YIELD src, dst, weight",
-     lambda g: (lambda s: valid_columns(s, PEOPLE, s.weights))(g.top_k_neighbors(PEOPLE, "writes", 3))),
-    ("GO 2 STEPS FROM $people OVER writes THEN cites SAMPLE $fan SEED 7 YIELD src, dst, weight", fanout_columns),
-    ("GO FROM $people OVER writes WHERE when > 1000 YIELD src, dst, weight, when", neighbor_columns),
+    (
+        "SAMPLE $n VERTICES SEED 7 YIELD id, probability",
+        lambda g: (lambda s: [s.nodes, s.probabilities])(
+            g.sample_nodes(30, probabilities=True, seed=7)
+        ),
+    ),
+    (
+        "SAMPLE $n VERTICES ON person WHERE age > $old WEIGHT aged SEED 7 YIELD id, age",
+        feature_columns,
+    ),
+    (
+        "SAMPLE 50 VERTICES ON paper, person UNIFORM WITHOUT REPLACEMENT SEED 7 YIELD id",
+        lambda g: [
+            g.sample_nodes(50, ["paper", "person"], weighted=False, replace=False, seed=7).nodes
+        ],
+    ),
+    (
+        "SAMPLE 2 VERTICES LIKE $people ON person SEED 7 YIELD id",
+        lambda g: [g.sample_nodes_like(PEOPLE, 2, ntype="person", seed=7).nodes.reshape(-1)],
+    ),
+    (
+        "SAMPLE 40 EDGES ON writes, cites WEIGHT recent SEED 7 YIELD src, dst, edge_id, weight",
+        lambda g: (lambda s: [s.src, s.dst, s.edge_ids, s.weights])(
+            g.sample_edges(40, ["writes", "cites"], weight="recent", seed=7)
+        ),
+    ),
+    (
+        (
+            "SAMPLE 5 NEIGHBORS FROM $people OVER writes WHERE $$.paper.vec[0] > 50 SEED 7 YIELD "
+            "src, dst, weight, edge_id, probability"
+        ),
+        lambda g: (lambda s: valid_columns(s, PEOPLE, s.weights, s.edge_ids, s.probabilities))(
+            g.sample_neighbors(
+                PEOPLE,
+                "writes",
+                5,
+                where="dst.vec[0] > 50",
+                edge_ids=True,
+                probabilities=True,
+                seed=7,
+            )
+        ),
+    ),
+    (
+        (
+            "SAMPLE 5 NEIGHBORS FROM $papers OVER writes, cites REVERSELY WITHOUT REPLACEMENT "
+            "SEED 7 YIELD dst, src"
+        ),
+        lambda g: (lambda s: valid_columns(s, np.arange(12)))(
+            g.sample_neighbors(
+                np.arange(12), ["writes", "cites"], 5, direction="in", replace=False, seed=7
+            )
+        ),
+    ),
+    (
+        "SAMPLE 5 NEIGHBORS FROM $people OVER writes PADDED SEED 7 YIELD dst",
+        lambda g: [g.sample_neighbors(PEOPLE, "writes", 5, seed=7).nodes.reshape(-1)],
+    ),
+    (
+        "TOP 3 NEIGHBORS FROM $people OVER writes YIELD src, dst, weight",
+        lambda g: (lambda s: valid_columns(s, PEOPLE, s.weights))(
+            g.top_k_neighbors(PEOPLE, "writes", 3)
+        ),
+    ),
+    (
+        "GO 2 STEPS FROM $people OVER writes THEN cites SAMPLE $fan SEED 7 YIELD src, dst, weight",
+        fanout_columns,
+    ),
+    (
+        "GO FROM $people OVER writes WHERE when > 1000 YIELD src, dst, weight, when",
+        neighbor_columns,
+    ),
     ("GO 2 STEPS FROM $people OVER writes THEN cites YIELD src, dst", two_hop_columns),
-    ("GO 2 STEPS FROM $people OVER writes THEN cites YIELD DISTINCT dst | ORDER BY dst", lambda g: [np.unique(two_hop_columns(g)[1])]),
-    ("GO 2 STEPS FROM $people OVER writes THEN cites YIELD src, dst, weight LIMIT [2, 3]", limited_columns),
+    (
+        "GO 2 STEPS FROM $people OVER writes THEN cites YIELD DISTINCT dst | ORDER BY dst",
+        lambda g: [np.unique(two_hop_columns(g)[1])],
+    ),
+    (
+        "GO 2 STEPS FROM $people OVER writes THEN cites YIELD src, dst, weight LIMIT [2, 3]",
+        limited_columns,
+    ),
     ("FETCH PROP ON cites $from -> $to YIELD src, dst, weight, edge_id", pair_columns),
-    ("SAMPLE LAYER 9 FROM $people OVER writes BY SQRT SEED 7 YIELD src, dst, weight", layer_columns),
-    ("SAMPLE LAYER 9 FROM $people OVER writes SEED 7 YIELD id, probability",
-     lambda g: (lambda s: [s.nodes, s.probabilities])(g.sample_layer(PEOPLE, "writes", 9, seed=7))),
-    ("SAMPLE LAYERS [9, 8] FROM $people OVER writes THEN cites SEED 7 YIELD id",
-     lambda g: [np.concatenate([one.nodes for one in g.sample_fanout_layerwise(PEOPLE, ["writes", "cites"], [9, 8], seed=7).layers])]),
+    (
+        "SAMPLE LAYER 9 FROM $people OVER writes BY SQRT SEED 7 YIELD src, dst, weight",
+        layer_columns,
+    ),
+    (
+        "SAMPLE LAYER 9 FROM $people OVER writes SEED 7 YIELD id, probability",
+        lambda g: (lambda s: [s.nodes, s.probabilities])(
+            g.sample_layer(PEOPLE, "writes", 9, seed=7)
+        ),
+    ),
+    (
+        "SAMPLE LAYERS [9, 8] FROM $people OVER writes THEN cites SEED 7 YIELD id",
+        lambda g: [
+            np.concatenate(
+                [
+                    one.nodes
+                    for one in g.sample_fanout_layerwise(
+                        PEOPLE, ["writes", "cites"], [9, 8], seed=7
+                    ).layers
+                ]
+            )
+        ],
+    ),
     ("SAMPLE 3 NEGATIVES FROM $people ON paper SEED 7 YIELD row, id", negative_columns),
-    ("WALK 5 STEPS FROM $people OVER writes THEN by P 0.5 Q 2 WALKS 2 SEED 7 YIELD start, path, edge_ids", walk_columns),
-    ("FETCH PROP ON paper $papers YIELD vec", lambda g: [g.node_features(np.arange(12), ["vec"], "paper")["vec"]]),
-    ("FETCH PROP ON writes 3, 4, 5 YIELD edge_id, when", lambda g: [np.array([3, 4, 5]), g.edge_features([3, 4, 5], ["when"], "writes")["when"]]),
-]  # fmt: skip
+    (
+        (
+            "WALK 5 STEPS FROM $people OVER writes THEN by P 0.5 Q 2 WALKS 2 SEED 7 YIELD start, "
+            "path, edge_ids"
+        ),
+        walk_columns,
+    ),
+    (
+        "FETCH PROP ON paper $papers YIELD vec",
+        lambda g: [g.node_features(np.arange(12), ["vec"], "paper")["vec"]],
+    ),
+    (
+        "FETCH PROP ON writes 3, 4, 5 YIELD edge_id, when",
+        lambda g: [np.array([3, 4, 5]), g.edge_features([3, 4, 5], ["when"], "writes")["when"]],
+    ),
+]
 
 
-@pytest.mark.parametrize(("statement", "call"), CALLS, ids=[statement[:60] for statement, _ in CALLS])
-def test_a_statement_gives_what_its_call_gives(graph: Graph, statement: str, call: Callable[[Graph], list[Any]]) -> None:
+@pytest.mark.parametrize(
+    ("statement", "call"), CALLS, ids=[statement[:60] for statement, _ in CALLS]
+)
+def test_a_statement_gives_what_its_call_gives(
+    graph: Graph, statement: str, call: Callable[[Graph], list[Any]]
+) -> None:
     result = graph.query(statement, PARAMETERS)
     expected = call(graph)
     assert len(result.columns) == len(expected)
@@ -174,31 +298,48 @@ def test_a_statement_gives_what_its_call_gives(graph: Graph, statement: str, cal
 
 
 BOTH_WAYS = [
-    "SAMPLE 5 NEIGHBORS FROM $papers ON paper OVER * BIDIRECT WITHOUT REPLACEMENT SEED 7 YIELD src, dst, edge_id, probability, type",
-    "GO 1 TO 2 STEPS FROM $people OVER writes BIDIRECT SAMPLE $fan SEED 7 YIELD step, row, src, dst, probability",
+    (
+        "SAMPLE 5 NEIGHBORS FROM $papers ON paper OVER * BIDIRECT WITHOUT REPLACEMENT SEED 7 "
+        "YIELD src, dst, edge_id, probability, type"
+    ),
+    (
+        "GO 1 TO 2 STEPS FROM $people OVER writes BIDIRECT SAMPLE $fan SEED 7 YIELD step, row, "
+        "src, dst, probability"
+    ),
     "GO 2 STEPS FROM $people OVER writes BIDIRECT YIELD src, dst, weight LIMIT [2, 1]",
 ]
 
 
-@pytest.mark.parametrize("statement", [*(statement for statement, _ in CALLS), *BOTH_WAYS], ids=lambda statement: statement[:60])
+@pytest.mark.parametrize(
+    "statement",
+    [*(statement for statement, _ in CALLS), *BOTH_WAYS],
+    ids=lambda statement: statement[:60],
+)
 def test_a_cluster_and_a_process_give_the_same(graphs: Mapping[str, Graph], statement: str) -> None:
     one, other = (graphs[name].query(statement, PARAMETERS) for name in ("cluster", "embedded"))
     assert one.rows() == other.rows()
 
 
 def test_columns_missing_in_a_node_type_are_zero(graph: Graph) -> None:
-    result = graph.query("SAMPLE 400 VERTICES UNIFORM SEED 3 YIELD id, type, age, name, vec, words, weight")
+    result = graph.query(
+        "SAMPLE 400 VERTICES UNIFORM SEED 3 YIELD id, type, age, name, vec, words, weight"
+    )
     ids, types = result["id"], result["type"]
     assert isinstance(types, np.ndarray)
     assert set(types.tolist()) == {"person", "paper"}
     people = types == "person"
-    for names, kind, of_kind in ((["age", "name", "weight"], "person", people), (["vec", "words"], "paper", ~people)):
+    for names, kind, of_kind in (
+        (["age", "name", "weight"], "person", people),
+        (["vec", "words"], "paper", ~people),
+    ):
         for name, column in graph.node_features(np.asarray(ids)[of_kind], names, kind).items():
             merged: Any = result[name]
             if isinstance(column, tuple):
                 indptr, values = merged
                 rows = [values[indptr[i] : indptr[i + 1]].tolist() for i in np.flatnonzero(of_kind)]
-                assert rows == [column[1][a:b].tolist() for a, b in zip(column[0], column[0][1:], strict=False)]
+                assert rows == [
+                    column[1][a:b].tolist() for a, b in zip(column[0], column[0][1:], strict=False)
+                ]
                 assert np.diff(indptr)[~of_kind].sum() == 0
             else:
                 assert np.array_equal(merged[of_kind], column)
@@ -212,7 +353,9 @@ def test_statement_token_replays_its_call(graph: Graph) -> None:
     assert replayed.seed == result.seed
     assert result.digest == graph.manifest().digest
     bidirectional = graph.query("SAMPLE 3 NEIGHBORS FROM $papers OVER cites BIDIRECT", PARAMETERS)
-    assert (bidirectional.token, bidirectional.seed is None) == ("", False), "no one call makes it again"
+    assert (bidirectional.token, bidirectional.seed is None) == ("", False), (
+        "no one call makes it again"
+    )
 
 
 def test_statements_of_a_query_share_its_current_space(graph: Graph) -> None:
@@ -236,13 +379,25 @@ def test_the_catalog_is_shown_as_the_client_has_it(graph: Graph) -> None:
     assert stats["person:writes:paper"] == (cases.WRITES, info.weight("EDGE", WRITES))
     assert graph.query("SHOW VERSIONS")["digest"].tolist() == [info.digest]  # type: ignore[union-attr]
     assert len(graph.query("SHOW PARTS")) == cases.PARTS
-    assert set(graph.query("SHOW HOSTS")["host"].tolist()) == {host.address for host in client.hosts()}  # type: ignore[union-attr]
+    assert set(graph.query("SHOW HOSTS")["host"].tolist()) == {
+        host.address for host in client.hosts()
+    }  # type: ignore[union-attr]
     jobs = graph.query("SHOW JOBS")
     assert jobs["job"].tolist() == [job.job_id for job in client.jobs("cases")]  # type: ignore[union-attr]
-    assert graph.query("SHOW JOB $j", {"j": info.job_id}).rows()[0][:4] == (info.job_id, "build", "", "FINISHED")
-    assert graph.query("DESC EDGE paper:cites:paper").rows() == graph.query("DESCRIBE EDGE cites").rows()
+    assert graph.query("SHOW JOB $j", {"j": info.job_id}).rows()[0][:4] == (
+        info.job_id,
+        "build",
+        "",
+        "FINISHED",
+    )
+    assert (
+        graph.query("DESC EDGE paper:cites:paper").rows()
+        == graph.query("DESCRIBE EDGE cites").rows()
+    )
     assert graph.query("DESCRIBE TAG paper")["name"].tolist() == ["vec", "words", "aged"]  # type: ignore[union-attr]
-    assert graph.query("DESC SPACE cases").rows() == [("cases", 1, cases.PARTS, "per_type", "mix64", "both")]
+    assert graph.query("DESC SPACE cases").rows() == [
+        ("cases", 1, cases.PARTS, "per_type", "mix64", "both")
+    ]
 
 
 def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
@@ -252,7 +407,11 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
     try:
         assert client.describe("again").schema == graph.schema
         with pytest.raises(AsterismError) as raised:
-            client.query(statement.replace("SPACE `cases`", "SPACE `again`").replace("parts = 10", "parts = 3"))
+            client.query(
+                statement.replace("SPACE `cases`", "SPACE `again`").replace(
+                    "parts = 10", "parts = 3"
+                )
+            )
         assert raised.value.code == "ALREADY_EXISTS"
         copy = client.graph("again")
         copy.upsert_nodes([1, 2], "paper")
@@ -274,15 +433,40 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
 @pytest.mark.parametrize(
     ("statement", "error", "column", "said"),
     [
-        ("SAMPLE 5 VERTICES ON persn", NotFound, 22, "no node type 'persn'; there are person, paper"),
+        (
+            "SAMPLE 5 VERTICES ON persn",
+            NotFound,
+            22,
+            "no node type 'persn'; there are person, paper",
+        ),
         ("SAMPLE 5 EDGES ON write", NotFound, 19, "no edge type 'write'"),
-        ("SAMPLE 5 VERTICES ON person WHERE agge > 3", NotFound, 35, "node type 'person' has no feature 'agge'"),
-        ("SAMPLE 5 VERTICES ON person WHERE age > 'old'", InvalidRequest, 35, "no comparison with 'old'"),
+        (
+            "SAMPLE 5 VERTICES ON person WHERE agge > 3",
+            NotFound,
+            35,
+            "node type 'person' has no feature 'agge'",
+        ),
+        (
+            "SAMPLE 5 VERTICES ON person WHERE age > 'old'",
+            InvalidRequest,
+            35,
+            "no comparison with 'old'",
+        ),
         ("SAMPLE 5 VERTICES ON person YIELD id, agge", NotFound, 39, "no feature 'agge'"),
-        ("SAMPLE 5 VERTICES ON person YIELD id, id", InvalidRequest, 1, "two columns are called 'id'"),
+        (
+            "SAMPLE 5 VERTICES ON person YIELD id, id",
+            InvalidRequest,
+            1,
+            "two columns are called 'id'",
+        ),
         ("SAMPLE 5 VERTICES ON person YIELD src", NotFound, 35, "no feature 'src'"),
         ("SAMPLE 5 NEIGHBORS FROM $people OVER *", InvalidRequest, 1, "say which with ON"),
-        ("SAMPLE 5 NEIGHBORS FROM $people OVER writes THEN by", InvalidRequest, 50, "the edge types of one step"),
+        (
+            "SAMPLE 5 NEIGHBORS FROM $people OVER writes THEN by",
+            InvalidRequest,
+            50,
+            "the edge types of one step",
+        ),
         ("SAMPLE $old NEIGHBORS FROM $names OVER writes", InvalidRequest, 28, "whole numbers: ids"),
         ("SAMPLE 5 VERTICES WEIGHT no", NotFound, 1, "'no'"),
         ("SAMPLE 5 VERTICES VERSION 9", NotFound, 1, "version 9"),
@@ -292,10 +476,25 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
         ("GO 2 STEPS FROM 1 OVER cites LIMIT [1]", InvalidRequest, 30, "a number for each step"),
         ("GO 2 STEPS FROM 1 OVER cites LIMIT [1, -2]", InvalidRequest, 30, "numbers of 0 or more"),
         ("GO 1 STEPS FROM 1 OVER cites SAMPLE [1] LIMIT [1]", InvalidRequest, 41, "one of them"),
-        ("GO FROM 1 OVER cites THEN by SAMPLE [1]", InvalidRequest, 27, "the edge types of one step"),
+        (
+            "GO FROM 1 OVER cites THEN by SAMPLE [1]",
+            InvalidRequest,
+            27,
+            "the edge types of one step",
+        ),
         ("GO FROM $people OVER cites SAMPLE $names", InvalidRequest, 35, "whole numbers"),
-        ("GO FROM 1 ON person OVER cites BIDIRECT", InvalidRequest, 1, "none of paper:cites:paper starts at person"),
-        ("FETCH PROP ON cites $people -> $papers", InvalidRequest, 1, "as many sources as destinations"),
+        (
+            "GO FROM 1 ON person OVER cites BIDIRECT",
+            InvalidRequest,
+            1,
+            "none of paper:cites:paper starts at person",
+        ),
+        (
+            "FETCH PROP ON cites $people -> $papers",
+            InvalidRequest,
+            1,
+            "as many sources as destinations",
+        ),
         ("FETCH PROP ON paper 1 -> 2", NotFound, 15, "no edge type 'paper'"),
         ("SAMPLE 5 VERTICES SEED 1.5", InvalidRequest, 19, "a whole number"),
         ("SAMPLE 5 VERTICES VERSION -1", InvalidRequest, 19, "expected 0 or more"),
@@ -304,12 +503,19 @@ def test_show_create_space_output_recreates_the_space(graph: Graph) -> None:
         ("FETCH PROP ON nothing 1", NotFound, 15, "no edge type 'nothing'"),
         ("SUBMIT JOB dance", InvalidRequest, 12, "job kind 'dance'"),
         ("SHOW JOB 999999", NotFound, 1, "job 999999"),
-        ("SAMPLE 5 VERTICES ON paper | ORDER BY nope", InvalidRequest, 1, "ORDER BY nope: the table has id, type"),
+        (
+            "SAMPLE 5 VERTICES ON paper | ORDER BY nope",
+            InvalidRequest,
+            1,
+            "ORDER BY nope: the table has id, type",
+        ),
         ("CREATE SPACE x (partition_nums = 3) TAG a", InvalidRequest, 17, "partition_num"),
         ("CREATE SPACE x TAG a (p floaty)", InvalidRequest, 14, "floaty"),
     ],
-)  # fmt: skip
-def test_invalid_statements_are_refused_with_a_position(graph: Graph, statement: str, error: type[AsterismError], column: int, said: str) -> None:
+)
+def test_invalid_statements_are_refused_with_a_position(
+    graph: Graph, statement: str, error: type[AsterismError], column: int, said: str
+) -> None:
     with pytest.raises(error) as raised:
         graph.query(statement, PARAMETERS)
     assert said in raised.value.message
@@ -342,21 +548,35 @@ def test_explain_lists_requests_and_changes_nothing(graph: Graph) -> None:
     assert result["host"].tolist() == [request.host for request in explanation.asked]  # type: ignore[union-attr]
     assert "Graph.SampleNodes(" in result.plan
     assert f"{explanation.reply_bytes:,} bytes" in result.plan
-    assert graph.query("EXPLAIN DROP SPACE cases").plan.splitlines()[1] == "call       Catalog.DropSpace()"
+    assert (
+        graph.query("EXPLAIN DROP SPACE cases").plan.splitlines()[1]
+        == "call       Catalog.DropSpace()"
+    )
     assert [info.name for info in graph.client.spaces()] == ["cases"]
     assert graph.client.query("EXPLAIN USE cases").space == ""
     assert not graph.query("PROFILE SHOW SPACES; SHOW SPACES").stages
-    profiled = graph.query("PROFILE SAMPLE 5 NEIGHBORS FROM $people OVER writes SEED 7 YIELD dst, dst.vec", PARAMETERS)
-    plain = graph.query("SAMPLE 5 NEIGHBORS FROM $people OVER writes SEED 7 YIELD dst, dst.vec", PARAMETERS)
+    profiled = graph.query(
+        "PROFILE SAMPLE 5 NEIGHBORS FROM $people OVER writes SEED 7 YIELD dst, dst.vec", PARAMETERS
+    )
+    plain = graph.query(
+        "SAMPLE 5 NEIGHBORS FROM $people OVER writes SEED 7 YIELD dst, dst.vec", PARAMETERS
+    )
     assert profiled.rows() == plain.rows()
-    assert [stage.name for stage in profiled.stages] == ["read", "call sample_neighbors", "call node_features", "table"]
+    assert [stage.name for stage in profiled.stages] == [
+        "read",
+        "call sample_neighbors",
+        "call node_features",
+        "table",
+    ]
     assert profiled.stages[-1].rows == len(plain)
     assert all(stage.took_s >= 0 for stage in profiled.stages)
     assert sum(stage.took_s for stage in profiled.stages) <= profiled.took_s
 
 
 def post(address: str, body: Mapping[str, Any]) -> tuple[int, Any]:
-    request = urllib.request.Request(f"http://{address}/query", json.dumps(body).encode(), {"content-type": "application/json"})
+    request = urllib.request.Request(
+        f"http://{address}/query", json.dumps(body).encode(), {"content-type": "application/json"}
+    )
     try:
         with urllib.request.urlopen(request, timeout=HANG_S) as reply:
             return reply.status, json.load(reply)
@@ -370,25 +590,59 @@ def test_statements_run_over_http(cluster: LocalCluster, graphs: Mapping[str, Gr
     status, document = post(address, {"statement": statement, "space": "cases", "rows": 7})
     result: QueryResult = graphs["cluster"].query(statement)
     assert status == 200
-    assert [(column["name"], column["type"]) for column in document["columns"]] == list(zip(result.columns, result.types, strict=True))
-    assert document["rows"] == [[cell.hex() if isinstance(cell, bytes) else cell for cell in row] for row in result.rows(7)]
-    assert (document["length"], document["seed"], document["version"], document["space"]) == (40, "3", 1, "cases")
-    _, with_parameters = post(address, {"statement": "USE cases; TOP 2 NEIGHBORS FROM $p OVER writes", "parameters": {"p": PEOPLE[:2].tolist()}})
-    assert with_parameters["rows"] == [list(row) for row in graphs["cluster"].query("TOP 2 NEIGHBORS FROM $p OVER writes", {"p": PEOPLE[:2]}).rows()]
+    assert [(column["name"], column["type"]) for column in document["columns"]] == list(
+        zip(result.columns, result.types, strict=True)
+    )
+    assert document["rows"] == [
+        [cell.hex() if isinstance(cell, bytes) else cell for cell in row] for row in result.rows(7)
+    ]
+    assert (document["length"], document["seed"], document["version"], document["space"]) == (
+        40,
+        "3",
+        1,
+        "cases",
+    )
+    _, with_parameters = post(
+        address,
+        {
+            "statement": "USE cases; TOP 2 NEIGHBORS FROM $p OVER writes",
+            "parameters": {"p": PEOPLE[:2].tolist()},
+        },
+    )
+    assert with_parameters["rows"] == [
+        list(row)
+        for row in graphs["cluster"]
+        .query("TOP 2 NEIGHBORS FROM $p OVER writes", {"p": PEOPLE[:2]})
+        .rows()
+    ]
     for body, expected in (
         ({"statement": "SAMPLE 5"}, (400, "InvalidRequest", 1, 9, True)),
         ({"statement": "USE cases;\nSAMPLE 5 FISH"}, (400, "InvalidRequest", 2, 10, False)),
         ({"statement": "USE nope"}, (404, "NotFound", 1, 5, False)),
     ):
         status, problem = post(address, body)
-        assert (status, problem["error"], problem["line"], problem["column"], problem["incomplete"]) == expected
+        assert (
+            status,
+            problem["error"],
+            problem["line"],
+            problem["column"],
+            problem["incomplete"],
+        ) == expected
         assert isinstance(problem["expected"], list)
-    for invalid_body, code in (({"statement": "SHOW SPACES", "rows": -1}, 422), ({"statment": "x"}, 422), ({"statement": "x" * 70_000}, 422)):
+    for invalid_body, code in (
+        ({"statement": "SHOW SPACES", "rows": -1}, 422),
+        ({"statment": "x"}, 422),
+        ({"statement": "x" * 70_000}, 422),
+    ):
         assert post(address, invalid_body)[0] == code
-    status, timed_out = post(address, {"statement": "SAMPLE 5 VERTICES", "space": "cases", "timeout_s": 1e-6})
+    status, timed_out = post(
+        address, {"statement": "SAMPLE 5 VERTICES", "space": "cases", "timeout_s": 1e-6}
+    )
     assert (status, timed_out["error"]) == (504, "Deadline")
     with urllib.request.urlopen(f"http://{address}/openapi.json", timeout=HANG_S) as reply:
         openapi = json.load(reply)
     route = openapi["paths"]["/query"]["post"]
     assert {"200", "400", "404", "409", "422", "429", "503", "504"} <= set(route["responses"])
-    assert {"line", "column", "expected", "incomplete"} <= set(openapi["components"]["schemas"]["Problem"]["properties"])
+    assert {"line", "column", "expected", "incomplete"} <= set(
+        openapi["components"]["schemas"]["Problem"]["properties"]
+    )

@@ -1,4 +1,6 @@
-"""Statements that go both ways draw from all edges of a node; jobs go on together; a parameter is a value and nothing else; results are frames."""
+"""Statements that go both ways draw from all edges of a node; jobs go on together; a parameter is a
+value and nothing else; results are frames.
+"""
 
 from __future__ import annotations
 
@@ -35,15 +37,28 @@ def graph(folder: Path) -> Iterator[Graph]:
 def test_bidirect_samples_edges_of_both_directions_by_weight(graph: Graph) -> None:
     paper = np.array([5])
     n = 20_000
-    result = graph.query("SAMPLE $n NEIGHBORS FROM $p OVER cites BIDIRECT SEED 11 YIELD src, dst, edge_id, $$.vec", {"n": n, "p": paper})
+    result = graph.query(
+        "SAMPLE $n NEIGHBORS FROM $p OVER cites BIDIRECT SEED 11 YIELD src, dst, edge_id, $$.vec",
+        {"n": n, "p": paper},
+    )
     shares: dict[int, float] = {}
     for direction in ("out", "in"):
         edges = graph.neighbors(paper, "cites", direction=direction)
-        for edge, weight in zip(np.asarray(edges.edge_ids).tolist(), np.asarray(edges.weights).tolist(), strict=True):
+        for edge, weight in zip(
+            np.asarray(edges.edge_ids).tolist(), np.asarray(edges.weights).tolist(), strict=True
+        ):
             shares[edge] = shares.get(edge, 0.0) + weight
     total = sum(shares.values())
     expected = {edge: n * weight / total for edge, weight in shares.items() if weight}
-    counts = dict(zip(*(part.tolist() for part in np.unique(np.asarray(result["edge_id"]), return_counts=True)), strict=True))
+    counts = dict(
+        zip(
+            *(
+                part.tolist()
+                for part in np.unique(np.asarray(result["edge_id"]), return_counts=True)
+            ),
+            strict=True,
+        )
+    )
     assert set(counts) <= set(expected)
     chi = sum((counts.get(edge, 0) - mean) ** 2 / mean for edge, mean in expected.items())
     assert min(expected.values()) > 5
@@ -52,72 +67,128 @@ def test_bidirect_samples_edges_of_both_directions_by_weight(graph: Graph) -> No
     assert ((src == 5) | (dst == 5)).all()
     other_ends = np.where(src == 5, dst, src)
     assert np.array_equal(np.asarray(result["$$.vec"])[:, 0], other_ends * 3)
-    fewer = graph.query("SAMPLE 100 NEIGHBORS FROM $p OVER cites BIDIRECT SEED 11 YIELD edge_id", {"p": paper})
-    assert np.array_equal(np.asarray(fewer["edge_id"]), np.asarray(result["edge_id"])[:100]), "the first of n draws are the draws of fewer"
+    fewer = graph.query(
+        "SAMPLE 100 NEIGHBORS FROM $p OVER cites BIDIRECT SEED 11 YIELD edge_id", {"p": paper}
+    )
+    assert np.array_equal(np.asarray(fewer["edge_id"]), np.asarray(result["edge_id"])[:100]), (
+        "the first of n draws are the draws of fewer"
+    )
 
 
 def citation_weights(graph: Graph, paper: int) -> dict[tuple[bool, int], float]:
-    """The weights of a paper's edges of both directions, by whether they lead to it and their ids."""
+    """The weights of a paper's edges of both directions, by whether they lead to it and their
+    ids.
+    """
     weights = {}
     for direction in ("out", "in"):
         edges = graph.neighbors([paper], "cites", direction=direction, edge_ids=True)
         assert edges.edge_ids is not None
-        weights |= {(direction == "in", edge): weight for edge, weight in zip(edges.edge_ids.tolist(), np.asarray(edges.weights).tolist(), strict=True)}
+        weights |= {
+            (direction == "in", edge): weight
+            for edge, weight in zip(
+                edges.edge_ids.tolist(), np.asarray(edges.weights).tolist(), strict=True
+            )
+        }
     return weights
 
 
 def test_bidirect_without_replacement_draws_successively(graph: Graph) -> None:
     edges, n = {key: weight for key, weight in citation_weights(graph, 5).items() if weight}, 20_000
     result = graph.query(
-        "SAMPLE 2 NEIGHBORS FROM $p OVER cites BIDIRECT WITHOUT REPLACEMENT SEED 11 YIELD row, dst, edge_id, probability", {"p": np.full(n, 5)}
+        (
+            "SAMPLE 2 NEIGHBORS FROM $p OVER cites BIDIRECT WITHOUT REPLACEMENT SEED 11 YIELD "
+            "row, dst, edge_id, probability"
+        ),
+        {"p": np.full(n, 5)},
     )
-    is_incoming, ids = (np.asarray(result["dst"]) == 5).tolist(), np.asarray(result["edge_id"]).tolist()
+    is_incoming, ids = (
+        (np.asarray(result["dst"]) == 5).tolist(),
+        np.asarray(result["edge_id"]).tolist(),
+    )
     assert len(result) == 2 * n
     samples = list(zip(is_incoming, ids, strict=True))
     observed = Counter(zip(samples[::2], samples[1::2], strict=True))
     total = sum(edges.values())
-    expected = {(a, b): n * edges[a] / total * edges[b] / (total - edges[a]) for a in edges for b in edges if a != b}
+    expected = {
+        (a, b): n * edges[a] / total * edges[b] / (total - edges[a])
+        for a in edges
+        for b in edges
+        if a != b
+    }
     assert set(observed) <= set(expected)
     require_counts([observed[pair] for pair in expected], list(expected.values()), "pairs of edges")
     shares = np.asarray(result["probability"]).reshape(n, 2).prod(axis=1) * n
-    assert np.allclose(shares, [expected[pair] for pair in zip(samples[::2], samples[1::2], strict=True)], rtol=1e-9)
-    exhaustive = graph.query("SAMPLE 500 NEIGHBORS FROM 5 OVER cites BIDIRECT WITHOUT REPLACEMENT YIELD dst, edge_id, weight, probability")
-    assert [((dst == 5), edge) for dst, edge, *_ in exhaustive.rows()] == list(edges), "all of them, those along first"
+    assert np.allclose(
+        shares,
+        [expected[pair] for pair in zip(samples[::2], samples[1::2], strict=True)],
+        rtol=1e-9,
+    )
+    exhaustive = graph.query(
+        "SAMPLE 500 NEIGHBORS FROM 5 OVER cites BIDIRECT WITHOUT REPLACEMENT YIELD dst, "
+        "edge_id, weight, probability"
+    )
+    assert [((dst == 5), edge) for dst, edge, *_ in exhaustive.rows()] == list(edges), (
+        "all of them, those along first"
+    )
     assert {p for *_, p in exhaustive.rows()} == {1.0}
 
 
 def test_bidirect_steps_continue_from_either_end(graph: Graph) -> None:
     author, n = int(PEOPLE[0]), 20_000
-    result = graph.query("GO 1 TO 2 STEPS FROM $a OVER writes BIDIRECT SAMPLE [1, 1] SEED 5 YIELD step, src, dst", {"a": np.full(n, author)})
+    result = graph.query(
+        "GO 1 TO 2 STEPS FROM $a OVER writes BIDIRECT SAMPLE [1, 1] SEED 5 YIELD step, src, dst",
+        {"a": np.full(n, author)},
+    )
     step, src, dst = (np.asarray(result[name]) for name in result.columns)
     assert (step == np.repeat([1, 2], n)).all()
-    assert np.array_equal(dst[:n], dst[n:]), "from an author to a paper, and from that paper to an author"
+    assert np.array_equal(dst[:n], dst[n:]), (
+        "from an author to a paper, and from that paper to an author"
+    )
     assert (src[:n] == author).all()
     probabilities: dict[int, float] = {}
     first = graph.neighbors([author], "writes")
-    for paper, weight in zip(first.nodes.tolist(), np.asarray(first.weights, np.float64).tolist(), strict=True):
+    for paper, weight in zip(
+        first.nodes.tolist(), np.asarray(first.weights, np.float64).tolist(), strict=True
+    ):
         authors = graph.neighbors([paper], "writes", direction="in")
         share = weight / np.asarray(first.weights, np.float64).sum()
-        for other, other_weight in zip(authors.nodes.tolist(), np.asarray(authors.weights, np.float64).tolist(), strict=True):
-            probabilities[other] = probabilities.get(other, 0.0) + share * other_weight / np.asarray(authors.weights, np.float64).sum()
+        for other, other_weight in zip(
+            authors.nodes.tolist(), np.asarray(authors.weights, np.float64).tolist(), strict=True
+        ):
+            probabilities[other] = (
+                probabilities.get(other, 0.0)
+                + share * other_weight / np.asarray(authors.weights, np.float64).sum()
+            )
     observed = Counter(src[n:].tolist())
     assert set(observed) <= set(probabilities)
-    require_counts([observed[other] for other in probabilities], [n * share for share in probabilities.values()], "authors two steps away")
-    fewer = graph.query("GO 1 TO 2 STEPS FROM $a OVER writes BIDIRECT SAMPLE [1, 1] SEED 5 YIELD step, src, dst", {"a": np.full(50, author)})
-    assert np.array_equal(np.asarray(fewer["src"])[50:], src[n : n + 50]), "a place's draws have nothing to do with how many there are"
+    require_counts(
+        [observed[other] for other in probabilities],
+        [n * share for share in probabilities.values()],
+        "authors two steps away",
+    )
+    fewer = graph.query(
+        "GO 1 TO 2 STEPS FROM $a OVER writes BIDIRECT SAMPLE [1, 1] SEED 5 YIELD step, src, dst",
+        {"a": np.full(50, author)},
+    )
+    assert np.array_equal(np.asarray(fewer["src"])[50:], src[n : n + 50]), (
+        "a place's draws have nothing to do with how many there are"
+    )
 
 
 def test_bidirect_without_sampling_returns_all_edges(graph: Graph) -> None:
     src, dst, _ = cases.edges()["cites"]
     frontier, edges = {3, 5}, []
     for _ in range(2):
-        edges = [(a, b) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if a in frontier] + [
-            (a, b) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if b in frontier
-        ]
+        edges = [
+            (a, b) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if a in frontier
+        ] + [(a, b) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if b in frontier]
         frontier = {b for a, b in edges if a in frontier} | {a for a, b in edges if b in frontier}
     result = graph.query("GO 2 STEPS FROM 3, 5 OVER cites BIDIRECT YIELD src, dst")
     assert Counter(result.rows()) == Counter(edges)
-    mixed = graph.query("GO 2 STEPS FROM 3 ON paper OVER * BIDIRECT YIELD src, dst, type, src.age, dst.vec, $$.id | LIMIT 9")
+    mixed = graph.query(
+        "GO 2 STEPS FROM 3 ON paper OVER * BIDIRECT YIELD src, dst, type, src.age, dst.vec, "
+        "$$.id | LIMIT 9"
+    )
     assert len(mixed) == 9
 
 
@@ -125,7 +196,11 @@ def test_recover_job_resumes_all_recoverable_jobs(graph: Graph, folder: Path) ->
     client = graph.client
     failed = []
     for name in ("a", "b", "a"):
-        failed.append(client.submit_job("cases", "backup", options={"to": f"file://{folder}/storaged/{name}"}).job_id)
+        failed.append(
+            client.submit_job(
+                "cases", "backup", options={"to": f"file://{folder}/storaged/{name}"}
+            ).job_id
+        )
         assert client.wait(failed[-1], timeout_s=HANG_S).state == "FAILED"
     recovered = graph.query("RECOVER JOB")
     assert recovered["job"].tolist() == [failed[2], failed[1]], "of two of the same the newer one"  # type: ignore[union-attr]
@@ -182,7 +257,10 @@ def test_any_parameter_value_is_accepted_or_refused(graph: Graph) -> None:
     accepted = refused = 0
     for _ in range(60):
         for statement in STATEMENTS:
-            parameters = {name: rng.choice(VALUES if rng.random() < 0.3 else [1, 2, [1, 2]]) for name in "abcde"}
+            parameters = {
+                name: rng.choice(VALUES if rng.random() < 0.3 else [1, 2, [1, 2]])
+                for name in "abcde"
+            }
             try:
                 graph.query(statement, parameters)
                 accepted += 1
@@ -193,10 +271,16 @@ def test_any_parameter_value_is_accepted_or_refused(graph: Graph) -> None:
 
 def test_text_parameters_cannot_inject_statements(graph: Graph) -> None:
     for text in ("x' or age >= 0 or name == 'x", 'x" or age >= 0', "person 3\\", "person 3' --"):
-        for statement in ("SAMPLE 3 VERTICES ON person WHERE name == $t", "SAMPLE 3 VERTICES ON person WHERE name IN $many"):
+        for statement in (
+            "SAMPLE 3 VERTICES ON person WHERE name == $t",
+            "SAMPLE 3 VERTICES ON person WHERE name IN $many",
+        ):
             with pytest.raises(AsterismError) as raised:
                 graph.query(statement, {"t": text, "many": [text]})
-            assert "nothing to draw" in raised.value.message.lower() or raised.value.code == "NOT_FOUND", raised.value
+            assert (
+                "nothing to draw" in raised.value.message.lower()
+                or raised.value.code == "NOT_FOUND"
+            ), raised.value
 
 
 def test_results_convert_to_pandas_and_arrow(graph: Graph) -> None:
@@ -208,7 +292,8 @@ def test_results_convert_to_pandas_and_arrow(graph: Graph) -> None:
     assert frame["id"].tolist() == [row[0] for row in rows]
     assert frame["words"].tolist() == [row[5] for row in rows]
     assert repr(result).startswith(
-        "Result(9 rows, id int64, type text, age int16, name bytes, vec float32, words list<int64>, space='cases', version=1"
+        "Result(9 rows, id int64, type text, age int16, name bytes, vec float32, words "
+        "list<int64>, space='cases', version=1"
     )
     assert result._repr_html_().count("<tr>") == 10
     with pytest.raises(KeyError, match="no column 'nope'; there are id"):
@@ -218,6 +303,8 @@ def test_results_convert_to_pandas_and_arrow(graph: Graph) -> None:
 def test_folder_reader_runs_read_only_statements(tmp_path: Any) -> None:
     with asterism.open(cases.copy_built_graph(tmp_path / "g"), space="cases", mode="r") as reader:
         result = reader.query("SAMPLE 30 VERTICES ON person SEED 7")
-        assert np.array_equal(np.asarray(result["id"]), reader.sample_nodes(30, "person", seed=7).nodes)
+        assert np.array_equal(
+            np.asarray(result["id"]), reader.sample_nodes(30, "person", seed=7).nodes
+        )
         with pytest.raises(InvalidRequest, match="opened for reading"):
             reader.query("SUBMIT JOB BUILD")

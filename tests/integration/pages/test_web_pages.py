@@ -1,4 +1,6 @@
-"""graphd's web pages in a real Chromium: what they show is true, everybody can read and work them, and no other page can use them."""
+"""graphd's web pages in a real Chromium: what they show is true, everybody can read and work them,
+and no other page can use them.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedGraph]:
     server.close()
 
 
-# -- everybody can read them -------------------------------------------------------------------------------------------
+# -- everybody can read them -----------------------------------------------------------------------
 
 PAGES = [
     "/ui",
@@ -67,7 +69,9 @@ PAGES = [
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
-def test_pages_are_accessible_without_horizontal_scroll(server: ServedGraph, page_of: Callable[..., MonitoredPage], width: int, scheme: str) -> None:
+def test_pages_are_accessible_without_horizontal_scroll(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage], width: int, scheme: str
+) -> None:
     watch = page_of(server.address, width=width, scheme=scheme)
     findings = {}
     for path in PAGES:
@@ -78,7 +82,9 @@ def test_pages_are_accessible_without_horizontal_scroll(server: ServedGraph, pag
     assert (sum(map(int, re.findall(r"\d+", dark)[:3])) < 150) == (scheme == "dark")
 
 
-def test_the_theme_is_chosen_by_a_button_and_kept(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_the_theme_is_chosen_by_a_button_and_kept(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     page = watch.open("/ui")
     background = "getComputedStyle(document.body).backgroundColor"
@@ -107,7 +113,9 @@ FOCUS_STATE = """() => {
 
 
 @pytest.mark.parametrize("path", ["/ui/spaces/cases", "/ui/spaces/cases/versions/1", "/ui/query"])
-def test_a_page_is_worked_by_the_keyboard_alone(server: ServedGraph, page_of: Callable[..., MonitoredPage], path: str) -> None:
+def test_a_page_is_worked_by_the_keyboard_alone(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage], path: str
+) -> None:
     page = page_of(server.address, width=400).open(path)
     if "versions" in path:  # the plot comes behind the rest, and its numbers can be opened
         page.locator("#spread").wait_for()
@@ -122,7 +130,9 @@ def test_a_page_is_worked_by_the_keyboard_alone(server: ServedGraph, page_of: Ca
     assert focus_order == list(range(len(focusable)))
 
 
-def test_skip_link_and_navigation_move_the_focus(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_skip_link_and_navigation_move_the_focus(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     page = page_of(server.address).open("/ui")
     page.keyboard.press("Tab")
     expect(page.locator(".skip")).to_be_focused()
@@ -139,10 +149,12 @@ def test_skip_link_and_navigation_move_the_focus(server: ServedGraph, page_of: C
     expect(page.locator("h1")).to_have_text("Overview")
 
 
-# -- what they show is true --------------------------------------------------------------------------------------------
+# -- what they show is true ------------------------------------------------------------------------
 
 
-def test_host_and_space_pages_show_placement(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_host_and_space_pages_show_placement(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     watch.open("/ui/hosts")
     (storaged,) = [host for host in server.client.hosts() if host.role == "STORAGED"]
@@ -154,7 +166,12 @@ def test_host_and_space_pages_show_placement(server: ServedGraph, page_of: Calla
     assert re.fullmatch(r"\d\.\d s ago", row[7])
     watch.open("/ui/spaces")
     row = next(row for row in watch.rows("spaces") if row[0] == "cases")
-    assert row[1:5] == ["1", f"{cases.PEOPLE + cases.PAPERS:,}", f"{cases.WRITES + 2 * cases.CITES:,}", str(cases.PARTS)]
+    assert row[1:5] == [
+        "1",
+        f"{cases.PEOPLE + cases.PAPERS:,}",
+        f"{cases.WRITES + 2 * cases.CITES:,}",
+        str(cases.PARTS),
+    ]
     watch.open("/ui/spaces/cases")
     types = {row[0]: row for row in watch.rows("nodes")}
     assert types["person"][1] == str(cases.PEOPLE)
@@ -165,7 +182,9 @@ def test_host_and_space_pages_show_placement(server: ServedGraph, page_of: Calla
     assert sum(int(row[1]) for row in parts) == cases.PEOPLE + cases.PAPERS
 
 
-def test_a_versions_weights_are_plotted_as_they_are(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_a_versions_weights_are_plotted_as_they_are(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     page = watch.open("/ui/spaces/cases/versions/1?weights=edge%3A0%3A")
     expect(page.locator("select[name=weights]")).to_have_value("edge:0:")
@@ -176,12 +195,17 @@ def test_a_versions_weights_are_plotted_as_they_are(server: ServedGraph, page_of
     assert page.locator("#spread .bar").count() == len(bars)
     heaviest = float(bars[-1][0].replace(",", ""))
     assert int(bars[-1][2]) == int((weights >= np.float32(heaviest) * 0.9999).sum())
-    assert f"{int((weights > 0).sum()):,} rows of positive weight" in page.locator("#spread-desc").text_content()  # type: ignore[operator]
+    assert (
+        f"{int((weights > 0).sum()):,} rows of positive weight"
+        in page.locator("#spread-desc").text_content()
+    )  # type: ignore[operator]
     page.locator("#audit summary").click()
     audit_rows = watch.rows("audit-numbers")
     assert [row[0] for row in audit_rows] == [str(part) for part in range(cases.PARTS)]
     assert all(0 <= float(row[3]) < 1e-9 for row in audit_rows)
-    assert max(float(row[3]) for row in audit_rows) > 0, "tables of skewed weights are not exact to the last bit"
+    assert max(float(row[3]) for row in audit_rows) > 0, (
+        "tables of skewed weights are not exact to the last bit"
+    )
     assert page.locator("#audit .dot").count() == 2 * cases.PARTS
     # The same for weights that an expression makes, chosen by the reader.
     page.locator("select[name=weights]").focus()
@@ -191,7 +215,9 @@ def test_a_versions_weights_are_plotted_as_they_are(server: ServedGraph, page_of
     expect(page.locator("select[name=weights]")).to_be_focused()
 
 
-def test_rates_are_those_of_the_calls_that_were_made(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_rates_are_those_of_the_calls_that_were_made(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     rates = server.service._pages._rates  # type: ignore[union-attr]
     rates.measure()
     for _ in range(20):
@@ -205,13 +231,22 @@ def test_rates_are_those_of_the_calls_that_were_made(server: ServedGraph, page_o
     assert int(row[1]) >= 20
     page.locator("#latency summary").click()
     newest = watch.rows("rates-numbers")[0]
-    per_s = [step.by_method["SampleNodes"].calls / step.seconds if "SampleNodes" in step.by_method else 0.0 for step in rates.intervals()]
+    per_s = [
+        step.by_method["SampleNodes"].calls / step.seconds
+        if "SampleNodes" in step.by_method
+        else 0.0
+        for step in rates.intervals()
+    ]
     assert max(per_s) > 0
-    assert any(float(newest[1].replace(",", "")) == pytest.approx(one, rel=0.01) for one in per_s[-3:])  # another one may have ended meanwhile
+    assert any(
+        float(newest[1].replace(",", "")) == pytest.approx(one, rel=0.01) for one in per_s[-3:]
+    )  # another one may have ended meanwhile
     assert page.locator("#latency path.line").count() == 3
 
 
-def test_unreachable_server_is_reported_and_retried(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_unreachable_server_is_reported_and_retried(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     page = watch.open("/ui/hosts")
     watch.context.set_offline(True)
@@ -222,10 +257,14 @@ def test_unreachable_server_is_reported_and_retried(server: ServedGraph, page_of
     page.get_by_role("button", name="Try now").click()
     expect(page.locator("#banner")).to_be_hidden()
     expect(page.locator("#live")).to_have_text("The server answers again.")
-    watch.complaints[:] = [complaint for complaint in watch.complaints if "ERR_INTERNET_DISCONNECTED" not in complaint]
+    watch.complaints[:] = [
+        complaint for complaint in watch.complaints if "ERR_INTERNET_DISCONNECTED" not in complaint
+    ]
 
 
-def test_server_error_is_shown_with_a_remedy(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_server_error_is_shown_with_a_remedy(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     page = watch.open("/ui/jobs/999999")
     expect(page.locator(".problem")).to_contain_text("999999")
@@ -234,10 +273,12 @@ def test_server_error_is_shown_with_a_remedy(server: ServedGraph, page_of: Calla
     watch.complaints[:] = [complaint for complaint in watch.complaints if "404" not in complaint]
 
 
-# -- the query box -----------------------------------------------------------------------------------------------------
+# -- the query box ---------------------------------------------------------------------------------
 
 
-def test_a_statement_is_run_and_its_table_shown(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_a_statement_is_run_and_its_table_shown(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(server.address)
     page = watch.open("/ui/query?space=cases")
     page.locator("#statement").fill("SAMPLE $many VERTICES ON person SEED 7 YIELD id, age")
@@ -259,10 +300,16 @@ def test_a_statement_is_run_and_its_table_shown(server: ServedGraph, page_of: Ca
     watch.complaints[:] = [complaint for complaint in watch.complaints if "400" not in complaint]
 
 
-def test_changing_statement_needs_confirmation(server: ServedGraph, page_of: Callable[..., MonitoredPage]) -> None:
+def test_changing_statement_needs_confirmation(
+    server: ServedGraph, page_of: Callable[..., MonitoredPage]
+) -> None:
     server.client.create_space("gone", {"nodes": {"n": {}}}, if_not_exists=True)
     page = page_of(server.address).open("/ui/query")
-    for statement in ("DROP SPACE gone", "SHOW SPACES; /* so */ drop\nspace gone", "# a remark; \n drop space gone"):
+    for statement in (
+        "DROP SPACE gone",
+        "SHOW SPACES; /* so */ drop\nspace gone",
+        "# a remark; \n drop space gone",
+    ):
         page.locator("#statement").fill(statement)
         page.get_by_role("button", name="Run", exact=True).click()
         expect(page.get_by_role("dialog")).to_contain_text("It can not be taken back")
@@ -280,7 +327,7 @@ def test_changing_statement_needs_confirmation(server: ServedGraph, page_of: Cal
     assert "gone" not in [space.name for space in server.client.spaces()]
 
 
-# -- nobody else's page changes anything -------------------------------------------------------------------------------
+# -- nobody else's page changes anything -----------------------------------------------------------
 
 FORGED_HEADERS = [
     {"origin": "http://evil.example"},
@@ -313,13 +360,30 @@ def test_dns_rebinding_reads_and_changes_nothing(server: ServedGraph) -> None:
     with httpx.Client(base_url=server.address, timeout=HANG_S) as http:
         for headers in (
             {"host": "rebound.example:19669"},
-            {"host": "rebound.example", "origin": "http://rebound.example", "sec-fetch-site": "same-origin"},
+            {
+                "host": "rebound.example",
+                "origin": "http://rebound.example",
+                "sec-fetch-site": "same-origin",
+            },
         ):
-            for path in ("/ui", "/ui/api/spaces", "/ui/static/main.js", "/status", "/flags", "/api/v1/spaces", "/openapi.json"):
+            for path in (
+                "/ui",
+                "/ui/api/spaces",
+                "/ui/static/main.js",
+                "/status",
+                "/flags",
+                "/api/v1/spaces",
+                "/openapi.json",
+            ):
                 reply = http.get(path, headers=headers)
                 assert (reply.status_code, reply.json()["error"]) == (403, "InvalidRequest"), path
                 assert "rebound.example" in reply.json()["message"]
-            assert http.post("/query", json={"statement": "DROP SPACE spare"}, headers=headers).status_code == 403
+            assert (
+                http.post(
+                    "/query", json={"statement": "DROP SPACE spare"}, headers=headers
+                ).status_code
+                == 403
+            )
             assert http.get("/healthz", headers=headers).status_code == 200
         for name in ("localhost", "127.0.0.1:19669", "[::1]:19669", "graphd-0:19669"):
             assert http.get("/ui/api/spaces", headers={"host": name}).status_code == 200, name
@@ -328,8 +392,17 @@ def test_dns_rebinding_reads_and_changes_nothing(server: ServedGraph) -> None:
 
 def test_requests_without_preflight_are_refused(server: ServedGraph, browser: Browser) -> None:
     with httpx.Client(base_url=server.address, timeout=HANG_S) as http:
-        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
-            reply = http.post("/query", content=b'{"statement": "DROP SPACE spare"}', headers={"content-type": kind})
+        for kind in (
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data; boundary=x",
+            "",
+        ):
+            reply = http.post(
+                "/query",
+                content=b'{"statement": "DROP SPACE spare"}',
+                headers={"content-type": kind},
+            )
             assert reply.status_code == 403, kind
             assert "application/json" in reply.json()["message"]
     elsewhere = server.address.replace("127.0.0.1", "localhost")  # of another origin, to a browser
@@ -364,7 +437,10 @@ def test_content_security_policy_blocks_foreign_code(server: ServedGraph, browse
     assert "unsafe" not in reply.headers["content-security-policy"]
     assert (
         httpx.get(
-            f"{server.address}/ui/static/app.js", headers={"if-none-match": httpx.get(f"{server.address}/ui/static/app.js").headers["etag"]}
+            f"{server.address}/ui/static/app.js",
+            headers={
+                "if-none-match": httpx.get(f"{server.address}/ui/static/app.js").headers["etag"]
+            },
         ).status_code
         == 304
     )
@@ -375,7 +451,12 @@ def test_content_security_policy_blocks_foreign_code(server: ServedGraph, browse
 def test_openapi_describes_every_route_of_the_pages(server: ServedGraph) -> None:
     openapi = httpx.get(f"{server.address}/openapi.json").json()
     page_routes = {path for path in openapi["paths"] if path.startswith("/ui/")}
-    assert {"/ui/api/overview", "/ui/api/hosts", "/ui/api/spaces/{name}/versions/{version}/spread", "/ui/api/jobs/{job_id}/stop"} <= page_routes
+    assert {
+        "/ui/api/overview",
+        "/ui/api/hosts",
+        "/ui/api/spaces/{name}/versions/{version}/spread",
+        "/ui/api/jobs/{job_id}/stop",
+    } <= page_routes
     for path in page_routes:
         for operation in openapi["paths"][path].values():
             assert operation.get("description"), path

@@ -1,4 +1,6 @@
-"""graphd's web pages in a real Chromium, of ten thousand jobs and a space of a thousand parts: live, and no more at once than one reads."""
+"""graphd's web pages in a real Chromium, of ten thousand jobs and a space of a thousand parts:
+live, and no more at once than one reads.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,15 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import expect
 from tests.kit.browser import MonitoredPage
-from tests.kit.crowd import FAILED_CAUSE, HOSTS, JOBS, PARTS, LargeCatalog, finish_tasks, report_running
+from tests.kit.crowd import (
+    FAILED_CAUSE,
+    HOSTS,
+    JOBS,
+    PARTS,
+    LargeCatalog,
+    finish_tasks,
+    report_running,
+)
 from tests.kit.waiting import let_pass
 
 pytestmark = pytest.mark.browser
@@ -30,7 +40,9 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeCatalog]:
     crowd.close()
 
 
-def test_job_progress_is_live_and_hidden_pages_do_not_poll(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+def test_job_progress_is_live_and_hidden_pages_do_not_poll(
+    crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]
+) -> None:
     crowd.metad_client.load("wide")
     job = crowd.metad_client.submit("wide")
     report_running(crowd.metad_client, "s0", done=100, total=1000)
@@ -55,7 +67,9 @@ def test_job_progress_is_live_and_hidden_pages_do_not_poll(crowd: LargeCatalog, 
     expect(page.locator("#live")).to_have_text(f"Job {job.job_id} is FINISHED.")
 
 
-def test_jobs_are_stopped_and_recovered_by_keyboard(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+def test_jobs_are_stopped_and_recovered_by_keyboard(
+    crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]
+) -> None:
     crowd.metad_client.load("wide")
     job = crowd.metad_client.submit("wide")
     for uuid in crowd.hosts:
@@ -84,12 +98,19 @@ def test_jobs_are_stopped_and_recovered_by_keyboard(crowd: LargeCatalog, page_of
     expect(page.locator("p.big .state")).to_have_text("FINISHED")
 
 
-def test_ten_thousand_jobs_are_paged_and_filtered_by_server(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+def test_ten_thousand_jobs_are_paged_and_filtered_by_server(
+    crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(crowd.address)
     sizes: dict[str, int] = {}
-    watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
+    watch.page.on(
+        "response",
+        lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}),
+    )
     page = watch.open("/ui/jobs")
-    total = int(re.findall(r"[\d,]+", page.locator("#jobs caption").inner_text())[0].replace(",", ""))
+    total = int(
+        re.findall(r"[\d,]+", page.locator("#jobs caption").inner_text())[0].replace(",", "")
+    )
     assert total >= JOBS
     first = [int(row[0]) for row in watch.rows("jobs")]
     assert first == list(range(total, total - 50, -1))
@@ -101,7 +122,9 @@ def test_ten_thousand_jobs_are_paged_and_filtered_by_server(crowd: LargeCatalog,
     page.locator("select[name=state]").select_option("FAILED")
     expect(page.locator("#jobs caption")).to_have_text(f"{JOBS // 50} jobs, newest first")
     page.locator("select[name=kind]").select_option("compact")
-    expect(page.locator("#jobs caption")).to_have_text(f"{sum(n % 3 == 0 for n in range(50, JOBS + 1, 50))} jobs, newest first")
+    expect(page.locator("#jobs caption")).to_have_text(
+        f"{sum(n % 3 == 0 for n in range(50, JOBS + 1, 50))} jobs, newest first"
+    )
     assert {row[3] for row in watch.rows("jobs")} == {"FAILED"}
     # What would be markup is text.
     assert watch.rows("jobs")[0][-1] == FAILED_CAUSE
@@ -109,10 +132,15 @@ def test_ten_thousand_jobs_are_paged_and_filtered_by_server(crowd: LargeCatalog,
     assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
 
 
-def test_thousand_partitions_are_paged_and_sorted_by_server(crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]) -> None:
+def test_thousand_partitions_are_paged_and_sorted_by_server(
+    crowd: LargeCatalog, page_of: Callable[..., MonitoredPage]
+) -> None:
     watch = page_of(crowd.address, width=400)
     sizes: dict[str, int] = {}
-    watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
+    watch.page.on(
+        "response",
+        lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}),
+    )
     page = watch.open("/ui/spaces/wide")
     assert [row[0] for row in watch.rows("parts")] == [str(part) for part in range(25)]
     assert len(watch.rows("holders")) == HOSTS
@@ -124,9 +152,13 @@ def test_thousand_partitions_are_paged_and_sorted_by_server(crowd: LargeCatalog,
     page.locator("select[name=host]").select_option("s3:9779")
     expect(page.locator("nav.pager span").first).to_contain_text(f"of {PARTS // HOSTS}")
     assert {int(row[0]) % HOSTS for row in watch.rows("parts")} == {3}
-    watch.page.route("**/spread?*", lambda route: route.abort())  # this graphd has no storageds to ask
+    watch.page.route(
+        "**/spread?*", lambda route: route.abort()
+    )  # this graphd has no storageds to ask
     watch.open("/ui/spaces/wide/versions/1")
     assert page.locator("#audit .dot").count() <= 2 * 250
     assert page.locator("main *").count() < 6000
     assert max(size for url, size in sizes.items() if "/ui/api/" in url) < PAGE_BYTES
-    watch.complaints[:] = [complaint for complaint in watch.complaints if "ERR_FAILED" not in complaint]
+    watch.complaints[:] = [
+        complaint for complaint in watch.complaints if "ERR_FAILED" not in complaint
+    ]

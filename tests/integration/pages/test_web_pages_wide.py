@@ -1,4 +1,6 @@
-"""The pages of a space that really has a thousand parts: built, and read by graphd from as many images."""
+"""The pages of a space that really has a thousand parts: built, and read by graphd from as many
+images.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,16 @@ def address_and_graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tupl
     service.stop()
 
 
-def test_thousand_real_partitions_are_shown_quickly(address_and_graph: tuple[str, Graph], page_of: Callable[..., MonitoredPage]) -> None:
+def test_thousand_real_partitions_are_shown_quickly(
+    address_and_graph: tuple[str, Graph], page_of: Callable[..., MonitoredPage]
+) -> None:
     address, graph = address_and_graph
     watch = page_of(address, width=400)
     sizes: dict[str, int] = {}
-    watch.page.on("response", lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}))
+    watch.page.on(
+        "response",
+        lambda reply: sizes.update({reply.url: int(reply.headers.get("content-length", 0))}),
+    )
     started = time.monotonic()
     page = watch.open("/ui/spaces/wide")
     assert [row[0] for row in watch.rows("parts")] == [str(part) for part in range(25)]

@@ -1,4 +1,6 @@
-"""Addresses of jobs on real daemons: others are never opened; a silent endpoint does not block the queue."""
+"""Addresses of jobs on real daemons: others are never opened; a silent endpoint does not block the
+queue.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def silent_server() -> Iterator[SilentServer]:
 
 
 @pytest.fixture(scope="module")
-def cluster(silent_server: SilentServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+def cluster(
+    silent_server: SilentServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
     folder = tmp_path_factory.mktemp("cluster")
     environment = {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{silent_server.port}",
@@ -66,8 +70,15 @@ def cluster(silent_server: SilentServer, tmp_path_factory: pytest.TempPathFactor
         "AWS_DEFAULT_REGION": "us-east-1",
     }
     flags = {"metad": ["--max-attempts", "1"], "storaged": ["--remote-timeout-s", "0.5"]}
-    allowed = [f"file://{folder}/allowed", f"file://{folder}/storaged-0", BUCKET, f"sftp://127.0.0.1:{silent_server.port}"]
-    with LocalCluster(1, 1, folder=folder, environment=environment, flags=flags, allowed=allowed) as running:
+    allowed = [
+        f"file://{folder}/allowed",
+        f"file://{folder}/storaged-0",
+        BUCKET,
+        f"sftp://127.0.0.1:{silent_server.port}",
+    ]
+    with LocalCluster(
+        1, 1, folder=folder, environment=environment, flags=flags, allowed=allowed
+    ) as running:
         client = running.client()
         client.create_space("small", {"nodes": {"n": {"weighted": True}}, "parts": 2})
         graph = client.graph("small")
@@ -81,12 +92,22 @@ def client(cluster: LocalCluster) -> Client:
     return cluster.client()
 
 
-@pytest.mark.parametrize(("kind", "key"), [("backup", "to"), ("export-tables", "to"), ("restore", "from")])
-def test_no_job_opens_an_address_that_is_not_allowed(cluster: LocalCluster, client: Client, tmp_path: Path, kind: str, key: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "key"), [("backup", "to"), ("export-tables", "to"), ("restore", "from")]
+)
+def test_no_job_opens_an_address_that_is_not_allowed(
+    cluster: LocalCluster, client: Client, tmp_path: Path, kind: str, key: str
+) -> None:
     target = tmp_path / "target"
     more = {"sha256": "0" * 64} if kind == "restore" else {}
     before = len(client.jobs(limit=100))
-    for address in (f"file://{target}", f"file:///{cluster.folder}/allowed/../x", f"memory://{target}", f"simplecache::file://{target}", "ftp://h/x"):
+    for address in (
+        f"file://{target}",
+        f"file:///{cluster.folder}/allowed/../x",
+        f"memory://{target}",
+        f"simplecache::file://{target}",
+        "ftp://h/x",
+    ):
         with pytest.raises(InvalidRequest, match=rf"^{key}=.*expected"):
             client.submit_job("small", kind, options={key: address, **more})
     (cluster.folder / "allowed").mkdir(exist_ok=True)
@@ -98,7 +119,9 @@ def test_no_job_opens_an_address_that_is_not_allowed(cluster: LocalCluster, clie
     assert not target.exists()
 
 
-def test_a_refused_restore_leaves_no_space(cluster: LocalCluster, client: Client, tmp_path: Path) -> None:
+def test_a_refused_restore_leaves_no_space(
+    cluster: LocalCluster, client: Client, tmp_path: Path
+) -> None:
     allowed = cluster.folder / "allowed/kept"
     client.backup("small", allowed, timeout_s=LIMIT_S)
     allowed.rename(tmp_path / "moved")
@@ -120,7 +143,10 @@ def test_a_storaged_checks_for_itself(cluster: LocalCluster, client: Client) -> 
     for kind in ("backup", "export-tables"):
         job = client.submit_job("small", kind, options={"to": f"file://{data}/spaces"})
         job = client.wait(job.job_id, timeout_s=LIMIT_S)
-        assert (job.state, "outside of the data folder of this storaged" in job.cause) == ("FAILED", True), job
+        assert (job.state, "outside of the data folder of this storaged" in job.cause) == (
+            "FAILED",
+            True,
+        ), job
         assert sorted(path.name for path in (data / "spaces").iterdir()) == ["1"]
 
 
@@ -128,11 +154,17 @@ def test_a_hostile_backup_is_refused(cluster: LocalCluster, client: Client, tmp_
     folder = cluster.folder / "allowed/hostile"
     client.backup("small", folder, timeout_s=LIMIT_S)
     content = (folder / MANIFEST_FILE).read_bytes()
-    name = next(file.path for file in BackupManifest.from_bytes(content).files if file.path.endswith("/blocks.bin"))
+    name = next(
+        file.path
+        for file in BackupManifest.from_bytes(content).files
+        if file.path.endswith("/blocks.bin")
+    )
     secret = tmp_path / "secret"
     secret.write_bytes(b"secret")
     for evil in ("../secret", str(secret), "parts/p00000/image/../../x", "parts\\..\\x"):
-        (folder / MANIFEST_FILE).write_bytes(content.replace(json.dumps(name).encode(), json.dumps(evil).encode()))
+        (folder / MANIFEST_FILE).write_bytes(
+            content.replace(json.dumps(name).encode(), json.dumps(evil).encode())
+        )
         with pytest.raises(asterism.Corrupt, match="below the folder"):
             client.restore(folder, "hostile", timeout_s=LIMIT_S)
     (folder / MANIFEST_FILE).write_bytes(content)
@@ -148,7 +180,9 @@ def test_a_hostile_backup_is_refused(cluster: LocalCluster, client: Client, tmp_
 
 @pytest.mark.parametrize("address", [f"{BUCKET}/x", "sftp"])
 @pytest.mark.parametrize("kind", ["backup", "export-tables"])
-def test_a_silent_endpoint_does_not_block_the_queue(silent_server: SilentServer, client: Client, kind: str, address: str) -> None:
+def test_a_silent_endpoint_does_not_block_the_queue(
+    silent_server: SilentServer, client: Client, kind: str, address: str
+) -> None:
     target = f"sftp://me@127.0.0.1:{silent_server.port}/x" if address == "sftp" else address
     before = len(silent_server.connections)
     job = client.submit_job("small", kind, options={"to": target})
@@ -168,11 +202,21 @@ def serve(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_served_folder_opens_only_allowed_addresses(tmp_path: Path) -> None:
-    process = serve(tmp_path / "folder", "--listen", "0.0.0.0:0", "--http-listen", "127.0.0.1:0", "--allow-address", f"file://{tmp_path}/allowed")
+    process = serve(
+        tmp_path / "folder",
+        "--listen",
+        "0.0.0.0:0",
+        "--http-listen",
+        "127.0.0.1:0",
+        "--allow-address",
+        f"file://{tmp_path}/allowed",
+    )
     try:
         assert process.stdout is not None
         endpoints = json.loads(process.stdout.readline())
-        port, http_port = (endpoints[name].rpartition(":")[2] for name in ("address", "http_address"))
+        port, http_port = (
+            endpoints[name].rpartition(":")[2] for name in ("address", "http_address")
+        )
         with asterism.connect(f"127.0.0.1:{port}") as client:
             client.create_space("n", {"nodes": {"n": {}}, "parts": 1})
             graph = client.graph("n")
@@ -182,7 +226,11 @@ def test_served_folder_opens_only_allowed_addresses(tmp_path: Path) -> None:
             with pytest.raises(InvalidRequest, match=r"^to="):
                 client.backup("n", tmp_path / "kept", timeout_s=LIMIT_S)
         body = {"space": "n", "kind": "backup", "options": {"to": f"file://{tmp_path}/kept"}}
-        request = urllib.request.Request(f"http://127.0.0.1:{http_port}/api/v1/jobs", json.dumps(body).encode(), {"content-type": "application/json"})
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{http_port}/api/v1/jobs",
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
+        )
         with pytest.raises(urllib.error.HTTPError, match="400") as raised:
             urllib.request.urlopen(request, timeout=HANG_S)
         raised.value.close()

@@ -1,4 +1,6 @@
-"""What the compose file's cluster must pass, on processes of this host, behind the ports of one process, and embedded."""
+"""What the compose file's cluster must pass, on processes of this host, behind the ports of one
+process, and embedded.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ from asterism_standalone.app import Standalone
 
 
 @pytest.fixture(scope="module", params=["processes", "ports of one process", "embedded"])
-def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("bodies")
     if request.param == "processes":
-        with LocalCluster(storageds=3, graphds=2, folder=folder) as cluster, cluster.client() as connected:
+        with (
+            LocalCluster(storageds=3, graphds=2, folder=folder) as cluster,
+            cluster.client() as connected,
+        ):
             bodies.assert_build_published(connected, "shop")
             yield connected
     elif request.param == "embedded":
@@ -47,4 +54,6 @@ def test_wrong_requests_are_refused_with_the_value(client: Client) -> None:
 
 
 def test_the_same_requests_give_the_same_bytes(client: Client) -> None:
-    assert bodies.result_bytes(client.graph("shop")) == bodies.result_bytes(client.graph("shop"), version=1)
+    assert bodies.result_bytes(client.graph("shop")) == bodies.result_bytes(
+        client.graph("shop"), version=1
+    )

@@ -1,4 +1,6 @@
-"""What a client sends: how often it tries again, when it asks a second graphd, and what it cancels."""
+"""What a client sends: how often it tries again, when it asks a second graphd, and what it
+cancels.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,14 @@ import time
 
 import pytest
 from tests.kit import requests
-from tests.kit.requests import READ, WRITE, answer_after, answer_never, answer_with_error, stub_graphd
+from tests.kit.requests import (
+    READ,
+    WRITE,
+    answer_after,
+    answer_never,
+    answer_with_error,
+    stub_graphd,
+)
 from tests.kit.waiting import HANG_S
 
 from asterism.aio.greenlets import run_in_greenlet
@@ -19,7 +28,9 @@ from asterism_proto.errors import Busy, Deadline, NotFound, Unavailable
 from asterism_proto.methods import CATALOG, GRAPH
 
 
-def timed_call(transport: GrpcTransport, method: requests.Method = READ, timeout_s: float = 10) -> float:
+def timed_call(
+    transport: GrpcTransport, method: requests.Method = READ, timeout_s: float = 10
+) -> float:
     started = time.monotonic()
     transport.call(method, requests.request(method), timeout_s)
     return time.monotonic() - started
@@ -78,14 +89,23 @@ def test_slow_read_is_hedged_and_the_loser_cancelled() -> None:
         assert 0.05 < timed_call(transport) < 3
         assert silent.hung_up.wait(HANG_S), "the request that lost was not cancelled"
         traffic = transport.traffic
-        assert (traffic.calls, traffic.requests, traffic.hedges, traffic.hedges_won, traffic.retries) == (1, 2, 1, 1, 0)
+        assert (
+            traffic.calls,
+            traffic.requests,
+            traffic.hedges,
+            traffic.hedges_won,
+            traffic.retries,
+        ) == (1, 2, 1, 1, 0)
         assert timed_call(transport) < 1, "an address that lost is passed over for a while"
         assert (len(silent.calls), len(quick.calls)) == (1, 2)
         transport.close()
 
 
 def test_reads_are_sent_once_in_time_or_without_hedging() -> None:
-    with stub_graphd(lambda _: answer_after(0.2)) as one, stub_graphd(lambda _: answer_after(0.2)) as other:
+    with (
+        stub_graphd(lambda _: answer_after(0.2)) as one,
+        stub_graphd(lambda _: answer_after(0.2)) as other,
+    ):
         for hedge in (None, 5.0, "p95"):
             transport = GrpcTransport([one.address, other.address], hedge=hedge)
             timed_call(transport)
@@ -106,21 +126,38 @@ def test_only_calls_that_read_may_be_hedged() -> None:
     assert {GRAPH[name].path for name in GRAPH.keys() - changing} | {
         CATALOG[name].path for name in CATALOG if name.startswith(("get_", "list_", "describe_"))
     } == HEDGED_METHODS
-    assert not HEDGED_METHODS & {CATALOG[name].path for name in ("create_space", "submit_job", "pin_version", "renew_pin", "export_space", "import_space")}
+    assert not HEDGED_METHODS & {
+        CATALOG[name].path
+        for name in (
+            "create_space",
+            "submit_job",
+            "pin_version",
+            "renew_pin",
+            "export_space",
+            "import_space",
+        )
+    }
 
 
 def test_hedges_are_at_most_a_tenth_of_the_calls_beyond_ten() -> None:
-    with stub_graphd(lambda _: answer_after(0.02)) as one, stub_graphd(lambda _: answer_after(0.02)) as other:
+    with (
+        stub_graphd(lambda _: answer_after(0.02)) as one,
+        stub_graphd(lambda _: answer_after(0.02)) as other,
+    ):
         transport = GrpcTransport([one.address, other.address], hedge=0.001)
         for _ in range(60):
-            transport._cooldown_ends.clear()  # an address that loses is passed over, and nobody could be asked twice
+            # an address that loses is passed over, and nobody could be asked twice
+            transport._cooldown_ends.clear()
             timed_call(transport)
         assert 10 <= transport.traffic.hedges <= 16
         transport.close()
 
 
 def test_the_hedging_delay_follows_observed_latency() -> None:
-    with stub_graphd(lambda _: answer_after(0.03)) as one, stub_graphd(lambda _: answer_after(0.03)) as other:
+    with (
+        stub_graphd(lambda _: answer_after(0.03)) as one,
+        stub_graphd(lambda _: answer_after(0.03)) as other,
+    ):
         transport = GrpcTransport([one.address, other.address], hedge="p95")
         for _ in range(19):
             timed_call(transport)
@@ -135,15 +172,25 @@ def test_the_hedging_delay_follows_observed_latency() -> None:
 
 
 def test_final_error_ends_a_hedged_call_and_a_transient_does_not() -> None:
-    with stub_graphd(lambda _: answer_with_error(NotFound("no such space"))) as one, stub_graphd(answer_never) as other:
+    with (
+        stub_graphd(lambda _: answer_with_error(NotFound("no such space"))) as one,
+        stub_graphd(answer_never) as other,
+    ):
         transport = set_first_address(GrpcTransport([one.address, other.address], hedge=0.05), 1)
         with pytest.raises(NotFound, match="no such space"):
             timed_call(transport)
         transport.close()
-    with stub_graphd(lambda _: answer_after(0.4)) as slow, stub_graphd(lambda _: answer_with_error(Busy("full"))) as full:
+    with (
+        stub_graphd(lambda _: answer_after(0.4)) as slow,
+        stub_graphd(lambda _: answer_with_error(Busy("full"))) as full,
+    ):
         transport = set_first_address(GrpcTransport([slow.address, full.address], hedge=0.05), 0)
         assert timed_call(transport) >= 0.4
-        assert (transport.traffic.hedges, transport.traffic.hedges_won, transport.traffic.retries) == (1, 0, 0)
+        assert (
+            transport.traffic.hedges,
+            transport.traffic.hedges_won,
+            transport.traffic.retries,
+        ) == (1, 0, 0)
         transport.close()
 
 
@@ -183,7 +230,11 @@ def test_waits_retries_and_hedges_do_not_block_the_event_loop() -> None:
         assert seconds >= 0.3
         assert ticks > 2
 
-    with stub_graphd(answer_never) as silent, stub_graphd() as quick, stub_graphd(lambda _: answer_with_error(Busy("full"))) as full:
+    with (
+        stub_graphd(answer_never) as silent,
+        stub_graphd() as quick,
+        stub_graphd(lambda _: answer_with_error(Busy("full"))) as full,
+    ):
         transport = GrpcTransport([silent.address, quick.address], hedge=0.3, waits=GREENLET_WAITER)
         busy = GrpcTransport(full.address, waits=GREENLET_WAITER)
         asyncio.run(run())
@@ -208,9 +259,13 @@ def test_thousand_calls_of_one_loop_queue_in_the_client() -> None:
     async def run() -> None:
         await asyncio.gather(*(run_in_greenlet(timed_call, transport) for _ in range(1000)))
         with pytest.raises(Deadline, match="time"):
-            await asyncio.gather(*(run_in_greenlet(timed_call, transport, READ, 0.1) for _ in range(1000)))
+            await asyncio.gather(
+                *(run_in_greenlet(timed_call, transport, READ, 0.1) for _ in range(1000))
+            )
 
-    with stub_graphd(lambda _: answer, workers=100, queue=0) as graphd:  # a hundred and first would be refused
+    with stub_graphd(
+        lambda _: answer, workers=100, queue=0
+    ) as graphd:  # a hundred and first would be refused
         transport = GrpcTransport(graphd.address, waits=GREENLET_WAITER)
         asyncio.run(run())
         assert transport.traffic.retries == 0

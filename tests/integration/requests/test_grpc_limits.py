@@ -1,4 +1,6 @@
-"""The bounds of a gRPC door: full queues, large messages, long texts, hung-up channels; each is one of our errors."""
+"""The bounds of a gRPC door: full queues, large messages, long texts, hung-up channels; each is one
+of our errors.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.metrics import Metrics
-from asterism_proto.errors import ALL, AsterismError, Busy, Deadline, Internal, InvalidRequest, Unavailable
+from asterism_proto.errors import (
+    ALL,
+    AsterismError,
+    Busy,
+    Deadline,
+    Internal,
+    InvalidRequest,
+    Unavailable,
+)
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2, metad_pb2
 
@@ -27,7 +37,9 @@ Handler = Callable[[metad_pb2.SpaceRequest, CallContext], common_pb2.Space]
 
 
 @contextmanager
-def serve_method(handler: Handler, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None) -> Iterator[RemoteTransport]:
+def serve_method(
+    handler: Handler, *, workers: int = 2, queue: int = 8, metrics: Metrics | None = None
+) -> Iterator[RemoteTransport]:
     """A server of one method, and the way to it."""
     server = GrpcServer(
         address="127.0.0.1:0",
@@ -83,7 +95,10 @@ def test_full_queue_refuses_calls_and_keeps_waiting_ones() -> None:
 
 def test_metrics_count_replies_by_code_and_calls_in_flight() -> None:
     metrics = Metrics("toy")
-    with serve_method(failing_handler(InvalidRequest("no")), metrics=metrics) as transport, pytest.raises(InvalidRequest):
+    with (
+        serve_method(failing_handler(InvalidRequest("no")), metrics=metrics) as transport,
+        pytest.raises(InvalidRequest),
+    ):
         describe_space(transport)
     text = metrics.render().decode()
     assert 'method="DescribeSpace"' in text
@@ -100,8 +115,13 @@ def test_every_error_keeps_type_and_message_over_a_socket(cls: type[AsterismErro
         assert caught.value.message == "space 'größe' is not there; create it"
 
 
-def test_internal_error_names_its_log_id_but_not_its_cause(caplog: pytest.LogCaptureFixture) -> None:
-    with serve_method(failing_handler(ZeroDivisionError("secret"))) as transport, pytest.raises(Internal) as caught:
+def test_internal_error_names_its_log_id_but_not_its_cause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with (
+        serve_method(failing_handler(ZeroDivisionError("secret"))) as transport,
+        pytest.raises(Internal) as caught,
+    ):
         describe_space(transport)
     log_records = [record for record in caplog.records if record.exc_info]
     assert len(log_records) == 1
@@ -111,14 +131,20 @@ def test_internal_error_names_its_log_id_but_not_its_cause(caplog: pytest.LogCap
 
 @pytest.mark.parametrize("text", ["ö" * 50_000, "x" * 50_000, "a\nb\x00c %41"])
 def test_error_texts_of_any_length_and_characters_arrive(text: str) -> None:
-    with serve_method(failing_handler(InvalidRequest(text))) as transport, pytest.raises(InvalidRequest) as caught:
+    with (
+        serve_method(failing_handler(InvalidRequest(text))) as transport,
+        pytest.raises(InvalidRequest) as caught,
+    ):
         describe_space(transport)
     assert text.startswith(caught.value.message.removesuffix(" ..."))
     assert len(caught.value.message) >= min(len(text), 900)
 
 
 def test_error_text_with_a_lone_surrogate_arrives() -> None:
-    with serve_method(failing_handler(InvalidRequest("file 'a\udcff.csv' is empty"))) as transport, pytest.raises(InvalidRequest, match=r"file 'a\?.csv' is empty"):
+    with (
+        serve_method(failing_handler(InvalidRequest("file 'a\udcff.csv' is empty"))) as transport,
+        pytest.raises(InvalidRequest, match=r"file 'a\?.csv' is empty"),
+    ):
         describe_space(transport)
 
 
@@ -178,12 +204,16 @@ def test_single_call_overtakes_another_clients_backlog() -> None:
     with serve_method(handler, workers=2, queue=100) as transport:
         heavy, light = GrpcTransport(transport.address), GrpcTransport(transport.address)
         describe_space(transport)
-        threads = [threading.Thread(target=heavy.call, args=(METHOD, REQUEST, HANG_S)) for _ in range(40)]
+        threads = [
+            threading.Thread(target=heavy.call, args=(METHOD, REQUEST, HANG_S)) for _ in range(40)
+        ]
         for thread in threads:
             thread.start()
         wait_for_calls(transport, 20)
         light.call(METHOD, REQUEST, HANG_S)
-        assert any(thread.is_alive() for thread in threads), "in turn it would come after all of them"
+        assert any(thread.is_alive() for thread in threads), (
+            "in turn it would come after all of them"
+        )
         for thread in threads:
             thread.join(HANG_S)
 
@@ -202,7 +232,11 @@ def test_full_queue_still_admits_another_client() -> None:
             describe_space(transport)
         other = GrpcTransport(transport.address)
         replies: list[object] = []
-        late_thread = threading.Thread(target=lambda: replies.append(other._send_queued(METHOD, METHOD.pack(REQUEST), time.monotonic() + HANG_S)))  # not tried again
+        late_thread = threading.Thread(
+            target=lambda: replies.append(
+                other._send_queued(METHOD, METHOD.pack(REQUEST), time.monotonic() + HANG_S)
+            )
+        )  # not tried again
         late_thread.start()
         wait_for_calls(transport, 9)
         release.set()

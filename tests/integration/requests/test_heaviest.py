@@ -21,9 +21,13 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("etypes", ["cites", ["by", "cites"], ["cites", "by"], None])
 @pytest.mark.parametrize("k", [1, 3, 10, 500])
-def test_top_k_sorts_by_weight_then_id_type_and_edge_id(graph: Graph, direction: str, etypes: object, k: int) -> None:
+def test_top_k_sorts_by_weight_then_id_type_and_edge_id(
+    graph: Graph, direction: str, etypes: object, k: int
+) -> None:
     papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
-    top = graph.top_k_neighbors(papers, etypes, k, ntype="paper", direction=direction, edge_ids=True)
+    top = graph.top_k_neighbors(
+        papers, etypes, k, ntype="paper", direction=direction, edge_ids=True
+    )
     all_neighbors = graph.neighbors(papers, etypes, ntype="paper", direction=direction)
     names = [etypes] if isinstance(etypes, str) else etypes or ["writes", "cites", "by"]
     type_rank = {graph.schema.edge_type_id(name): i for i, name in enumerate(names)}
@@ -50,9 +54,13 @@ def test_top_k_sorts_by_weight_then_id_type_and_edge_id(graph: Graph, direction:
         assert (top.edge_ids[i, n:] == -1).all()
 
 
-def test_top_k_of_a_hub_returns_its_heaviest_edges(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_top_k_of_a_hub_returns_its_heaviest_edges(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     with asterism.open(tmp_path_factory.mktemp("hub")) as client:
-        client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+        client.create_space(
+            "hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+        )
         graph = client.graph("hub")
         n = 200_000
         weights = np.random.default_rng(5).random(n).astype(np.float32)
@@ -74,7 +82,11 @@ def test_degrees_count_every_edge_by_type(graph: Graph, direction: str) -> None:
     for column, name in enumerate(names):
         src, dst, _ = cases.edges()[name]
         ends = src if direction == "out" else dst
-        counts = np.bincount(ends, minlength=cases.PAPERS) if name != {"out": "writes", "in": "by"}[direction] else np.zeros(cases.PAPERS, int)
+        counts = (
+            np.bincount(ends, minlength=cases.PAPERS)
+            if name != {"out": "writes", "in": "by"}[direction]
+            else np.zeros(cases.PAPERS, int)
+        )
         assert degrees[: cases.PAPERS, column].tolist() == counts.tolist()
         assert degrees[cases.PAPERS :, column].tolist() == [0, 0, counts[3]]
     assert graph.degrees(np.zeros(0, np.int64), "cites").shape == (0, 1)
@@ -82,7 +94,9 @@ def test_degrees_count_every_edge_by_type(graph: Graph, direction: str) -> None:
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("weight", ["weight", "recent"])
-def test_weighted_degrees_sum_weights_by_type_and_name(graph: Graph, direction: str, weight: str) -> None:
+def test_weighted_degrees_sum_weights_by_type_and_name(
+    graph: Graph, direction: str, weight: str
+) -> None:
     papers = np.concatenate([np.arange(cases.PAPERS), [-1, 10**9, 3, 3]])
     names = ["cites", "writes"]
     degrees = graph.degrees(papers, names, ntype="paper", direction=direction, weight=weight)
@@ -91,11 +105,22 @@ def test_weighted_degrees_sum_weights_by_type_and_name(graph: Graph, direction: 
         expected = np.zeros(cases.PAPERS)
         for edges in graph.scan_edges(name, weight=weight):
             if (direction, name) != ("out", "writes"):
-                np.add.at(expected, edges.src if direction == "out" else edges.dst, edges.weights.astype(np.float64))
+                np.add.at(
+                    expected,
+                    edges.src if direction == "out" else edges.dst,
+                    edges.weights.astype(np.float64),
+                )
         assert np.allclose(degrees[: cases.PAPERS, column], expected, rtol=1e-12, atol=0)
-        assert degrees[cases.PAPERS :, column].tolist() == [0, 0, degrees[3, column], degrees[3, column]]
+        assert degrees[cases.PAPERS :, column].tolist() == [
+            0,
+            0,
+            degrees[3, column],
+            degrees[3, column],
+        ]
         assert expected.any() == ((direction, name) != ("out", "writes"))
-    unit_degrees = graph.degrees(papers, "by", ntype="paper", weight="weight")  # no weights of its own: each edge weighs 1
+    unit_degrees = graph.degrees(
+        papers, "by", ntype="paper", weight="weight"
+    )  # no weights of its own: each edge weighs 1
     assert unit_degrees.tolist() == graph.degrees(papers, "by", ntype="paper").tolist()
     with pytest.raises(asterism.NotFound, match="recent"):
         graph.degrees(papers, ["cites", "by"], ntype="paper", weight="recent")
@@ -103,15 +128,32 @@ def test_weighted_degrees_sum_weights_by_type_and_name(graph: Graph, direction: 
 
 def test_top_k_by_named_weight_sorts_by_that_weight(graph: Graph) -> None:
     papers = np.arange(cases.PAPERS)
-    top = graph.top_k_neighbors(papers, "writes", 4, ntype="paper", direction="in", edge_ids=True, weight="recent")
-    all_neighbors = graph.neighbors(papers, "writes", ntype="paper", direction="in", weight="recent")
+    top = graph.top_k_neighbors(
+        papers, "writes", 4, ntype="paper", direction="in", edge_ids=True, weight="recent"
+    )
+    all_neighbors = graph.neighbors(
+        papers, "writes", ntype="paper", direction="in", weight="recent"
+    )
     assert top.edge_ids is not None
     for i in range(len(papers)):
         segment = slice(all_neighbors.indptr[i], all_neighbors.indptr[i + 1])
-        order = np.lexsort((all_neighbors.edge_ids[segment], all_neighbors.nodes[segment], -all_neighbors.weights[segment]))[:4]
-        assert top.edge_ids[i, : len(order)].tolist() == all_neighbors.edge_ids[segment][order].tolist()
-        assert top.weights[i, : len(order)].tolist() == all_neighbors.weights[segment][order].tolist()
-    by_edge_weight = graph.top_k_neighbors(papers, "writes", 4, ntype="paper", direction="in", edge_ids=True)
+        order = np.lexsort(
+            (
+                all_neighbors.edge_ids[segment],
+                all_neighbors.nodes[segment],
+                -all_neighbors.weights[segment],
+            )
+        )[:4]
+        assert (
+            top.edge_ids[i, : len(order)].tolist()
+            == all_neighbors.edge_ids[segment][order].tolist()
+        )
+        assert (
+            top.weights[i, : len(order)].tolist() == all_neighbors.weights[segment][order].tolist()
+        )
+    by_edge_weight = graph.top_k_neighbors(
+        papers, "writes", 4, ntype="paper", direction="in", edge_ids=True
+    )
     assert by_edge_weight.edge_ids is not None
     assert (by_edge_weight.edge_ids != top.edge_ids).any()
 

@@ -1,4 +1,6 @@
-"""Wrong requests to the services that clients call are answered or refused with a typed error: never Internal, a crash or a hang."""
+"""Wrong requests to the services that clients call are answered or refused with a typed error:
+never Internal, a crash or a hang.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ UNAVAILABLE = (503, 504)
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
-    """The three daemons in this process, with a space that has filters, weights of zero, times, indexes and ragged features."""
+    """The three daemons in this process, with a space that has filters, weights of zero, times,
+    indexes and ragged features.
+    """
     standalone = Standalone(tmp_path_factory.mktemp("service"))
     standalone.start()
     yield standalone
@@ -53,7 +57,13 @@ def corpus(service: Standalone) -> list[client_requests.Request]:
     recorder.call(GRAPH["get_routes"], Frame(wire.GetRoutesRequest(), {}), HANG_S)
     # Kinds without rows, a string-keyed space and texts that are donated to filters.
     client.create_space(
-        "strings", {"ids": "string", "parts": 2, "nodes": {"user": {"weighted": True}, "empty": {}}, "edges": {"user:knows:user": {}}}
+        "strings",
+        {
+            "ids": "string",
+            "parts": 2,
+            "nodes": {"user": {"weighted": True}, "empty": {}},
+            "edges": {"user:knows:user": {}},
+        },
     )
     string_graph = client.graph("strings")
     string_graph.upsert_nodes(["a", "b", "Zoë"], "user", weights=[0.0, 1.0, 3.0])
@@ -69,23 +79,40 @@ def test_every_method_of_graph_is_recorded(corpus: list[client_requests.Request]
     assert {request.method.name for request in corpus} == {method.name for method in GRAPH.values()}
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")  # of mutations, which put large numbers into small types
-@pytest.mark.parametrize(("count", "seed"), [(2500, 1), pytest.param(100_000, 2, marks=pytest.mark.slow)])
-def test_graph_refuses_hostile_requests(service: Standalone, corpus: list[client_requests.Request], count: int, seed: int) -> None:
-    outcome = campaign.run(corpus, client_requests.make_sender(service.handlers), count=count, seed=seed)
+@pytest.mark.filterwarnings(
+    "ignore:overflow encountered in cast"
+)  # of mutations, which put large numbers into small types
+@pytest.mark.parametrize(
+    ("count", "seed"), [(2500, 1), pytest.param(100_000, 2, marks=pytest.mark.slow)]
+)
+def test_graph_refuses_hostile_requests(
+    service: Standalone, corpus: list[client_requests.Request], count: int, seed: int
+) -> None:
+    outcome = campaign.run(
+        corpus, client_requests.make_sender(service.handlers), count=count, seed=seed
+    )
     print(outcome.table())
     assert outcome.faults == {}
-    assert sum(number for (_, name), number in outcome.counts.items() if name == "answered") > count // 10
+    assert (
+        sum(number for (_, name), number in outcome.counts.items() if name == "answered")
+        > count // 10
+    )
     assert service.ready() == []
 
 
-@pytest.mark.parametrize(("count", "seeds"), [(1500, 2), pytest.param(6000, 20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("count", "seeds"), [(1500, 2), pytest.param(6000, 20, marks=pytest.mark.slow)]
+)
 def test_metad_refuses_hostile_requests(count: int, seeds: int) -> None:
     for seed in range(seeds):
         desk = FuzzedMetad()
         requests = desk.requests
-        assert {request.method.name for request in requests} == {method.name for method in (*CATALOG.values(), *HEARTBEATS.values())}
-        outcome = campaign.run(requests, client_requests.make_sender(desk.handlers, 0.15), count=count, seed=seed)
+        assert {request.method.name for request in requests} == {
+            method.name for method in (*CATALOG.values(), *HEARTBEATS.values())
+        }
+        outcome = campaign.run(
+            requests, client_requests.make_sender(desk.handlers, 0.15), count=count, seed=seed
+        )
         assert outcome.faults == {}
         desk.advance_clock(1)  # what was taken can be kept and read again
         InProcessMetad(desk.store)
@@ -106,11 +133,19 @@ HTTP_VALUES = {
     "method": "SampleNodes",
 }
 JOB = {"space": "cases", "kind": "compact", "options": {}, "version": 0}
-SPACE = {"parts": 2, "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "int32", "shape": [2]}}}}, "edges": {"n:e:n": {}}}
+SPACE = {
+    "parts": 2,
+    "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "int32", "shape": [2]}}}},
+    "edges": {"n:e:n": {}},
+}
 STATEMENTS = [
     ("SAMPLE 5 VERTICES ON person WHERE age > $least YIELD id, age", {"least": 3}, "ngql"),
     ("SAMPLE 5 NEIGHBORS FROM $a OVER writes YIELD src, dst", {"a": [3, 7]}, "ngql"),
-    ("GO 2 STEPS FROM $a ON paper OVER * BIDIRECT YIELD src, dst | LIMIT $n", {"a": [1, 2], "n": 5}, "ngql"),
+    (
+        "GO 2 STEPS FROM $a ON paper OVER * BIDIRECT YIELD src, dst | LIMIT $n",
+        {"a": [1, 2], "n": 5},
+        "ngql",
+    ),
     ("FETCH PROP ON paper $a YIELD vec, words; SHOW SPACES", {"a": [1, 2]}, "ngql"),
     ("v($nodes).sampleNB(writes, $n).as(nb)", {"nodes": [3], "n": 4}, "euler"),
 ]
@@ -120,14 +155,25 @@ HTTP_BODIES: dict[str, list[dict[str, Any]]] = {
     "/api/v1/spaces": [{"name": "victim", "schema": SPACE, "if_not_exists": True}],
     "/verify": [{"space": "cases", "draws": 1000, "timeout_s": 0.01, "seed": 1}],
     "/query": [
-        {"statement": text, "parameters": parameters, "space": "cases", "language": language, "rows": 10, "timeout_s": 20}
+        {
+            "statement": text,
+            "parameters": parameters,
+            "space": "cases",
+            "language": language,
+            "rows": 10,
+            "timeout_s": 20,
+        }
         for text, parameters, language in STATEMENTS
     ],
 }
 
 
-@pytest.mark.parametrize(("count", "seed"), [(150, 1), pytest.param(4000, 2, marks=pytest.mark.slow)])
-def test_http_routes_refuse_hostile_requests(service: Standalone, corpus: list[client_requests.Request], count: int, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "seed"), [(150, 1), pytest.param(4000, 2, marks=pytest.mark.slow)]
+)
+def test_http_routes_refuse_hostile_requests(
+    service: Standalone, corpus: list[client_requests.Request], count: int, seed: int
+) -> None:
     assert corpus  # the spaces are there
     address = _http_address(service)
     connection = http.client.HTTPConnection(address, timeout=campaign.HANG_S)
@@ -135,7 +181,9 @@ def test_http_routes_refuse_hostile_requests(service: Standalone, corpus: list[c
     document = json.load(connection.getresponse())
     statuses: Counter[int] = Counter()
     faults = []
-    stream = http_requests.requests(document, np.random.default_rng(seed), values=HTTP_VALUES, bodies=HTTP_BODIES)
+    stream = http_requests.requests(
+        document, np.random.default_rng(seed), values=HTTP_VALUES, bodies=HTTP_BODIES
+    )
     for _ in range(count):
         request = next(stream)
         status, content = http_requests.send_request(connection, request)
@@ -153,35 +201,59 @@ _ADDRESSES: dict[int, str] = {}
 
 def _http_address(service: Standalone) -> str:
     if id(service) not in _ADDRESSES:
-        _ADDRESSES[id(service)] = service.open_ports(listen="127.0.0.1:0", http_listen="127.0.0.1:0").http_address
+        _ADDRESSES[id(service)] = service.open_ports(
+            listen="127.0.0.1:0", http_listen="127.0.0.1:0"
+        ).http_address
     return _ADDRESSES[id(service)]
 
 
-def test_statements_refuse_hostile_parameters(service: Standalone, corpus: list[client_requests.Request]) -> None:
+def test_statements_refuse_hostile_parameters(
+    service: Standalone, corpus: list[client_requests.Request]
+) -> None:
     assert corpus
     outcome = campaign.Outcome()
-    values = [value for value in http_requests.VALUES if "\ud800" not in json.dumps(value, ensure_ascii=False)]
+    values = [
+        value
+        for value in http_requests.VALUES
+        if "\ud800" not in json.dumps(value, ensure_ascii=False)
+    ]
     for text, parameters, language in STATEMENTS:
         for name in parameters:
             for value in values:
-                head, arrays = wire.QueryRequest(statement=text, space="cases", language=language), {}
+                head, arrays = (
+                    wire.QueryRequest(statement=text, space="cases", language=language),
+                    {},
+                )
                 try:
                     for key, parameter in {**parameters, name: value}.items():
                         bind_parameter(key, parameter, head, arrays)
                 except AsterismError:
                     continue
                 description = f"{text} with {name}={str(value)[:60]}"
-                outcome.observe("Query", description, lambda h=head, a=arrays: client_requests.send(service.handlers, GRAPH["query"], h, a, 20))
+                outcome.observe(
+                    "Query",
+                    description,
+                    lambda h=head, a=arrays: client_requests.send(
+                        service.handlers, GRAPH["query"], h, a, 20
+                    ),
+                )
     assert outcome.faults == {}
     assert outcome.requests > 100
 
 
 def test_http_refuses_lone_surrogates(service: Standalone) -> None:
     connection = http.client.HTTPConnection(_http_address(service), timeout=campaign.HANG_S)
-    for path, body in (("/verify", {"space": "\ud800"}), ("/api/v1/jobs", {"space": "cases", "kind": "index", "options": {"type": "\udfff"}})):
-        request = http_requests.HttpRequest(method="POST", target=path, body=json.dumps(body).encode(), description=path)
+    for path, body in (
+        ("/verify", {"space": "\ud800"}),
+        ("/api/v1/jobs", {"space": "cases", "kind": "index", "options": {"type": "\udfff"}}),
+    ):
+        request = http_requests.HttpRequest(
+            method="POST", target=path, body=json.dumps(body).encode(), description=path
+        )
         status, content = http_requests.send_request(connection, request)
-        assert (status, b"lone surrogate" in content and b"body['" in content) == (422, True), content
+        assert (status, b"lone surrogate" in content and b"body['" in content) == (422, True), (
+            content
+        )
     connection.close()
     with pytest.raises(InvalidRequest, match=r"\$a: expected a number"):
         bind_parameter("a", [[1], [2, 3]], wire.QueryRequest(), {})

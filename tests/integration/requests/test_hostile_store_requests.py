@@ -1,4 +1,6 @@
-"""Well-formed requests of hostile content: a storaged returns results or typed errors, and keeps working."""
+"""Well-formed requests of hostile content: a storaged returns results or typed errors, and keeps
+working.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from asterism_proto.v1 import storaged_pb2 as pb
 pytestmark = pytest.mark.timeout(1800)
 
 SHORT, LONG, CHILD = 4000, 30_000, 6000
-"""Requests of a campaign that always runs, of one that is slow, and of one in the checking build or against protected pages."""
+"""Requests of a campaign that always runs, of one that is slow, and of one in the checking build or
+against protected pages.
+"""
 REQUESTS_PER_METHOD = 12
 CHILD_S = 1200
 
@@ -51,7 +55,9 @@ def folder_copy(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def single_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One storaged with all partitions, which gets requests for whole walks, subgraphs and ranks."""
+    """One storaged with all partitions, which gets requests for whole walks, subgraphs and
+    ranks.
+    """
     path = tmp_path_factory.mktemp("one")
     corpus.record(path, 1, "mod")
     return path
@@ -60,22 +66,34 @@ def single_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def running_services(folder: Path) -> Iterator[Services]:
     with services(folder, 2) as opened:
-        corpus.response_digests(opened, corpus.read(folder, 1000))  # storageds know what satisfies every filter from then on
+        corpus.response_digests(
+            opened, corpus.read(folder, 1000)
+        )  # storageds know what satisfies every filter from then on
         yield opened
 
 
-def assert_survived(running_services: Services, requests: list[RecordedCall], count: int, seed: int) -> None:
-    """Assert that a campaign has no fault, and that known requests have the same results after it."""
+def assert_survived(
+    running_services: Services, requests: list[RecordedCall], count: int, seed: int
+) -> None:
+    """Assert that a campaign has no fault, and that known requests have the same results after
+    it.
+    """
 
     def send(original: RecordedCall, mutation: Mutation) -> object:
-        return running_services.call_storaged(original.host, original.method, Frame(mutation.head, mutation.arrays))
+        return running_services.call_storaged(
+            original.host, original.method, Frame(mutation.head, mutation.arrays)
+        )
 
     before = corpus.response_digests(running_services, requests)
     report = campaign.run(requests, send, count=count, seed=seed)
     print(report.table())
     assert report.faults == {}
     assert report.requests == count
-    assert report.counts.total() > sum(n for (_, outcome), n in report.counts.items() if outcome == campaign.ANSWERED) > 0
+    assert (
+        report.counts.total()
+        > sum(n for (_, outcome), n in report.counts.items() if outcome == campaign.ANSWERED)
+        > 0
+    )
     assert corpus.response_digests(running_services, requests) == before
 
 
@@ -84,22 +102,39 @@ def test_hostile_requests_are_answered_or_refused(running_services: Services, fo
 
 
 @pytest.mark.slow
-def test_many_hostile_requests_are_answered_or_refused(running_services: Services, folder: Path, single_folder: Path) -> None:
+def test_many_hostile_requests_are_answered_or_refused(
+    running_services: Services, folder: Path, single_folder: Path
+) -> None:
     assert_survived(running_services, corpus.read(folder, 100), LONG, seed=2)
     with services(single_folder, 1) as alone:
         assert_survived(alone, corpus.read(single_folder, 100), LONG, seed=3)
 
 
-# -- in processes of their own ----------------------------------------------------------------------------------------
+# -- in processes of their own ---------------------------------------------------------------------
 
 
-def run_child(folder: Path, storageds: int, *arguments: str, checked: bool = False) -> dict[str, Any]:
+def run_child(
+    folder: Path, storageds: int, *arguments: str, checked: bool = False
+) -> dict[str, Any]:
     """A campaign in a process of its own, which may crash; what it reports."""
-    command = [sys.executable, "-m", "tests.kit.fuzzing", str(folder), "--storageds", str(storageds), *arguments]
-    environment = {**os.environ, **({"ASTERISM_CHECK_BOUNDS": "1"} if checked else {})}  # noqa: TID251  # a child with one switch more
-    process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=CHILD_S, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "tests.kit.fuzzing",
+        str(folder),
+        "--storageds",
+        str(storageds),
+        *arguments,
+    ]
+    # A child with one switch more.
+    environment = {**os.environ, **({"ASTERISM_CHECK_BOUNDS": "1"} if checked else {})}  # noqa: TID251
+    process = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=CHILD_S, check=False
+    )
     last_request = (folder / "last-request").read_text()[:4000]
-    assert process.returncode in (0, 1), f"it ended with {process.returncode} at {last_request}\n{process.stderr[-4000:]}"
+    assert process.returncode in (0, 1), (
+        f"it ended with {process.returncode} at {last_request}\n{process.stderr[-4000:]}"
+    )
     print(process.stderr)
     report: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return report
@@ -112,23 +147,46 @@ def assert_clean(report: dict[str, Any], count: int, *, checked: bool = False) -
 @pytest.mark.slow
 def test_kernels_read_nothing_past_arrays_of_images(single_folder: Path) -> None:
     count = 1500
-    assert_clean(run_child(single_folder, 1, "--count", str(count), "--seed", "5", "--guard", "after"), count)
+    assert_clean(
+        run_child(single_folder, 1, "--count", str(count), "--seed", "5", "--guard", "after"), count
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("guard", ["after", "before"])
-def test_kernels_stay_within_guarded_arrays(folder_copy: Path, single_folder: Path, guard: str) -> None:
+def test_kernels_stay_within_guarded_arrays(
+    folder_copy: Path, single_folder: Path, guard: str
+) -> None:
     for folder, storageds in ((folder_copy, 2), (single_folder, 1)):
-        assert_clean(run_child(folder, storageds, "--count", str(CHILD), "--seed", "6", "--guard", guard), CHILD)
+        assert_clean(
+            run_child(folder, storageds, "--count", str(CHILD), "--seed", "6", "--guard", guard),
+            CHILD,
+        )
 
 
 @pytest.mark.slow
-def test_kernels_stay_within_bounds_in_the_checking_build(folder_copy: Path, single_folder: Path) -> None:
+def test_kernels_stay_within_bounds_in_the_checking_build(
+    folder_copy: Path, single_folder: Path
+) -> None:
     for folder, storageds in ((folder_copy, 2), (single_folder, 1)):
-        assert_clean(run_child(folder, storageds, "--count", str(CHILD), "--seed", "7", "--timeout-s", "120", checked=True), CHILD, checked=True)
+        assert_clean(
+            run_child(
+                folder,
+                storageds,
+                "--count",
+                str(CHILD),
+                "--seed",
+                "7",
+                "--timeout-s",
+                "120",
+                checked=True,
+            ),
+            CHILD,
+            checked=True,
+        )
 
 
-# -- a real storaged, over both of its ports --------------------------------------------------------------------------
+# -- a real storaged, over both of its ports -------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +197,24 @@ def cluster() -> Iterator[LocalCluster]:
 
 
 def assert_daemon_survives(cluster: LocalCluster, single_folder: Path, count: int) -> None:
-    """A storaged's process answers or refuses ``count`` requests over each port, and then a known one with the same bytes."""
+    """A storaged's process answers or refuses ``count`` requests over each port, and then a known
+    one with the same bytes.
+    """
     daemon = cluster["storaged-0"]
     manifest, pid = cluster.client().manifest("cases"), daemon.pid
     requests = corpus.read(single_folder, REQUESTS_PER_METHOD)
-    known_digests = {request.head.at.digest for request in requests if "at" in request.head.DESCRIPTOR.fields_by_name}
+    known_digests = {
+        request.head.at.digest
+        for request in requests
+        if "at" in request.head.DESCRIPTOR.fields_by_name
+    }
     for request in requests:
         if "at" in request.head.DESCRIPTOR.fields_by_name:
-            request.head.at.space_id, request.head.at.version, request.head.at.digest = manifest.space_id, manifest.version, manifest.digest
+            request.head.at.space_id, request.head.at.version, request.head.at.digest = (
+                manifest.space_id,
+                manifest.version,
+                manifest.digest,
+            )
     remote = RemoteTransport(daemon.address)
     stream = TcpTransport(daemon.address, RemoteTransport(daemon.address))
     try:
@@ -154,8 +222,12 @@ def assert_daemon_survives(cluster: LocalCluster, single_folder: Path, count: in
         before = cases.digest(graph.sample_neighbors(np.arange(40), "cites", 5, seed=3))
         for seed, transport in enumerate((remote, stream)):
 
-            def send(original: RecordedCall, mutation: Mutation, transport: Any = transport) -> object:
-                return transport.call(STORE[original.method], Frame(mutation.head, mutation.arrays), 30)
+            def send(
+                original: RecordedCall, mutation: Mutation, transport: Any = transport
+            ) -> object:
+                return transport.call(
+                    STORE[original.method], Frame(mutation.head, mutation.arrays), 30
+                )
 
             report = campaign.run(requests, send, count=count, seed=seed)
             print(report.table())
@@ -176,43 +248,78 @@ def test_a_storaged_survives_hostile_requests(cluster: LocalCluster, single_fold
 
 
 @pytest.mark.slow
-def test_a_storaged_survives_many_hostile_requests(cluster: LocalCluster, single_folder: Path) -> None:
+def test_a_storaged_survives_many_hostile_requests(
+    cluster: LocalCluster, single_folder: Path
+) -> None:
     assert_daemon_survives(cluster, single_folder, 10_000)
 
 
-# -- what campaigns found ---------------------------------------------------------------------------------------------
+# -- what campaigns found --------------------------------------------------------------------------
 
 
-def recorded_request(folder: Path, method: str, *sections: str, where: bool = False, **fields: object) -> RecordedCall:
+def recorded_request(
+    folder: Path, method: str, *sections: str, where: bool = False, **fields: object
+) -> RecordedCall:
     """A recorded request of host 0 with these sections and fields."""
     for request in corpus.read(folder, 1000):
-        if request.host or request.method != method or not set(sections) <= set(request.arrays) or (where and not request.head.at.HasField("where")):
+        if (
+            request.host
+            or request.method != method
+            or not set(sections) <= set(request.arrays)
+            or (where and not request.head.at.HasField("where"))
+        ):
             continue
         if all(getattr(request.head, name) == value for name, value in fields.items()):
-            return RecordedCall(host=0, method=method, head=type(request.head).FromString(request.head.SerializeToString()), arrays=dict(request.arrays))
+            return RecordedCall(
+                host=0,
+                method=method,
+                head=type(request.head).FromString(request.head.SerializeToString()),
+                arrays=dict(request.arrays),
+            )
     raise LookupError(f"no {method} with {sections} and {fields} was recorded")
 
 
-def assert_refused(running_services: Services, request: RecordedCall, match: str, error: type[Exception] = InvalidRequest) -> None:
+def assert_refused(
+    running_services: Services,
+    request: RecordedCall,
+    match: str,
+    error: type[Exception] = InvalidRequest,
+) -> None:
     with pytest.raises(error, match=match):
         running_services.call_storaged(0, request.method, Frame(request.head, request.arrays))
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("weights", 7.0), ("weights", float("nan")), ("weights", -1.0), ("weights", 0.0), ("positives", 1 << 40), ("counts", -1), ("counts", 1 << 62)],
+    [
+        ("weights", 7.0),
+        ("weights", float("nan")),
+        ("weights", -1.0),
+        ("weights", 0.0),
+        ("positives", 1 << 40),
+        ("counts", -1),
+        ("counts", 1 << 62),
+    ],
 )
 @pytest.mark.parametrize("method", ["draw_nodes", "draw_edges", "draw_neighbors", "expand", "walk"])
-def test_forged_totals_of_a_filter_are_refused(running_services: Services, folder: Path, method: str, name: str, value: float) -> None:
+def test_forged_totals_of_a_filter_are_refused(
+    running_services: Services, folder: Path, method: str, name: str, value: float
+) -> None:
     request = recorded_request(folder, method, where=True)
     if method == "draw_neighbors":
-        request.head.different, request.head.replace, request.head.want_probabilities = True, False, False  # never answered from the order of an index
+        request.head.different, request.head.replace, request.head.want_probabilities = (
+            True,
+            False,
+            False,
+        )  # never answered from the order of an index
         request.head.ClearField("until")
     getattr(request.head.at.where, name)[:] = [value] * len(request.head.at.where.counts)
     assert_refused(running_services, request, "at.where")
 
 
-def test_weight_of_rows_that_weigh_nothing_is_refused(running_services: Services, folder: Path) -> None:
+def test_weight_of_rows_that_weigh_nothing_is_refused(
+    running_services: Services, folder: Path
+) -> None:
     """Totals that fall on rows of weight 0: what let kernels read past the tables of an index."""
     for method in ("draw_nodes", "draw_edges"):
         request = recorded_request(folder, method, where=True, race=False, rest=False)
@@ -238,7 +345,9 @@ def test_filter_of_edges_does_not_apply_to_nodes(running_services: Services, fol
 def test_filter_partitions_are_in_range_and_local(running_services: Services, folder: Path) -> None:
     request = recorded_request(folder, "restrict")
     request.head.parts[:] = [255]
-    assert_refused(running_services, request, "parts=255: expected a partition of the space, 0 to 9")
+    assert_refused(
+        running_services, request, "parts=255: expected a partition of the space, 0 to 9"
+    )
     remote_parts = running_services.storageds[1]._local_spaces.space(request.head.at.space_id).parts
     request.head.parts[:] = [remote_parts[0]]
     assert_refused(running_services, request, f"part {remote_parts[0]} of space", Unavailable)
@@ -263,7 +372,12 @@ def test_impossible_numbers_are_refused_by_name(running_services: Services, fold
     request = recorded_request(folder, "raise_importances")
     name = f"levels.{request.head.along[0].edge_type}"
     ids_section = next(section for section in request.arrays if section.startswith("ids."))
-    request.arrays.update({name: np.full(request.arrays[ids_section].size, -1.0), name.replace("levels", "importances"): np.ones(3)})
+    request.arrays.update(
+        {
+            name: np.full(request.arrays[ids_section].size, -1.0),
+            name.replace("levels", "importances"): np.ones(3),
+        }
+    )
     assert_refused(running_services, request, r"levels\.\d\[0\]=-1.0")
 
 
@@ -277,7 +391,17 @@ def test_a_filter_by_other_weights_is_refused(running_services: Services, folder
 def test_the_rest_of_no_types_is_empty(running_services: Services, folder: Path) -> None:
     parts = running_services.storageds[0]._local_spaces.space(1).parts
     version_ref = recorded_request(folder, "draw_nodes").head.at
-    head = pb.DrawNodesRequest(at=pb.At(space_id=version_ref.space_id, version=version_ref.version, digest=version_ref.digest), parts=parts, rest=True)
-    reply = running_services.call_storaged(0, "draw_nodes", Frame(head, {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}))
+    head = pb.DrawNodesRequest(
+        at=pb.At(
+            space_id=version_ref.space_id, version=version_ref.version, digest=version_ref.digest
+        ),
+        parts=parts,
+        rest=True,
+    )
+    reply = running_services.call_storaged(
+        0,
+        "draw_nodes",
+        Frame(head, {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}),
+    )
     assert isinstance(reply, Frame)
     assert reply.arrays["rest"].shape == (0, len(parts))

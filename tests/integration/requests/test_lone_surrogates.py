@@ -1,4 +1,6 @@
-"""Every entry refuses names, ids and other texts with a lone surrogate: InvalidRequest with the argument and the position."""
+"""Every entry refuses names, ids and other texts with a lone surrogate: InvalidRequest with the
+argument and the position.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ CALLS: dict[str, tuple[Callable[[asterism.Client], object], str]] = {
     "load": (lambda c: c.begin_load("g", source=WRONG), "source="),
     "resume": (lambda c: c.begin_load("g", resume_key=WRONG), "resume_key="),
     "job": (lambda c: c.submit_job("g", kind=WRONG), "kind="),
-    "options": (lambda c: c.submit_job("g", kind="index", options={"type": WRONG}), r"options\['type'\]="),
+    "options": (
+        lambda c: c.submit_job("g", kind="index", options={"type": WRONG}),
+        r"options\['type'\]=",
+    ),
     "jobs": (lambda c: c.jobs(WRONG), "space="),
     "pin": (_pin, "owner="),
     "backup": (lambda c: c.backup("g", f"file:///{WRONG}"), "address="),
@@ -79,14 +84,23 @@ CALLS: dict[str, tuple[Callable[[asterism.Client], object], str]] = {
     "where": (lambda c: c.graph("g").sample_edges(1, "knows", where=f"age > {WRONG}"), "where="),
     "explain": (lambda c: c.graph("g").explain.sample_nodes(1, "user", where=WRONG), "where="),
     "scan": (lambda c: list(c.graph("g").scan_nodes("user", weight=WRONG)), "weight="),
-    "neighbors": (lambda c: c.graph("g").sample_neighbors(["a", WRONG], "knows", 1), r"nodes\[1\]="),
-    "array of ids": (lambda c: c.graph("g").sample_neighbors(np.array(["a", WRONG]), "knows", 1), r"nodes\[1\]="),
+    "neighbors": (
+        lambda c: c.graph("g").sample_neighbors(["a", WRONG], "knows", 1),
+        r"nodes\[1\]=",
+    ),
+    "array of ids": (
+        lambda c: c.graph("g").sample_neighbors(np.array(["a", WRONG]), "knows", 1),
+        r"nodes\[1\]=",
+    ),
     "ids": (lambda c: c.graph("g").node_ids(["a", WRONG]), r"names\[1\]="),
     "find": (lambda c: c.graph("g").find_nodes([WRONG], "user"), r"ids\[0\]="),
     "upsert nodes": (lambda c: c.graph("g").upsert_nodes([WRONG], "user"), r"ids\[0\]="),
     "upsert edges": (lambda c: c.graph("g").upsert_edges(["a"], [WRONG], "knows"), r"dst\[0\]="),
     "delete": (lambda c: c.graph("g").delete_nodes([WRONG], "user"), r"ids\[0\]="),
-    "feature": (lambda c: c.graph("g").upsert_nodes(["a"], "user", features={"note": [WRONG]}), r"features\['note'\]\[0\]="),
+    "feature": (
+        lambda c: c.graph("g").upsert_nodes(["a"], "user", features={"note": [WRONG]}),
+        r"features\['note'\]\[0\]=",
+    ),
     "statement": (lambda c: c.query(f"SHOW {WRONG}"), "statement="),
     "space of a statement": (lambda c: c.query("SHOW SPACES", space=WRONG), "space="),
     "parameter": (lambda c: _query(c, {"a": WRONG}), r"parameters\['a'\]="),
@@ -98,7 +112,9 @@ CALLS: dict[str, tuple[Callable[[asterism.Client], object], str]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_python_calls_name_the_argument_and_the_position(client: asterism.Client, call: str) -> None:
+def test_python_calls_name_the_argument_and_the_position(
+    client: asterism.Client, call: str
+) -> None:
     function, argument = CALLS[call]
     with pytest.raises(InvalidRequest, match=rf"^{argument}.*position \d+, '\\ud800'"):
         function(client)
@@ -122,7 +138,9 @@ def test_awaited_calls_name_the_argument(client: asterism.Client) -> None:
         (["sample", "neighbors", "g", "a", WRONG, "--type", "knows"], "nodes[1]="),
     ],
 )
-def test_commands_end_with_wrong_usage(stored: Path, words: list[str], place: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_end_with_wrong_usage(
+    stored: Path, words: list[str], place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["--path", str(stored), *words]) == ExitCode.USAGE
     error_output = capsys.readouterr().err
     assert place in error_output

@@ -1,4 +1,6 @@
-"""Limits of requests on a cluster: large requests are refused at once, others stop after their deadline."""
+"""Limits of requests on a cluster: large requests are refused at once, others stop after their
+deadline.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from tests.kit.cluster import LocalCluster
-from tests.kit.usage import MIB, busy_s, drain_cpu_s, peak_bytes, reset_peak, resident_bytes, wait_idle
+from tests.kit.usage import (
+    MIB,
+    busy_s,
+    drain_cpu_s,
+    peak_bytes,
+    reset_peak,
+    resident_bytes,
+    wait_idle,
+)
 from tests.kit.waiting import HANG_S
 
 from asterism import Graph
@@ -30,7 +40,9 @@ NODES, EDGES, HUB = 100_000, 600_000, 20_000
 GUARD_S = HANG_S
 DEADLINE_S = 0.2
 STOP_S = 1.0
-"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It does not grow with the load of others."""
+"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It
+does not grow with the load of others.
+"""
 NOISE_MIB = 160
 """What a process keeps besides: spare arrays (64 MiB), arenas of threads, the message."""
 PEAK_MIB = 1024
@@ -51,13 +63,21 @@ def graph(cluster: LocalCluster) -> Graph:
         {
             "parts": 2,
             "direction": "both",
-            "nodes": {"n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [16]}}}},
+            "nodes": {
+                "n": {"weighted": True, "features": {"x": {"dtype": "float32", "shape": [16]}}}
+            },
             "edges": {"n:to:n": {"weighted": True}, "n:by:n": {}},
         },
     )
     rng = np.random.default_rng(5)
     load = client.begin_load("g", source="generated")
-    load.write_nodes(0, "n", np.arange(NODES), weights=rng.random(NODES), features={"x": rng.random((NODES, 16), np.float32)})
+    load.write_nodes(
+        0,
+        "n",
+        np.arange(NODES),
+        weights=rng.random(NODES),
+        features={"x": rng.random((NODES, 16), np.float32)},
+    )
     src = np.r_[np.zeros(HUB, np.int64), rng.integers(0, NODES, EDGES)]
     dst = rng.integers(0, NODES, src.size)
     load.write_edges(1, "to", src, dst, weights=rng.random(src.size), ends_known=True)
@@ -76,14 +96,18 @@ def version_ref(graph: Graph) -> pb.At:
 
 
 @pytest.fixture(scope="module", params=["grpc", "stream"])
-def storaged(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[RemoteTransport | TcpTransport]:
+def storaged(
+    cluster: LocalCluster, request: pytest.FixtureRequest
+) -> Iterator[RemoteTransport | TcpTransport]:
     remote = RemoteTransport(cluster["storaged-0"].address)
-    transport = remote if request.param == "grpc" else TcpTransport(cluster["storaged-0"].address, remote)
+    transport = (
+        remote if request.param == "grpc" else TcpTransport(cluster["storaged-0"].address, remote)
+    )
     yield transport
     transport.close()
 
 
-# -- what is too large is refused, before it takes memory or time -----------------------------------------------------
+# -- what is too large is refused, before it takes memory or time ----------------------------------
 
 OUT = common.OUT
 ONE = {"ids": np.zeros(1, np.int64), "positions": np.zeros(1, np.int64)}
@@ -91,40 +115,74 @@ NONE = {"ids": np.zeros(0, np.int64), "positions": np.zeros(0, np.int64)}
 STEPS = [pb.Step(edge_types=[0])]
 HUGE = 1 << 26
 TYPES = np.zeros(1, np.int32)
-NO_EXCLUSIONS: dict[str, NDArray[Any]] = {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
+NO_EXCLUSIONS: dict[str, NDArray[Any]] = {
+    "taken": np.zeros(0, np.int64),
+    "taken_types": np.zeros(0, np.int32),
+}
 
 REFUSED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
-    "neighbors of one node": lambda at: ("draw_neighbors", Frame(pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE)),
-    "walks of no nodes": lambda at: ("walk", Frame(pb.WalkRequest(at=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True), NONE)),
-    "draws of nodes": lambda at: ("draw_nodes", Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE))),
-    "draws of edges": lambda at: ("draw_edges", Frame(pb.DrawEdgesRequest(at=at, types=[0], parts=[0, 1], count=HUGE))),
+    "neighbors of one node": lambda at: (
+        "draw_neighbors",
+        Frame(pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE),
+    ),
+    "walks of no nodes": lambda at: (
+        "walk",
+        Frame(pb.WalkRequest(at=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True), NONE),
+    ),
+    "draws of nodes": lambda at: (
+        "draw_nodes",
+        Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+    ),
+    "draws of edges": lambda at: (
+        "draw_edges",
+        Frame(pb.DrawEdgesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+    ),
     "ranks": lambda at: (
         "rank",
-        Frame(pb.RankRequest(at=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE), {"ids": ONE["ids"], "types": TYPES}),
+        Frame(
+            pb.RankRequest(at=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE),
+            {"ids": ONE["ids"], "types": TYPES},
+        ),
     ),
     "a hop with replacement": lambda at: (
         "expand",
-        Frame(pb.ExpandRequest(at=at, along=[pb.Along(edge_type=0, count=HUGE)], replace=True, direction=OUT), {"ids.0": ONE["ids"]}),
+        Frame(
+            pb.ExpandRequest(
+                at=at, along=[pb.Along(edge_type=0, count=HUGE)], replace=True, direction=OUT
+            ),
+            {"ids.0": ONE["ids"]},
+        ),
     ),
 }
 ACCEPTED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
     "heaviest neighbors": lambda at: (
         "read_neighbors",
-        Frame(pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE), {"ids": ONE["ids"]}),
+        Frame(
+            pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE),
+            {"ids": ONE["ids"]},
+        ),
     ),
     "a race of nodes": lambda at: (
         "draw_nodes",
-        Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True), NO_EXCLUSIONS),
+        Frame(
+            pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True),
+            NO_EXCLUSIONS,
+        ),
     ),
     "a hop without replacement": lambda at: (
         "expand",
-        Frame(pb.ExpandRequest(at=at, along=[pb.Along(edge_type=0, count=HUGE)], direction=OUT), {"ids.0": ONE["ids"]}),
+        Frame(
+            pb.ExpandRequest(at=at, along=[pb.Along(edge_type=0, count=HUGE)], direction=OUT),
+            {"ids.0": ONE["ids"]},
+        ),
     ),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_storaged_refuses_what_is_too_large(case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport) -> None:
+def test_a_storaged_refuses_what_is_too_large(
+    case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport
+) -> None:
     """Over gRPC and over the stream port; neither its memory nor its processor time grows."""
     name, request = REFUSED[case](version_ref)
     before, started = reset_peak(cluster, "storaged-0"), busy_s(cluster, "storaged-0")
@@ -135,7 +193,9 @@ def test_a_storaged_refuses_what_is_too_large(case: str, cluster: LocalCluster, 
 
 
 @pytest.mark.parametrize("case", ACCEPTED)
-def test_counts_beyond_what_exists_take_no_memory(case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport) -> None:
+def test_counts_beyond_what_exists_take_no_memory(
+    case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport
+) -> None:
     name, request = ACCEPTED[case](version_ref)
     before = reset_peak(cluster, "storaged-0")
     reply: Any = storaged.call(STORE[name], request, GUARD_S)
@@ -143,7 +203,9 @@ def test_counts_beyond_what_exists_take_no_memory(case: str, cluster: LocalClust
     assert peak_bytes(cluster, "storaged-0") - before < 64 * MIB
 
 
-def test_a_graphd_and_its_statements_refuse_what_is_too_large(cluster: LocalCluster, graph: Graph) -> None:
+def test_a_graphd_and_its_statements_refuse_what_is_too_large(
+    cluster: LocalCluster, graph: Graph
+) -> None:
     """The same error from every endpoint."""
     many = np.zeros(HUB, np.int64)
     for call in (
@@ -169,8 +231,16 @@ def test_a_client_spends_no_time_on_a_walk_of_no_nodes(graph: Graph) -> None:
 def test_explain_shows_the_price_and_the_share_of_each_limit(graph: Graph) -> None:
     explanation = graph.explain.sample_neighbors([1, 2, 3], "to", 5)
     assert explanation.price is not None
-    assert (explanation.price.formula, explanation.price.rows, explanation.price.exact) == ("count=5 x nodes=3", 15, True)
-    assert [limit.setting for limit in explanation.price.limits] == ["request_rows_limit", "request_memory_limit_mib", "request_steps_limit"]
+    assert (explanation.price.formula, explanation.price.rows, explanation.price.exact) == (
+        "count=5 x nodes=3",
+        15,
+        True,
+    )
+    assert [limit.setting for limit in explanation.price.limits] == [
+        "request_rows_limit",
+        "request_memory_limit_mib",
+        "request_steps_limit",
+    ]
     assert explanation.price.limits[0].share == 15 / (1 << 24)
     assert explanation.price.bytes + explanation.price.scratch == explanation.price.limits[1].value
 
@@ -179,10 +249,22 @@ def test_command_reports_refusal_in_one_line(cluster: LocalCluster, graph: Graph
     """Exit code 2 for a request that cannot succeed; --explain shows the price."""
     command = [sys.executable, "-m", "asterism.cli", "--address", cluster["graphd-0"].address]
     walk = ["sample", "walk", "g", "1", "--metapath", "n2to2n"]
-    process = subprocess.run([*command, *walk, "--length", str(1 << 27)], capture_output=True, text=True, timeout=GUARD_S, check=False)
+    process = subprocess.run(
+        [*command, *walk, "--length", str(1 << 27)],
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
+    )
     assert (process.returncode, len(process.stderr.splitlines())) == (2, 1), process.stderr
     assert "split the request" in process.stderr
-    explained = subprocess.run([*command, *walk, "--length", "3", "--explain"], capture_output=True, text=True, timeout=GUARD_S, check=False)
+    explained = subprocess.run(
+        [*command, *walk, "--length", "3", "--explain"],
+        capture_output=True,
+        text=True,
+        timeout=GUARD_S,
+        check=False,
+    )
     assert "price: walks=1 x (length=3 + 1): 4 rows" in " ".join(explained.stdout.split())
     assert "request_rows_limit 4 of 16,777,216" in " ".join(explained.stdout.split())
 
@@ -196,20 +278,24 @@ def test_statements_have_the_same_limits(cluster: LocalCluster, graph: Graph) ->
     assert "request_memory_limit_mib" in plan
 
 
-# -- the largest requests: they stop, and their memory is bounded -----------------------------------------------------
+# -- the largest requests: they stop, and their memory is bounded ----------------------------------
 
 HUBS = np.zeros(50_000, np.int64)
 ALL = np.arange(NODES)
 
 LARGEST: dict[str, Callable[[Graph], Any]] = {
     "nodes": lambda g: g.sample_nodes(5_000_000, "n", seed=1),
-    "nodes with probabilities": lambda g: g.sample_nodes(3_100_000, "n", probabilities=True, seed=1),
+    "nodes with probabilities": lambda g: g.sample_nodes(
+        3_100_000, "n", probabilities=True, seed=1
+    ),
     "edges": lambda g: g.sample_edges(1_900_000, "to", seed=1),
     "different edges": lambda g: g.sample_edges(600_000, "to", replace=False, seed=1),
     "nodes like others": lambda g: g.sample_nodes_like(np.tile(ALL, 5), 9, ntype="n", seed=1),
     "neighbors": lambda g: g.sample_neighbors(HUBS, "to", 100, seed=1),
     "different neighbors": lambda g: g.sample_neighbors(HUBS, "to", 100, replace=False, seed=1),
-    "different neighbors of a union": lambda g: g.sample_neighbors(HUBS, ["to", "by"], 75, replace=False, seed=1),
+    "different neighbors of a union": lambda g: g.sample_neighbors(
+        HUBS, ["to", "by"], 75, replace=False, seed=1
+    ),
     "fanouts": lambda g: g.sample_fanout(HUBS[:9000], ["to", "to"], [20, 20], seed=1),
     "walks": lambda g: g.random_walk(ALL, ["to"], 70, seed=1),
     "walks by p and q": lambda g: g.random_walk(ALL, ["to"], 70, p=0.25, q=4.0, seed=1),
@@ -225,12 +311,16 @@ LARGEST: dict[str, Callable[[Graph], Any]] = {
     "edges between nodes": lambda g: g.adjacency(np.tile(ALL, 3), ALL, "to"),
     "a layer": lambda g: g.sample_layer(ALL, "to", 50_000, seed=1),
     "by variates": lambda g: g.sample_labor(ALL, [20, 20], "to", importance=5, seed=1),
-    "a condition": lambda g: g.sample_edges(1000, "to", where="weight > 0.5 and weight < 0.7 or src = 7 and dst < 1000", seed=1),
+    "a condition": lambda g: g.sample_edges(
+        1000, "to", where="weight > 0.5 and weight < 0.7 or src = 7 and dst < 1000", seed=1
+    ),
 }
 
 
 @pytest.mark.parametrize("case", LARGEST)
-def test_the_largest_requests_stop_soon_after_their_deadline(case: str, cluster: LocalCluster, graph: Graph) -> None:
+def test_the_largest_requests_stop_soon_after_their_deadline(
+    case: str, cluster: LocalCluster, graph: Graph
+) -> None:
     """Judged by the processor time of both daemons after the client has given up."""
     with cluster.client(timeout_s=DEADLINE_S) as client:
         graph_with_deadline = client.graph("g")
@@ -244,7 +334,9 @@ def test_the_largest_requests_stop_soon_after_their_deadline(case: str, cluster:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", LARGEST)
-def test_the_largest_requests_keep_to_the_bound_of_memory(case: str, cluster: LocalCluster, graph: Graph, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_largest_requests_keep_to_the_bound_of_memory(
+    case: str, cluster: LocalCluster, graph: Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = ("storaged-0", "graphd-0")
     before, started = {name: reset_peak(cluster, name) for name in names}, time.monotonic()
     LARGEST[case](graph)

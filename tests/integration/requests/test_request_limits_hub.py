@@ -1,4 +1,6 @@
-"""Requests about one node of very many edges: kernels stop inside its row, and memory keeps to the bound."""
+"""Requests about one node of very many edges: kernels stop inside its row, and memory keeps to the
+bound.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ NODES, EDGES = 100_000, 300_000
 SHORT, LONG = 300_000, 10_000_000
 DEADLINE_S = 0.2
 STOP_S = 1.0
-"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It does not grow with the load of others."""
+"""Processor time that a daemon may take beyond a deadline: 0.1 s, times 10 for a slow machine. It
+does not grow with the load of others.
+"""
 PEAK_MIB = 1024
 """Of one request, in one daemon: docs/operations.md, "Limits of a request"."""
 HUB = np.zeros(20_000, np.int64)
@@ -32,21 +36,41 @@ def cluster_and_graph(request: pytest.FixtureRequest) -> Iterator[tuple[LocalClu
     """A graph with a hub, few of whose edges weigh almost all."""
     with LocalCluster(storageds=1, graphds=1) as cluster:
         client = cluster.client(timeout_s=HANG_S)
-        edges = {"n:to:n": {"weighted": True, "features": {"t": {"dtype": "int64"}}, "time": "t"}, "n:by:n": {}}
+        edges = {
+            "n:to:n": {"weighted": True, "features": {"t": {"dtype": "int64"}}, "time": "t"},
+            "n:by:n": {},
+        }
         client.create_space("g", {"parts": 2, "nodes": {"n": {}}, "edges": edges})
         rng = np.random.default_rng(5)
         load = client.begin_load("g", source="generated")
         load.write_nodes(0, "n", ALL)
-        for chunk, (name, begin) in enumerate([(name, begin) for name in ("to", "by") for begin in range(0, request.param, 1_000_000)], 1):
+        for chunk, (name, begin) in enumerate(
+            [
+                (name, begin)
+                for name in ("to", "by")
+                for begin in range(0, request.param, 1_000_000)
+            ],
+            1,
+        ):
             size = min(1_000_000, request.param - begin)
             columns: dict[str, Any] = {"ends_known": True}
             if name == "to":
                 weights = rng.random(size)
                 weights[:10] = 1e9
                 columns |= {"weights": weights, "features": {"t": rng.integers(0, 50, size)}}
-            load.write_edges(chunk, name, np.zeros(size, np.int64), rng.integers(0, NODES, size), **columns)
+            load.write_edges(
+                chunk, name, np.zeros(size, np.int64), rng.integers(0, NODES, size), **columns
+            )
         src, dst = rng.integers(0, NODES, (2, EDGES))
-        load.write_edges(1000, "to", src, dst, weights=rng.random(EDGES), features={"t": rng.integers(0, 50, EDGES)}, ends_known=True)
+        load.write_edges(
+            1000,
+            "to",
+            src,
+            dst,
+            weights=rng.random(EDGES),
+            features={"t": rng.integers(0, 50, EDGES)},
+            ends_known=True,
+        )
         load.commit()
         graph = client.graph("g")
         graph.build()
@@ -55,13 +79,25 @@ def cluster_and_graph(request: pytest.FixtureRequest) -> Iterator[tuple[LocalClu
 
 
 CASES: dict[str, Callable[[Graph], Any]] = {
-    "different neighbors of a hub": lambda g: g.sample_neighbors(HUB, "to", 100, replace=False, seed=1),
-    "many different neighbors of a hub": lambda g: g.sample_neighbors(ONE, "to", 200_000, replace=False, seed=1),
-    "different neighbors of a hub, drawn alike": lambda g: g.sample_neighbors(HUB, "by", 100, replace=False, seed=1),
-    "different neighbors of a union": lambda g: g.sample_neighbors(HUB, ["to", "by"], 100, replace=False, seed=1),
+    "different neighbors of a hub": lambda g: g.sample_neighbors(
+        HUB, "to", 100, replace=False, seed=1
+    ),
+    "many different neighbors of a hub": lambda g: g.sample_neighbors(
+        ONE, "to", 200_000, replace=False, seed=1
+    ),
+    "different neighbors of a hub, drawn alike": lambda g: g.sample_neighbors(
+        HUB, "by", 100, replace=False, seed=1
+    ),
+    "different neighbors of a union": lambda g: g.sample_neighbors(
+        HUB, ["to", "by"], 100, replace=False, seed=1
+    ),
     "many neighbors of a hub": lambda g: g.sample_neighbors(ONE, ["to", "by"], 3_000_000, seed=1),
-    "probabilities": lambda g: g.sample_neighbors(HUB[:1000], "to", 1000, replace=False, probabilities=True, seed=1),
-    "neighbors until a time": lambda g: g.sample_neighbors(HUB, "to", 100, replace=False, times=np.full(HUB.size, 40), seed=1),
+    "probabilities": lambda g: g.sample_neighbors(
+        HUB[:1000], "to", 1000, replace=False, probabilities=True, seed=1
+    ),
+    "neighbors until a time": lambda g: g.sample_neighbors(
+        HUB, "to", 100, replace=False, times=np.full(HUB.size, 40), seed=1
+    ),
     "heaviest": lambda g: g.top_k_neighbors(HUB, ["to", "by"], 100),
     "many of the heaviest": lambda g: g.top_k_neighbors(ONE, "to", 200_000),
     "a subgraph": lambda g: g.sample_subgraph(ALL[:1000], [50, 50], ["to", "by"], seed=1),
@@ -77,7 +113,9 @@ REFUSED = ("all neighbors", "edges among nodes", "a layer")
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_kernels_stop_soon_after_a_deadline(case: str, cluster_and_graph: tuple[LocalCluster, Graph]) -> None:
+def test_kernels_stop_soon_after_a_deadline(
+    case: str, cluster_and_graph: tuple[LocalCluster, Graph]
+) -> None:
     """Judged by the processor time of both daemons after the client has given up."""
     cluster, graph = cluster_and_graph
     with cluster.client(timeout_s=DEADLINE_S) as client:
@@ -91,8 +129,19 @@ def test_kernels_stop_soon_after_a_deadline(case: str, cluster_and_graph: tuple[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", ["many different neighbors of a hub", "heaviest", "edges among nodes", "edges between nodes", "all neighbors"])
-def test_memory_keeps_to_the_bound(case: str, cluster_and_graph: tuple[LocalCluster, Graph]) -> None:
+@pytest.mark.parametrize(
+    "case",
+    [
+        "many different neighbors of a hub",
+        "heaviest",
+        "edges among nodes",
+        "edges between nodes",
+        "all neighbors",
+    ],
+)
+def test_memory_keeps_to_the_bound(
+    case: str, cluster_and_graph: tuple[LocalCluster, Graph]
+) -> None:
     """What does not fit into a reply is refused before it is copied."""
     cluster, graph = cluster_and_graph
     names = ("storaged-0", "graphd-0")

@@ -1,4 +1,6 @@
-"""Ego subgraphs: the law of their nodes by enumeration, DGL's own sampler by the same law, and the edges among them."""
+"""Ego subgraphs: the law of their nodes by enumeration, DGL's own sampler by the same law, and the
+edges among them.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[asterism.Client
 
 @pytest.fixture(scope="module")
 def graph(client: asterism.Client) -> Graph:
-    client.create_space("small", {"parts": 3, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}, "n:beside:n": {}}})
+    client.create_space(
+        "small",
+        {
+            "parts": 3,
+            "direction": "both",
+            "nodes": {"n": {}},
+            "edges": {"n:to:n": {"weighted": True}, "n:beside:n": {}},
+        },
+    )
     opened = client.graph("small")
     opened.upsert_nodes(np.arange(NODES), "n")
     src, dst = zip(*WEIGHTS, strict=True)
@@ -63,14 +73,22 @@ def cases_graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-def neighbor_set_probabilities(node: int, count: int, *, weighted: bool, replace: bool) -> dict[frozenset[int], float]:
-    """The probability of every set of neighbors that a node's draws are of: successive draws by weight, each in every order."""
+def neighbor_set_probabilities(
+    node: int, count: int, *, weighted: bool, replace: bool
+) -> dict[frozenset[int], float]:
+    """The probability of every set of neighbors that a node's draws are of: successive draws by
+    weight, each in every order.
+    """
     weights = {b: (w if weighted else 1.0) for (a, b), w in WEIGHTS.items() if a == node}
     probabilities: dict[frozenset[int], float] = {}
     if replace:
         orders: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
         for _ in range(count):
-            orders = [((*order, b), p * w / sum(weights.values())) for order, p in orders for b, w in weights.items()]
+            orders = [
+                ((*order, b), p * w / sum(weights.values()))
+                for order, p in orders
+                for b, w in weights.items()
+            ]
     else:
         orders = []
         for order in permutations(weights, min(count, len(weights))):
@@ -83,7 +101,9 @@ def neighbor_set_probabilities(node: int, count: int, *, weighted: bool, replace
     return probabilities
 
 
-def node_set_distribution(seed: int, fanouts: list[int], *, expand_all: bool, weighted: bool, replace: bool) -> Distribution:
+def node_set_distribution(
+    seed: int, fanouts: list[int], *, expand_all: bool, weighted: bool, replace: bool
+) -> Distribution:
     """The probability of every set of nodes around a seed."""
     states = {(frozenset({seed}), frozenset({seed})): 1.0}
     for count in fanouts:
@@ -93,7 +113,9 @@ def node_set_distribution(seed: int, fanouts: list[int], *, expand_all: bool, we
             for node in sorted(visited if expand_all else frontier):
                 extended: dict[frozenset[int], float] = {}
                 for nodes, q in reached.items():
-                    for added, r in neighbor_set_probabilities(node, count, weighted=weighted, replace=replace).items():
+                    for added, r in neighbor_set_probabilities(
+                        node, count, weighted=weighted, replace=replace
+                    ).items():
                         extended[nodes | added] = extended.get(nodes | added, 0.0) + q * r
                 reached = extended
             for nodes, q in reached.items():
@@ -133,10 +155,22 @@ def node_sets(sub: Subgraph, seeds: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("expand", ["first", "every"])
 @pytest.mark.parametrize(("weighted", "replace"), [(False, False), (True, False), (True, True)])
-def test_node_sets_follow_the_enumerated_distribution(graph: Graph, expand: str, weighted: bool, replace: bool) -> None:
+def test_node_sets_follow_the_enumerated_distribution(
+    graph: Graph, expand: str, weighted: bool, replace: bool
+) -> None:
     n = 4000
-    sub = graph.sample_ego_subgraphs(np.zeros(n, np.int64), FANOUTS, "to", weighted=weighted, replace=replace, expand=expand, seed=17)
-    distribution = node_set_distribution(0, FANOUTS, expand_all=expand == "every", weighted=weighted, replace=replace)
+    sub = graph.sample_ego_subgraphs(
+        np.zeros(n, np.int64),
+        FANOUTS,
+        "to",
+        weighted=weighted,
+        replace=replace,
+        expand=expand,
+        seed=17,
+    )
+    distribution = node_set_distribution(
+        0, FANOUTS, expand_all=expand == "every", weighted=weighted, replace=replace
+    )
     assert abs(sum(distribution.values()) - 1) < 1e-12
     assert len(distribution) > 5
     outcomes = node_sets(sub, n)
@@ -144,32 +178,62 @@ def test_node_sets_follow_the_enumerated_distribution(graph: Graph, expand: str,
     # Of two seeds side by side: whether each has the likeliest set.
     likeliest = max(distribution, key=lambda outcome: distribution[outcome])
     has, p = np.array([outcome == likeliest for outcome in outcomes]), distribution[likeliest]
-    pairs = [int((has[:-1] & has[1:]).sum()), int((has[:-1] ^ has[1:]).sum()), int((~has[:-1] & ~has[1:]).sum())]
-    assert stats.chisquare(pairs, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * (n - 1)).pvalue > ALPHA
+    pairs = [
+        int((has[:-1] & has[1:]).sum()),
+        int((has[:-1] ^ has[1:]).sum()),
+        int((~has[:-1] & ~has[1:]).sum()),
+    ]
+    assert (
+        stats.chisquare(pairs, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * (n - 1)).pvalue
+        > ALPHA
+    )
 
 
 @pytest.mark.dgl
-def test_dgl_sampler_follows_the_same_distribution(graph: Graph, dgl_python: Path, tmp_path: Path) -> None:
+def test_dgl_sampler_follows_the_same_distribution(
+    graph: Graph, dgl_python: Path, tmp_path: Path
+) -> None:
     n, fanouts = 500, [2, 1]
     backwards = [(b, a) for a, b in WEIGHTS]  # DGL goes against the edges
     request = {"nodes": NODES, "edges": backwards, "fanouts": fanouts, "seed": 0, "times": n}
-    out = dgl_env.run(dgl_python, dgl_env.SCRIPTS / "shadow.py", json.dumps(request), home=tmp_path, extra_environment={"OMP_NUM_THREADS": "1"})
-    dgl_counts = {tuple(map(int, name.split(","))): count for name, count in json.loads(out.splitlines()[-1]).items()}
+    out = dgl_env.run(
+        dgl_python,
+        dgl_env.SCRIPTS / "shadow.py",
+        json.dumps(request),
+        home=tmp_path,
+        extra_environment={"OMP_NUM_THREADS": "1"},
+    )
+    dgl_counts = {
+        tuple(map(int, name.split(","))): count
+        for name, count in json.loads(out.splitlines()[-1]).items()
+    }
     distribution = node_set_distribution(0, fanouts, expand_all=True, weighted=False, replace=False)
     assert p_value(dgl_counts, distribution) > ALPHA
     counts = Counter[tuple[int, ...]]()
     for seed in range(200):
-        sub = graph.sample_ego_subgraphs([0], fanouts, "to", weighted=False, disjoint=False, expand="every", seed=seed)
+        sub = graph.sample_ego_subgraphs(
+            [0], fanouts, "to", weighted=False, disjoint=False, expand="every", seed=seed
+        )
         assert sub.batch is None
         counts[tuple(sorted(sub.nodes["n"].tolist()))] += 1
     assert p_value(counts, distribution) > ALPHA
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
-def test_nodes_are_those_of_the_subgraph_with_all_edges_between(cases_graph: Graph, disjoint: bool) -> None:
+def test_nodes_are_those_of_the_subgraph_with_all_edges_between(
+    cases_graph: Graph, disjoint: bool
+) -> None:
     seeds = np.array([3, 40, 3, 7, -1, 88, 10**9])
-    options = {"ntype": "paper", "disjoint": disjoint, "direction": "in", "seed": 4, "weights": True}
-    sub = cases_graph.sample_ego_subgraphs(seeds, [3, 2], ["cites", "writes"], among=["writes", "cites", "by"], **options)
+    options = {
+        "ntype": "paper",
+        "disjoint": disjoint,
+        "direction": "in",
+        "seed": 4,
+        "weights": True,
+    }
+    sub = cases_graph.sample_ego_subgraphs(
+        seeds, [3, 2], ["cites", "writes"], among=["writes", "cites", "by"], **options
+    )
     subgraph = cases_graph.sample_subgraph(seeds, [3, 2], ["cites", "writes"], **options)
     assert list(sub.row) == ["person:writes:paper", "paper:cites:paper", "paper:by:person"]
     assert (sub.batch is None) == (not disjoint)
@@ -184,20 +248,39 @@ def test_nodes_are_those_of_the_subgraph_with_all_edges_between(cases_graph: Gra
     assert np.array_equal(sub.nodes["paper"][sub.seeds[valid]], seeds[valid])
     assert (sub.seeds[~valid] == -1).all()
     if disjoint:
-        assert np.array_equal(sub.seeds[valid], np.searchsorted(sub.batch["paper"], np.flatnonzero(valid)))  # type: ignore[index]
+        assert np.array_equal(
+            sub.seeds[valid], np.searchsorted(sub.batch["paper"], np.flatnonzero(valid))
+        )  # type: ignore[index]
     assert sub.edge_ids is not None
     total = 0
     for name, (src, dst, _) in ((name, cases.edges()[name.split(":")[1]]) for name in sub.row):
         src_type, _, dst_type = name.split(":")
-        src_index = {(b, node): i for i, (b, node) in enumerate(zip(batch[src_type].tolist(), sub.nodes[src_type].tolist(), strict=True))}
-        dst_index = {(b, node): i for i, (b, node) in enumerate(zip(batch[dst_type].tolist(), sub.nodes[dst_type].tolist(), strict=True))}
+        src_index = {
+            (b, node): i
+            for i, (b, node) in enumerate(
+                zip(batch[src_type].tolist(), sub.nodes[src_type].tolist(), strict=True)
+            )
+        }
+        dst_index = {
+            (b, node): i
+            for i, (b, node) in enumerate(
+                zip(batch[dst_type].tolist(), sub.nodes[dst_type].tolist(), strict=True)
+            )
+        }
         expected = {
             (src_index[b, s], dst_index[b, d], eid)
             for eid, (s, d) in enumerate(zip(src.tolist(), dst.tolist(), strict=True))
             for b in range(7)
             if (b, s) in src_index and (b, d) in dst_index
         }
-        found = list(zip(sub.row[name].tolist(), sub.col[name].tolist(), sub.edge_ids[name].tolist(), strict=True))
+        found = list(
+            zip(
+                sub.row[name].tolist(),
+                sub.col[name].tolist(),
+                sub.edge_ids[name].tolist(),
+                strict=True,
+            )
+        )
         assert len(found) == len(expected)
         assert set(found) == expected
         total += len(found)
@@ -205,9 +288,16 @@ def test_nodes_are_those_of_the_subgraph_with_all_edges_between(cases_graph: Gra
 
 
 def test_edges_of_other_types_and_filters(graph: Graph) -> None:
-    sub = graph.sample_ego_subgraphs([0], [-1], "to", among=["to", "beside"], where="type == 'beside' or weight >= 1")
+    sub = graph.sample_ego_subgraphs(
+        [0], [-1], "to", among=["to", "beside"], where="type == 'beside' or weight >= 1"
+    )
     assert sub.nodes["n"].tolist() == [0, 1, 2]
-    assert sorted(zip(sub.row["n:to:n"].tolist(), sub.col["n:to:n"].tolist(), strict=True)) == [(0, 1), (0, 2), (1, 0), (2, 0)]
+    assert sorted(zip(sub.row["n:to:n"].tolist(), sub.col["n:to:n"].tolist(), strict=True)) == [
+        (0, 1),
+        (0, 2),
+        (1, 0),
+        (2, 0),
+    ]
     assert (sub.row["n:beside:n"].tolist(), sub.col["n:beside:n"].tolist()) == ([2], [2])
     none = graph.sample_ego_subgraphs([], [2], "to")
     assert none.nodes["n"].size == none.row["n:to:n"].size == 0

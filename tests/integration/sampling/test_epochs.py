@@ -1,4 +1,6 @@
-"""Epochs through the client: every node once, pairs of walks from each, and going on where a trainer stopped."""
+"""Epochs through the client: every node once, pairs of walks from each, and going on where a
+trainer stopped.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def test_nodes_at_agrees_with_scan_order(graph: Graph) -> None:
         assert graph.count_nodes(ntype) == len(scanned) == count
         assert np.array_equal(graph.nodes_at(ntype, np.arange(count)), scanned)
         assert graph.nodes_at(ntype, [5, 0, 5]).tolist() == scanned[[5, 0, 5]].tolist()
-    with pytest.raises(asterism.InvalidRequest, match=r"places\[1\] = 90: there are 90 nodes of type 'paper'"):
+    with pytest.raises(
+        asterism.InvalidRequest, match=r"places\[1\] = 90: there are 90 nodes of type 'paper'"
+    ):
         graph.nodes_at("paper", [3, 90])
     with pytest.raises(asterism.InvalidRequest, match=r"places\[0\] = -1"):
         graph.nodes_at("paper", [-1])
@@ -88,43 +92,76 @@ def test_node_epochs_resume_and_reshard_to_more_ranks(graph: Graph) -> None:
     resumed = graph.node_batches("person", 25)
     resumed.load_state_dict(states[0])
     assert np.array_equal(np.concatenate(list(resumed)), np.concatenate(list(first[0])))
-    with pytest.raises(asterism.InvalidRequest, match="of 'person' in version 1, this reads 'paper'"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="of 'person' in version 1, this reads 'paper'"
+    ):
         graph.node_batches("paper", 5).load_state_dict(states[0])
 
 
 def test_pairs_match_walks_and_cover_every_start_node(graph: Graph) -> None:
-    share = graph.walk_pairs(PATHS, 5, walks=3, window=2, batch_size=64, excluded="paper2person", seed=9)
+    share = graph.walk_pairs(
+        PATHS, 5, walks=3, window=2, batch_size=64, excluded="paper2person", seed=9
+    )
     batches = list(share)
     assert share.epoch == 1
     person, paper = graph.schema.node_type_id("person"), graph.schema.node_type_id("paper")
     texts = PATHS.split(";")
-    assert [batch.metapath for batch in batches] == [texts[0], texts[1], texts[0], texts[1], *[texts[0]] * 5]
+    assert [batch.metapath for batch in batches] == [
+        texts[0],
+        texts[1],
+        texts[0],
+        texts[1],
+        *[texts[0]] * 5,
+    ]
     neighbors_by_type = {
         0: {person: graph.neighbors(cases.person_ids(), "writes")},
         1: {paper: graph.neighbors(np.arange(cases.PAPERS), "cites")},
     }
-    for path_index, start, start_ids in ((0, person, cases.person_ids()), (1, paper, np.arange(cases.PAPERS))):
+    for path_index, start, start_ids in (
+        (0, person, cases.person_ids()),
+        (1, paper, np.arange(cases.PAPERS)),
+    ):
         path_batches = [batch for batch in batches if batch.metapath == texts[path_index]]
-        observed_starts = np.concatenate([np.unique(batch.walks.nodes[:, 0]) for batch in path_batches])
+        observed_starts = np.concatenate(
+            [np.unique(batch.walks.nodes[:, 0]) for batch in path_batches]
+        )
         neighbors = neighbors_by_type[path_index][start]
         assert neighbors.weights is not None
-        expected_starts = [node for i, node in enumerate(start_ids) if (neighbors.weights[neighbors.indptr[i] : neighbors.indptr[i + 1]] > 0).any()]
+        expected_starts = [
+            node
+            for i, node in enumerate(start_ids)
+            if (neighbors.weights[neighbors.indptr[i] : neighbors.indptr[i + 1]] > 0).any()
+        ]
         assert sorted(observed_starts.tolist()) == sorted(expected_starts)
     for batch in batches:
-        cycle = [person, paper, person, paper, person, paper] if batch.metapath == texts[0] else [paper, paper, person, paper, paper, person]
+        cycle = (
+            [person, paper, person, paper, person, paper]
+            if batch.metapath == texts[0]
+            else [paper, paper, person, paper, paper, person]
+        )
         expected = Counter(
             (int(walk[i]), int(walk[j]), cycle[i], cycle[j])
             for walk in batch.walks.nodes
             for i in range(6)
             for j in range(6)
-            if 0 < abs(i - j) <= 2 and walk[i] >= 0 and walk[j] >= 0 and (cycle[i], cycle[j]) != (paper, person)
+            if 0 < abs(i - j) <= 2
+            and walk[i] >= 0
+            and walk[j] >= 0
+            and (cycle[i], cycle[j]) != (paper, person)
         )
-        assert Counter(map(tuple, np.concatenate([batch.pairs, batch.types], axis=1).tolist())) == expected
+        assert (
+            Counter(map(tuple, np.concatenate([batch.pairs, batch.types], axis=1).tolist()))
+            == expected
+        )
 
 
 def test_negatives_follow_weights_of_second_node_type(graph: Graph) -> None:
     papers = set(range(cases.PAPERS))
-    weights = {int(node): weight for batch in graph.scan_nodes("person") for node, weight in zip(batch.ids, batch.weights, strict=True)}
+    weights = {
+        int(node): weight
+        for batch in graph.scan_nodes("person")
+        for node, weight in zip(batch.ids, batch.weights, strict=True)
+    }
     sampled: list[int] = []
     for batch in graph.walk_pairs(PATHS, 4, walks=4, window=1, negatives=5, batch_size=50, seed=2):
         assert batch.negatives is not None
@@ -158,7 +195,10 @@ def test_pairs_resume_byte_for_byte(graph: Graph) -> None:
 
 def test_resharded_ranks_walk_only_remaining_starts(graph: Graph) -> None:
     def pair_epochs(world: int) -> list[PairPasses]:
-        return [graph.walk_pairs(PATHS, 2, batch_size=16, seed=6, rank=rank, world=world) for rank in range(world)]
+        return [
+            graph.walk_pairs(PATHS, 2, batch_size=16, seed=6, rank=rank, world=world)
+            for rank in range(world)
+        ]
 
     two, three = pair_epochs(2), pair_epochs(3)
     batches = [*itertools.islice(two[0], 4), *itertools.islice(two[1], 1)]
@@ -166,8 +206,14 @@ def test_resharded_ranks_walk_only_remaining_starts(graph: Graph) -> None:
     for share in three:
         share.reshard(states)
     batches += [batch for share in three for batch in share]
-    starts = [(batch.metapath, node) for batch in batches for node in batch.walks.nodes[:, 0].tolist()]
-    expected = [(batch.metapath, node) for batch in graph.walk_pairs(PATHS, 2, batch_size=16, seed=1) for node in batch.walks.nodes[:, 0].tolist()]
+    starts = [
+        (batch.metapath, node) for batch in batches for node in batch.walks.nodes[:, 0].tolist()
+    ]
+    expected = [
+        (batch.metapath, node)
+        for batch in graph.walk_pairs(PATHS, 2, batch_size=16, seed=1)
+        for node in batch.walks.nodes[:, 0].tolist()
+    ]
     assert Counter(starts) == Counter(expected)
 
 
@@ -192,7 +238,9 @@ def test_pair_epochs_stay_at_their_version(client: asterism.Client) -> None:
 @pytest.mark.parametrize("storageds", [3])
 def test_a_cluster_gives_the_same_pairs_as_one_process(graph: Graph, storageds: int) -> None:
     def pair_digests(source: Graph) -> list[str]:
-        return digests(list(source.walk_pairs(PATHS, 4, walks=3, window=2, negatives=2, batch_size=64, seed=4)))
+        return digests(
+            list(source.walk_pairs(PATHS, 4, walks=3, window=2, negatives=2, batch_size=64, seed=4))
+        )
 
     with cases_cluster(storageds, 2) as cluster:
         assert pair_digests(cluster.client().graph("cases")) == pair_digests(graph)

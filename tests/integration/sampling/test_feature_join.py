@@ -1,4 +1,6 @@
-"""Features that come along with a sample are those that asking for them gives, to the byte, in the one request."""
+"""Features that come along with a sample are those that asking for them gives, to the byte, in the
+one request.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,16 @@ def graph(client: asterism.Client) -> Graph:
     return client.graph("cases")
 
 
-def assert_features_match(graph: Graph, features: NodeFeatures | None, nodes: np.ndarray, types: Mapping[str, np.ndarray], names: Mapping[str, list[str]]) -> None:
-    """Hold what came along against `node_features`; ``types`` says which nodes are of each type that can be there."""
+def assert_features_match(
+    graph: Graph,
+    features: NodeFeatures | None,
+    nodes: np.ndarray,
+    types: Mapping[str, np.ndarray],
+    names: Mapping[str, list[str]],
+) -> None:
+    """Hold what came along against `node_features`; ``types`` says which nodes are of each type
+    that can be there.
+    """
     assert features is not None
     assert set(features) == set(types) & set(names)
     for name, columns in features.items():
@@ -40,19 +50,29 @@ def assert_features_match(graph: Graph, features: NodeFeatures | None, nodes: np
 
 def type_masks(graph: Graph, hop: Any, names: list[str]) -> dict[str, np.ndarray]:
     """Which of a hop's nodes are of each type that these edge types lead to."""
-    dst_types = np.array([graph.schema.node_type_id(edge.dst_type) for edge in graph.schema.edge_types] + [-1])[hop.types]
+    dst_types = np.array(
+        [graph.schema.node_type_id(edge.dst_type) for edge in graph.schema.edge_types] + [-1]
+    )[hop.types]
     return {name: dst_types == graph.schema.node_type_id(name) for name in names}
 
 
 def test_fanout_returns_features_of_seeds_and_every_hop(graph: Graph) -> None:
     people = np.concatenate([cases.person_ids()[:30], [-1, 12], cases.person_ids()[:5]])
     plain = graph.sample_fanout(people, ["writes", ["cites", "by"], None], [3, 2, 2], seed=4)
-    sample = graph.sample_fanout(people, ["writes", ["cites", "by"], None], [3, 2, 2], node_features=FEATURES, seed=4)
-    assert_features_match(graph, sample.features, people, {"person": np.ones(len(people), bool)}, FEATURES)
-    for hop, same, names in zip(sample.hops, plain.hops, (["paper"], ["paper", "person"], ["paper", "person"]), strict=True):
+    sample = graph.sample_fanout(
+        people, ["writes", ["cites", "by"], None], [3, 2, 2], node_features=FEATURES, seed=4
+    )
+    assert_features_match(
+        graph, sample.features, people, {"person": np.ones(len(people), bool)}, FEATURES
+    )
+    for hop, same, names in zip(
+        sample.hops, plain.hops, (["paper"], ["paper", "person"], ["paper", "person"]), strict=True
+    ):
         assert np.array_equal(hop.nodes, same.nodes)
         assert same.features is None
-        assert_features_match(graph, hop.features, hop.nodes, type_masks(graph, hop, names), FEATURES)
+        assert_features_match(
+            graph, hop.features, hop.nodes, type_masks(graph, hop, names), FEATURES
+        )
     vec = sample.hops[0].features["paper"]["vec"]  # type: ignore[index]  # asked for
     assert isinstance(vec, np.ndarray)
     valid = sample.hops[0].nodes >= 0
@@ -60,27 +80,48 @@ def test_fanout_returns_features_of_seeds_and_every_hop(graph: Graph) -> None:
 
 
 def test_feature_list_selects_the_features_each_type_has(graph: Graph) -> None:
-    listed = graph.sample_fanout([3, 40], [["cites", "by"]], [4], node_features=ALL_FEATURES, seed=4)
+    listed = graph.sample_fanout(
+        [3, 40], [["cites", "by"]], [4], node_features=ALL_FEATURES, seed=4
+    )
     weights = {"person": ["age", "name", "weight"], "paper": ["weight", "vec", "words"]}
-    assert_features_match(graph, listed.features, np.array([3, 40]), {"paper": np.ones(2, bool)}, weights)
-    assert_features_match(graph, listed.hops[0].features, listed.hops[0].nodes, type_masks(graph, listed.hops[0], ["paper", "person"]), weights)
+    assert_features_match(
+        graph, listed.features, np.array([3, 40]), {"paper": np.ones(2, bool)}, weights
+    )
+    assert_features_match(
+        graph,
+        listed.hops[0].features,
+        listed.hops[0].nodes,
+        type_masks(graph, listed.hops[0], ["paper", "person"]),
+        weights,
+    )
 
 
 def test_mixed_starts_have_the_features_of_their_own_types(graph: Graph) -> None:
     person = int(cases.person_ids()[0])
     nodes, types = np.array([3, person, 3, -1]), np.array([1, 0, 0, -1])
     sample = graph.sample_fanout(nodes, [None], [2], ntype=types, node_features=FEATURES, seed=4)
-    assert_features_match(graph, sample.features, nodes, {"person": types == 0, "paper": types == 1}, FEATURES)
+    assert_features_match(
+        graph, sample.features, nodes, {"person": types == 0, "paper": types == 1}, FEATURES
+    )
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
 def test_subgraph_returns_a_feature_row_for_each_node(graph: Graph, disjoint: bool) -> None:
-    sample = graph.sample_subgraph(np.arange(0, 60, 3), [3, 2], ntype="paper", disjoint=disjoint, node_features=FEATURES, seed=4)
+    sample = graph.sample_subgraph(
+        np.arange(0, 60, 3),
+        [3, 2],
+        ntype="paper",
+        disjoint=disjoint,
+        node_features=FEATURES,
+        seed=4,
+    )
     assert sample.features is not None
     assert set(sample.features) == {"person", "paper"}
     for name, nodes in sample.nodes.items():
         assert len(nodes) > 20
-        assert cases.digest(sample.features[name]) == cases.digest(graph.node_features(nodes, FEATURES[name], name))
+        assert cases.digest(sample.features[name]) == cases.digest(
+            graph.node_features(nodes, FEATURES[name], name)
+        )
     assert graph.sample_subgraph([3], [2], ["cites"], seed=4).features is None
 
 
@@ -97,7 +138,9 @@ def test_ids_of_a_global_space_find_their_types_features(client: asterism.Client
     graph.upsert_edges(np.arange(10), np.arange(10, 20), "a:to:b")
     graph.upsert_edges(np.arange(10, 20), np.arange(10), "b:to:a")
     graph.build()
-    sample = graph.sample_fanout([4, 15, 99], [None, None], [1, 1], node_features=["x", "y"], seed=1)
+    sample = graph.sample_fanout(
+        [4, 15, 99], [None, None], [1, 1], node_features=["x", "y"], seed=1
+    )
     assert sample.features is not None
     assert np.asarray(sample.features["a"]["x"]).tolist() == [28, 0, 0]
     assert np.asarray(sample.features["b"]["y"]).tolist() == [0, 1.25, 0]
@@ -111,7 +154,11 @@ def test_ids_of_a_global_space_find_their_types_features(client: asterism.Client
 def test_features_need_no_further_request(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     methods: list[str] = []
     call = graph._session.transport.call
-    monkeypatch.setattr(graph._session.transport, "call", lambda method, *rest: (methods.append(method.name), call(method, *rest))[1])
+    monkeypatch.setattr(
+        graph._session.transport,
+        "call",
+        lambda method, *rest: (methods.append(method.name), call(method, *rest))[1],
+    )
     graph.sample_fanout([1, 2], ["cites"], [3], node_features=["vec"])
     graph.sample_subgraph([1, 2], [3], ["cites"], node_features=["vec"])
     assert methods == ["SampleFanout", "SampleSubgraph"]

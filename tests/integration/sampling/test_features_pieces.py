@@ -1,4 +1,6 @@
-"""Features of more rows than one reply holds: asked for in pieces, several at a time, all of one version."""
+"""Features of more rows than one reply holds: asked for in pieces, several at a time, all of one
+version.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ def cluster() -> Iterator[LocalCluster]:
 def wide_graph(client: asterism.Client, name: str, value: int) -> asterism.Graph:
     """A space whose node i has a row of i + value."""
     client.create_space(
-        name, {"nodes": {"n": {"features": {"x": {"dtype": "float32", "shape": [WIDTH]}}}}, "edges": {}, "parts": 4}, if_not_exists=True
+        name,
+        {
+            "nodes": {"n": {"features": {"x": {"dtype": "float32", "shape": [WIDTH]}}}},
+            "edges": {},
+            "parts": 4,
+        },
+        if_not_exists=True,
     )
     load = client.begin_load(name, source=f"generated {value}")
     for chunk, ids in enumerate(np.array_split(np.arange(ROWS), 4)):
@@ -45,10 +53,15 @@ def assert_wide_features(graph: asterism.Graph, value: int) -> None:
     ids = np.random.default_rng(5).permutation(np.append(np.arange(ROWS), [-1] * 10))
     features: Any = graph.node_features(ids, ["x"])["x"]
     assert features.nbytes > 64 << 20
-    np.testing.assert_array_equal(features, np.where(ids < 0, 0, ids + value).astype(np.float32)[:, None].repeat(WIDTH, axis=1))
+    np.testing.assert_array_equal(
+        features,
+        np.where(ids < 0, 0, ids + value).astype(np.float32)[:, None].repeat(WIDTH, axis=1),
+    )
 
 
-def test_features_beyond_one_reply_are_requested_in_pieces(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_features_beyond_one_reply_are_requested_in_pieces(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     assert_wide_features(wide_graph(cluster.client(timeout_s=HANG_S), "wide", 0), 0)
     with asterism.open(tmp_path) as client:
         assert_wide_features(wide_graph(client, "wide", 0), 0)
@@ -57,7 +70,10 @@ def test_features_beyond_one_reply_are_requested_in_pieces(cluster: LocalCluster
 def test_every_kind_of_feature_is_the_same_in_pieces_as_in_one(cluster: LocalCluster) -> None:
     client = cluster.client(timeout_s=HANG_S)
     graph = cases.load(client, "kinds")
-    people, papers = np.resize(np.append(cases.person_ids(), [-1, 5]), 450), np.resize(np.arange(-1, cases.PAPERS + 2), 200)
+    people, papers = (
+        np.resize(np.append(cases.person_ids(), [-1, 5]), 450),
+        np.resize(np.arange(-1, cases.PAPERS + 2), 200),
+    )
     edges = np.resize(np.arange(-1, cases.WRITES + 3, 5), 600)
 
     def read_all(graph: asterism.Graph) -> str:
@@ -82,7 +98,9 @@ def test_pieces_share_one_version_despite_a_publication(cluster: LocalCluster) -
     call_count, lock = [0], threading.Lock()
 
     class Publishing:
-        """The transport of a client, which has another version published before it asks for the ninth piece."""
+        """The transport of a client, which has another version published before it asks for the
+        ninth piece.
+        """
 
         def __init__(self, inner: Any) -> None:
             self.inner, self.piece_bytes, self.versions = inner, inner.piece_bytes, set[int]()
@@ -104,4 +122,6 @@ def test_pieces_share_one_version_despite_a_publication(cluster: LocalCluster) -
     session: Any = graph._session
     session.transport = publishing = Publishing(session.transport)
     assert_wide_features(graph, 1000)
-    assert len(publishing.versions) == 2, "pieces were answered from both versions, and those of the older one again"
+    assert len(publishing.versions) == 2, (
+        "pieces were answered from both versions, and those of the older one again"
+    )

@@ -28,7 +28,9 @@ GRAPHS = 60
 
 
 def molecules() -> dict[bytes, tuple[list[int], list[int]]]:
-    """Atoms and rings of each molecule: label i has i + 1 atoms, every third a ring; the longest labels begin alike."""
+    """Atoms and rings of each molecule: label i has i + 1 atoms, every third a ring; the longest
+    labels begin alike.
+    """
     members, atom = {}, 0
     for i in range(GRAPHS):
         label = b"benzene and a long tail " * (i % 3) + str(i).encode()
@@ -64,7 +66,9 @@ def graph(client: Client) -> Graph:
 def test_graph_labels_are_sampled_uniformly(graph: Graph) -> None:
     labels = sorted(molecules())
     sample = graph.sample_graph_labels(20_000, seed=1)
-    assert_follows_weights(np.array([labels.index(label) for label in sample.labels]), np.ones(len(labels)))
+    assert_follows_weights(
+        np.array([labels.index(label) for label in sample.labels]), np.ones(len(labels))
+    )
     assert graph.sample_graph_labels(7, seed=1).labels == sample.labels[:7]
     assert graph.sample_graph_labels(0).labels == ()
     assert graph.replay(graph.sample_graph_labels(9).token).labels
@@ -93,7 +97,12 @@ def test_deleted_or_rewritten_nodes_follow_their_latest_label(client: Client) ->
     graph.delete_nodes([4], "atom")
     graph.upsert_nodes([5], "atom", features={"of": ["new"]})
     assert graph.build().version == 2
-    assert [graph.graph_nodes(["a", "b", "c", "new"])[row].tolist() for row in range(4)] == [[1], [2, 3], [], [5]]
+    assert [graph.graph_nodes(["a", "b", "c", "new"])[row].tolist() for row in range(4)] == [
+        [1],
+        [2, 3],
+        [],
+        [5],
+    ]
     assert set(graph.sample_graph_labels(200, seed=2).labels) == {b"a", b"b", b"new"}
     assert set(graph.sample_graph_labels(200, seed=2, version=1).labels) == {b"a", b"b", b"c"}
     assert graph.graph_nodes(["c"], version=1)[0].tolist() == [4]
@@ -104,7 +113,9 @@ def test_any_number_of_hosts_gives_the_same(graph: Graph) -> None:
     with LocalCluster(3) as cluster:
         other = load(cluster.client())
         assert other.sample_graph_labels(500, seed=3).labels == expected
-        assert cases.digest(other.graph_nodes(expected)) == cases.digest(graph.graph_nodes(expected))
+        assert cases.digest(other.graph_nodes(expected)) == cases.digest(
+            graph.graph_nodes(expected)
+        )
 
 
 def test_missing_or_invalid_graph_labels_are_refused(client: Client) -> None:
@@ -124,7 +135,9 @@ def test_missing_or_invalid_graph_labels_are_refused(client: Client) -> None:
         unlabelled.sample_graph_labels(1)
     assert unlabelled.graph_nodes(["a"])[0].tolist() == []
     with pytest.raises(asterism.InvalidRequest, match="'charge' is dense"):
-        client.create_space("wrong", {"nodes": {"n": {"features": {"charge": "int64"}, "graph_label": "charge"}}})
+        client.create_space(
+            "wrong", {"nodes": {"n": {"features": {"charge": "int64"}, "graph_label": "charge"}}}
+        )
     with pytest.raises(asterism.NotFound, match="'missing'"):
         client.create_space("wrong", {"nodes": {"n": {"graph_label": "missing"}}})
     with pytest.raises(asterism.InvalidRequest, match="expected a list"):

@@ -24,7 +24,13 @@ def load_graphs(client: Client) -> None:
     """The graph of the law's checks, and one of a hub."""
     names = [f"{NODE_TYPES[src]}:e{number}:{NODE_TYPES[dst]}" for number, src, dst in EDGES]
     client.create_space(
-        "budgets", {"parts": 5, "direction": "both", "nodes": {name: {} for name in NODE_TYPES}, "edges": {name: {"weighted": True} for name in names}}
+        "budgets",
+        {
+            "parts": 5,
+            "direction": "both",
+            "nodes": {name: {} for name in NODE_TYPES},
+            "edges": {name: {"weighted": True} for name in names},
+        },
     )
     graph = client.graph("budgets")
     for name, size in zip(NODE_TYPES, NODES, strict=True):
@@ -33,16 +39,25 @@ def load_graphs(client: Client) -> None:
         src, dst, weights = zip(*rows, strict=True)
         graph.upsert_edges(src, dst, name, weights=weights)
     graph.build(timeout_s=HANG_S)
-    client.create_space("hub", {"parts": 5, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
+    client.create_space(
+        "hub", {"parts": 5, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {}}}
+    )
     hub = client.graph("hub")
     hub.upsert_nodes(np.arange(LEAVES + 2), "n")
-    # Node 0 leads to all leaves, node 1 to leaf 2 and 3; leaf 2 so has a budget of 1/2 and a little, all others but 3 next to none.
-    hub.upsert_edges(np.concatenate([np.zeros(LEAVES, np.int64), [1, 1]]), np.concatenate([np.arange(2, LEAVES + 2), [2, 3]]), "to")
+    # Node 0 leads to all leaves, node 1 to leaf 2 and 3; leaf 2 so has a budget of 1/2 and a
+    # little, all others but 3 next to none.
+    hub.upsert_edges(
+        np.concatenate([np.zeros(LEAVES, np.int64), [1, 1]]),
+        np.concatenate([np.arange(2, LEAVES + 2), [2, 3]]),
+        "to",
+    )
     hub.build(timeout_s=HANG_S)
 
 
 @pytest.fixture(scope="module", params=["embedded", "three storageds"])
-def client(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
     if request.param == "embedded":
         with asterism.open(tmp_path_factory.mktemp("hgt")) as opened:
             load_graphs(opened)
@@ -62,24 +77,55 @@ def outcome(subgraph: asterism.Subgraph) -> tuple[tuple[tuple[int, int], ...], .
     """What each layer drew, of both types in turn."""
     ends = [np.cumsum(subgraph.num_sampled_nodes[name]) for name in NODE_TYPES]
     return tuple(
-        tuple((kind, node) for kind in (0, 1) for node in subgraph.nodes[NODE_TYPES[kind]][ends[kind][layer - 1] : ends[kind][layer]].tolist()) for layer in (1, 2)
+        tuple(
+            (kind, node)
+            for kind in (0, 1)
+            for node in subgraph.nodes[NODE_TYPES[kind]][
+                ends[kind][layer - 1] : ends[kind][layer]
+            ].tolist()
+        )
+        for layer in (1, 2)
     )
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_layers_follow_their_distribution_through_the_client(graph: Graph, weighted: bool) -> None:
-    probabilities = outcome_probabilities(((0, 0),), [COUNTS["a"], COUNTS["b"]], uniform=not weighted)
-    counts = Counter(outcome(graph.sample_hgt([0], COUNTS, ntype="a", weighted=weighted, seed=seed)) for seed in range(1500))
+    probabilities = outcome_probabilities(
+        ((0, 0),), [COUNTS["a"], COUNTS["b"]], uniform=not weighted
+    )
+    counts = Counter(
+        outcome(graph.sample_hgt([0], COUNTS, ntype="a", weighted=weighted, seed=seed))
+        for seed in range(1500)
+    )
     assert set(counts) <= set(probabilities)
-    require_counts([counts[key] for key in probabilities], np.array(list(probabilities.values())) * 1500, f"layers, weighted={weighted}")
+    require_counts(
+        [counts[key] for key in probabilities],
+        np.array(list(probabilities.values())) * 1500,
+        f"layers, weighted={weighted}",
+    )
 
 
 def test_edges_are_those_of_the_induced_subgraph(graph: Graph) -> None:
-    sample = graph.sample_hgt([0, 0, -1, 4], [2, 2], ["e1", "e0"], among=["e2", "e1", "e0"], ntype="a", weights=True, seed=5)
+    sample = graph.sample_hgt(
+        [0, 0, -1, 4],
+        [2, 2],
+        ["e1", "e0"],
+        among=["e2", "e1", "e0"],
+        ntype="a",
+        weights=True,
+        seed=5,
+    )
     assert sample.seeds.tolist() == [0, 0, -1, 1]
-    assert {name: counts[0] for name, counts in sample.num_sampled_nodes.items()} == {"a": 2, "b": 0}
+    assert {name: counts[0] for name, counts in sample.num_sampled_nodes.items()} == {
+        "a": 2,
+        "b": 0,
+    }
     for name in NODE_TYPES:
-        assert sum(sample.num_sampled_nodes[name]) == len(sample.nodes[name]) == len(set(sample.nodes[name].tolist()))
+        assert (
+            sum(sample.num_sampled_nodes[name])
+            == len(sample.nodes[name])
+            == len(set(sample.nodes[name].tolist()))
+        )
     nodes = np.concatenate(list(sample.nodes.values()))
     types = np.repeat([0, 1], [len(sample.nodes[name]) for name in NODE_TYPES])
     induced = graph.induced_subgraph(nodes, ["e2", "e1", "e0"], ntype=types, weights=True)
@@ -88,7 +134,12 @@ def test_edges_are_those_of_the_induced_subgraph(graph: Graph) -> None:
     assert sample.weights is not None
     assert induced.weights is not None
     for name in induced.row:
-        for one, other in ((sample.row, induced.row), (sample.col, induced.col), (sample.edge_ids, induced.edge_ids), (sample.weights, induced.weights)):
+        for one, other in (
+            (sample.row, induced.row),
+            (sample.col, induced.col),
+            (sample.edge_ids, induced.edge_ids),
+            (sample.weights, induced.weights),
+        ):
             assert np.array_equal(one[name], other[name])
 
 
@@ -96,14 +147,20 @@ def test_filters_act_as_if_other_edges_did_not_exist(graph: Graph) -> None:
     sample = graph.sample_hgt([0], {"a": [9], "b": [9]}, ntype="a", where="weight >= 2", seed=1)
     assert sorted(sample.nodes["a"].tolist()) == [0, 1]  # by the heavier one of two parallel edges
     assert sample.nodes["b"].tolist() == [0]
-    assert sum(len(row) for row in sample.row.values()) == 3  # 0 to 1, and back, and 0 of the other type
+    assert (
+        sum(len(row) for row in sample.row.values()) == 3
+    )  # 0 to 1, and back, and 0 of the other type
 
 
 def test_hub_gives_little_weight_to_each_leaf(client: Client) -> None:
     hub = client.graph("hub")
-    firsts = Counter(hub.sample_hgt([0, 1], [2], seed=seed).nodes["n"][2:].tolist()[0] for seed in range(200))
+    firsts = Counter(
+        hub.sample_hgt([0, 1], [2], seed=seed).nodes["n"][2:].tolist()[0] for seed in range(200)
+    )
     assert set(firsts) <= {2, 3, *range(4, LEAVES + 2)}
-    assert firsts[2] + firsts[3] >= 195  # the others have 20,000 / 20,000^2 of what these two have: one in 10,000 together
+    assert (
+        firsts[2] + firsts[3] >= 195
+    )  # the others have 20,000 / 20,000^2 of what these two have: one in 10,000 together
     all_leaves = hub.sample_hgt([0], [LEAVES + 99], seed=1)
     assert sorted(all_leaves.nodes["n"].tolist()) == [0, *range(2, LEAVES + 2)]
     assert len(all_leaves.row["n:to:n"]) == LEAVES
@@ -112,14 +169,20 @@ def test_hub_gives_little_weight_to_each_leaf(client: Client) -> None:
 def test_sample_is_explained_and_replayed(graph: Graph) -> None:
     sample = graph.sample_hgt([0, 1], [2, 1], ntype="a")
     replayed = graph.replay(sample.token, [0, 1])
-    assert {name: ids.tolist() for name, ids in replayed.nodes.items()} == {name: ids.tolist() for name, ids in sample.nodes.items()}
+    assert {name: ids.tolist() for name, ids in replayed.nodes.items()} == {
+        name: ids.tolist() for name, ids in sample.nodes.items()
+    }
     explanation = graph.explain.sample_hgt([0, 1], [2, 1], ntype="a", seed=3)
     assert {request.method for request in explanation.asked} == {"read_neighbors", "read_between"}
     assert explanation.rounds == 3
 
 
 def test_invalid_requests_are_refused_with_the_value(graph: Graph) -> None:
-    for message, counts in ((r"counts \{\}", {}), ("one count per layer", [[]][0]), ("as many for every", {"a": [1], "b": [1, 2]})):
+    for message, counts in (
+        (r"counts \{\}", {}),
+        ("one count per layer", [[]][0]),
+        ("as many for every", {"a": [1], "b": [1, 2]}),
+    ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.sample_hgt([0], counts, ntype="a")
     with pytest.raises(asterism.InvalidRequest, match=r"counts\[1\] -3: expected 0"):

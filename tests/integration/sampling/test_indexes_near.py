@@ -1,4 +1,6 @@
-"""Indexes of edges, end to end: declared in a schema, in every version, taken by draws of edges and of neighbors, kept by backups and audits."""
+"""Indexes of edges, end to end: declared in a schema, in every version, taken by draws of edges and
+of neighbors, kept by backups and audits.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,19 @@ HUB = 3
 SCHEMA: dict[str, Any] = {
     "parts": 4,
     "direction": "both",
-    "nodes": {"user": {"features": {"age": "uint8", "home": "bytes"}, "index": ["age", "home"]}, "item": {}},
+    "nodes": {
+        "user": {"features": {"age": "uint8", "home": "bytes"}, "index": ["age", "home"]},
+        "item": {},
+    },
     "edges": {
         "user:buys:item": {
             "weighted": True,
-            "features": {"price": "float32", "stars": "int32", "note": "bytes", "size": {"dtype": "float32", "shape": [2]}},
+            "features": {
+                "price": "float32",
+                "stars": "int32",
+                "note": "bytes",
+                "size": {"dtype": "float32", "shape": [2]},
+            },
             "tables": {"dear": "price * weight"},
             "index": ["price", "stars", "weight"],
         },
@@ -34,8 +44,14 @@ SCHEMA: dict[str, Any] = {
     },
 }
 RNG = np.random.default_rng(6)
-SRC, DST = np.where(RNG.random(EDGES) < 0.2, HUB, RNG.integers(0, USERS, EDGES)), RNG.integers(0, ITEMS, EDGES)
-WEIGHT, STARS = RNG.integers(0, 4, EDGES).astype(np.float32), RNG.integers(0, 6, EDGES).astype(np.int32)
+SRC, DST = (
+    np.where(RNG.random(EDGES) < 0.2, HUB, RNG.integers(0, USERS, EDGES)),
+    RNG.integers(0, ITEMS, EDGES),
+)
+WEIGHT, STARS = (
+    RNG.integers(0, 4, EDGES).astype(np.float32),
+    RNG.integers(0, 6, EDGES).astype(np.int32),
+)
 PRICE = (RNG.random(EDGES) * 10).astype(np.float32)
 MATCHING_EDGES = {
     "price between 2 and 5": (PRICE >= 2) & (PRICE <= 5),
@@ -47,14 +63,20 @@ MATCHING_EDGES = {
 
 
 def assert_follows(edge_ids: np.ndarray, weights: np.ndarray) -> None:
-    require_counts(np.bincount(edge_ids, minlength=weights.size), weights / weights.sum() * edge_ids.size, "edges")
+    require_counts(
+        np.bincount(edge_ids, minlength=weights.size),
+        weights / weights.sum() * edge_ids.size,
+        "edges",
+    )
 
 
 def load(client: Client, space: str, schema: dict[str, Any] = SCHEMA) -> Graph:
     client.create_space(space, schema)
     graph, half = client.graph(space), EDGES // 2
     homes = [b"ab"[i % 2 : i % 2 + 1] for i in range(USERS)]
-    graph.upsert_nodes(np.arange(USERS), "user", features={"age": np.arange(USERS).astype(np.uint8), "home": homes})
+    graph.upsert_nodes(
+        np.arange(USERS), "user", features={"age": np.arange(USERS).astype(np.uint8), "home": homes}
+    )
     graph.upsert_nodes(np.arange(ITEMS), "item")
     for rows in (slice(0, half), slice(half, EDGES)):
         features = {"price": PRICE[rows], "stars": STARS[rows]}
@@ -77,27 +99,59 @@ def graph(client: Client) -> Graph:
 
 def test_every_version_has_what_the_schema_declares(client: Client, graph: Graph) -> None:
     expected = [
-        (1, "age", "range"), (1, "home", "hash"), (2, "price", "range"), (2, "stars", "range"), (2, "weight", "range"), (2, "stars", "range"),
-    ]  # fmt: skip
-    assert [(index.element, index.column, index.kind) for index in client.manifest("shop").indexes] == expected
-    assert Schema.from_dict(graph.schema.to_dict()) == graph.schema == Schema.from_proto(graph.schema.to_proto())
-    assert graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).condition == "index on home (hash)"
+        (1, "age", "range"),
+        (1, "home", "hash"),
+        (2, "price", "range"),
+        (2, "stars", "range"),
+        (2, "weight", "range"),
+        (2, "stars", "range"),
+    ]
+    assert [
+        (index.element, index.column, index.kind) for index in client.manifest("shop").indexes
+    ] == expected
+    assert (
+        Schema.from_dict(graph.schema.to_dict())
+        == graph.schema
+        == Schema.from_proto(graph.schema.to_proto())
+    )
+    assert (
+        graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).condition
+        == "index on home (hash)"
+    )
     with pytest.raises(InvalidRequest, match="the schema declares it"):
-        client.submit_job("shop", "index", options={"type": "buys", "on": "price", "kind": "range", "drop": "yes"})
-    assert client.wait(client.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
+        client.submit_job(
+            "shop", "index", options={"type": "buys", "on": "price", "kind": "range", "drop": "yes"}
+        )
+    assert (
+        client.wait(client.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
+    )
 
 
 @pytest.mark.parametrize("where", MATCHING_EDGES)
 def test_indexed_edges_are_sampled_by_weight(graph: Graph, where: str) -> None:
-    assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith("index on ")
-    for weight, edge_weights in (("weight", WEIGHT), ("dear", (PRICE.astype(np.float64) * WEIGHT).astype(np.float32)), ("", np.ones(EDGES, np.float32))):
+    assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith(
+        "index on "
+    )
+    for weight, edge_weights in (
+        ("weight", WEIGHT),
+        ("dear", (PRICE.astype(np.float64) * WEIGHT).astype(np.float32)),
+        ("", np.ones(EDGES, np.float32)),
+    ):
         expected = np.where(MATCHING_EDGES[where], edge_weights, 0).astype(np.float64)
         options: dict[str, Any] = {"weight": weight} if weight else {"weighted": False}
-        sampled = graph.sample_edges(20_000, "buys", where=where, seed=2, probabilities=True, **options)
+        sampled = graph.sample_edges(
+            20_000, "buys", where=where, seed=2, probabilities=True, **options
+        )
         assert_follows(sampled.edge_ids, expected)
-        np.testing.assert_allclose(sampled.probabilities, (expected / expected.sum())[sampled.edge_ids], rtol=1e-6)
-        assert np.array_equal(np.stack([sampled.src, sampled.dst]), np.stack([SRC, DST])[:, sampled.edge_ids])
-    all_matches = graph.sample_edges(int(MATCHING_EDGES[where].sum()), "buys", where=where, weighted=False, replace=False, seed=1)
+        np.testing.assert_allclose(
+            sampled.probabilities, (expected / expected.sum())[sampled.edge_ids], rtol=1e-6
+        )
+        assert np.array_equal(
+            np.stack([sampled.src, sampled.dst]), np.stack([SRC, DST])[:, sampled.edge_ids]
+        )
+    all_matches = graph.sample_edges(
+        int(MATCHING_EDGES[where].sum()), "buys", where=where, weighted=False, replace=False, seed=1
+    )
     assert np.array_equal(np.sort(all_matches.edge_ids), np.flatnonzero(MATCHING_EDGES[where]))
 
 
@@ -114,8 +168,17 @@ def test_indexed_neighbors_are_sampled_by_weight(graph: Graph, where: str, direc
             if "weighted" in options
             else (PRICE.astype(np.float64) * WEIGHT).astype(np.float32)
         )
-        expected = np.where(MATCHING_EDGES[where] & (local == node), edge_weights, 0).astype(np.float64)
-        arguments: dict[str, Any] = {"where": where, "direction": direction, "edge_ids": True, "probabilities": True, "seed": 4, **options}
+        expected = np.where(MATCHING_EDGES[where] & (local == node), edge_weights, 0).astype(
+            np.float64
+        )
+        arguments: dict[str, Any] = {
+            "where": where,
+            "direction": direction,
+            "edge_ids": True,
+            "probabilities": True,
+            "seed": 4,
+            **options,
+        }
         sampled = graph.sample_neighbors(np.full(20_000, node), "buys", 1, **arguments)
         if not expected.any():
             assert not sampled.mask.any()
@@ -123,12 +186,27 @@ def test_indexed_neighbors_are_sampled_by_weight(graph: Graph, where: str, direc
         edges = sampled.edge_ids.ravel()
         if np.count_nonzero(expected) > 1:
             assert_follows(edges, expected)
-        np.testing.assert_allclose(sampled.probabilities.ravel(), (expected / expected.sum())[edges], rtol=1e-6)
+        np.testing.assert_allclose(
+            sampled.probabilities.ravel(), (expected / expected.sum())[edges], rtol=1e-6
+        )
         assert np.array_equal(sampled.nodes.ravel(), remote[edges])
     size = USERS if direction == "out" else ITEMS
-    all_matches = graph.sample_neighbors(np.arange(size), "buys", 900, where=where, direction=direction, weighted=False, replace=False, edge_ids=True)
-    assert np.array_equal(np.sort(all_matches.edge_ids[all_matches.mask]), np.flatnonzero(MATCHING_EDGES[where]))
-    assert np.array_equal(np.nonzero(all_matches.mask)[0], local[all_matches.edge_ids[all_matches.mask]])
+    all_matches = graph.sample_neighbors(
+        np.arange(size),
+        "buys",
+        900,
+        where=where,
+        direction=direction,
+        weighted=False,
+        replace=False,
+        edge_ids=True,
+    )
+    assert np.array_equal(
+        np.sort(all_matches.edge_ids[all_matches.mask]), np.flatnonzero(MATCHING_EDGES[where])
+    )
+    assert np.array_equal(
+        np.nonzero(all_matches.mask)[0], local[all_matches.edge_ids[all_matches.mask]]
+    )
 
 
 def test_filters_without_an_index_scan_rows(graph: Graph) -> None:
@@ -138,20 +216,42 @@ def test_filters_without_an_index_scan_rows(graph: Graph) -> None:
         "stars > 3 or price > 9": (STARS > 3) | (PRICE > 9),
     }
     for where, matching in unindexed.items():
-        assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition == "every row looked at once"
-        all_matches = graph.sample_neighbors(np.arange(USERS), "buys", 900, where=where, weighted=False, replace=False, edge_ids=True)
-        assert np.array_equal(np.sort(all_matches.edge_ids[all_matches.mask]), np.flatnonzero(matching)), where
+        assert (
+            graph.explain.sample_edges(9, "buys", where=where, seed=1).condition
+            == "every row looked at once"
+        )
+        all_matches = graph.sample_neighbors(
+            np.arange(USERS), "buys", 900, where=where, weighted=False, replace=False, edge_ids=True
+        )
+        assert np.array_equal(
+            np.sort(all_matches.edge_ids[all_matches.mask]), np.flatnonzero(matching)
+        ), where
     counts = graph.degrees(np.arange(ITEMS), "buys", direction="in", where="price between 2 and 5")
-    assert np.array_equal(np.ravel(counts), np.bincount(DST, MATCHING_EDGES["price between 2 and 5"], ITEMS))
-    walks = graph.random_walk([HUB], ["buys"], 1, where="stars == 3", walks=20, first_step="distinct", edge_ids=True)
+    assert np.array_equal(
+        np.ravel(counts), np.bincount(DST, MATCHING_EDGES["price between 2 and 5"], ITEMS)
+    )
+    walks = graph.random_walk(
+        [HUB], ["buys"], 1, where="stars == 3", walks=20, first_step="distinct", edge_ids=True
+    )
     assert (STARS[walks.edge_ids] == 3).all()
     assert len(set(walks.nodes[:, 1].tolist())) == 20
-    union = graph.sample_neighbors(np.arange(ITEMS), ["like"], 3, where="stars > 3", replace=False, edge_ids=True)
+    union = graph.sample_neighbors(
+        np.arange(ITEMS), ["like"], 3, where="stars > 3", replace=False, edge_ids=True
+    )
     assert (STARS[union.edge_ids[union.mask]] > 3).all()
 
 
 def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> None:
-    graph = load(client, "bare", {**SCHEMA, "edges": {name: {**declaration, "index": []} for name, declaration in SCHEMA["edges"].items()}})
+    graph = load(
+        client,
+        "bare",
+        {
+            **SCHEMA,
+            "edges": {
+                name: {**declaration, "index": []} for name, declaration in SCHEMA["edges"].items()
+            },
+        },
+    )
     options = {"type": "user:buys:item", "kind": "range"}
     with pytest.raises(InvalidRequest, match=r"declare `index: \[price\]`"):
         client.submit_job("bare", "index", options={**options, "on": "price"})
@@ -159,16 +259,31 @@ def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> Non
         client.submit_job("bare", "index", options={**options, "on": "dst.id"})
     for column, kind in (("weight", "range"), ("dst", "hash")):
         assert (
-            client.wait(client.submit_job("bare", "index", options={**options, "on": column, "kind": kind}).job_id, timeout_s=HANG_S).state == "FINISHED"
+            client.wait(
+                client.submit_job(
+                    "bare", "index", options={**options, "on": column, "kind": kind}
+                ).job_id,
+                timeout_s=HANG_S,
+            ).state
+            == "FINISHED"
         )
     for where, matching in (("weight > 1", WEIGHT > 1), ("dst in (3, 5)", np.isin(DST, [3, 5]))):
-        assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith("index on ")
-        assert_follows(graph.sample_edges(20_000, "buys", where=where, weighted=False, seed=2).edge_ids, matching.astype(np.float64))
+        assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith(
+            "index on "
+        )
+        assert_follows(
+            graph.sample_edges(20_000, "buys", where=where, weighted=False, seed=2).edge_ids,
+            matching.astype(np.float64),
+        )
     assert_follows(
-        graph.sample_neighbors(np.full(9000, HUB), "buys", 1, where="weight > 1", seed=2, edge_ids=True).edge_ids.ravel(),
+        graph.sample_neighbors(
+            np.full(9000, HUB), "buys", 1, where="weight > 1", seed=2, edge_ids=True
+        ).edge_ids.ravel(),
         np.where((SRC == HUB) & (WEIGHT > 1), WEIGHT, 0).astype(np.float64),
     )
-    assert client.wait(client.submit_job("bare", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
+    assert (
+        client.wait(client.submit_job("bare", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +299,9 @@ def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> Non
         ("nodes", 3, "expected a list of columns"),
     ],
 )
-def test_schema_with_an_unindexable_column_is_refused(client: Client, owner: str, index: Any, words: str) -> None:
+def test_schema_with_an_unindexable_column_is_refused(
+    client: Client, owner: str, index: Any, words: str
+) -> None:
     name = "user" if owner == "nodes" else "user:buys:item"
     schema = {**SCHEMA, owner: {**SCHEMA[owner], name: {**SCHEMA[owner][name], "index": index}}}
     with pytest.raises(InvalidRequest, match=words):
@@ -197,7 +314,10 @@ def test_statements_declare_and_show_indexes(client: Client) -> None:
         "EDGE likes (price float) FROM user TO user INDEX (price, id) MISSING CREATE"
     )
     schema = client.describe("said").schema
-    assert (schema.node_types[0].index, schema.edge_types[0].index) == (("age", "v[1]"), ("price", "id"))
+    assert (schema.node_types[0].index, schema.edge_types[0].index) == (
+        ("age", "v[1]"),
+        ("price", "id"),
+    )
     statement = client.query("SHOW CREATE SPACE said")["statement"][0]
     assert "INDEX (`age`, `v`[1])" in statement
     client.query("DROP SPACE said")
@@ -211,17 +331,30 @@ def filtered_samples(graph: Graph) -> list[bytes]:
     samples = []
     for where in MATCHING_EDGES:
         for direction, size in (("out", USERS), ("in", ITEMS)):
-            arguments: dict[str, Any] = {"where": where, "direction": direction, "edge_ids": True, "seed": 8}
-            pair = [graph.sample_neighbors(np.arange(size), "buys", 4, replace=replace, **arguments) for replace in (True, False)]
+            arguments: dict[str, Any] = {
+                "where": where,
+                "direction": direction,
+                "edge_ids": True,
+                "seed": 8,
+            }
+            pair = [
+                graph.sample_neighbors(np.arange(size), "buys", 4, replace=replace, **arguments)
+                for replace in (True, False)
+            ]
             samples += [sample.edge_ids.tobytes() for sample in pair]
-        samples.append(graph.sample_edges(200, "buys", where=where, weighted=False, seed=8).edge_ids.tobytes())
+        samples.append(
+            graph.sample_edges(200, "buys", where=where, weighted=False, seed=8).edge_ids.tobytes()
+        )
     return samples
 
 
 def test_indexes_are_restored_and_repaired(graph: Graph, tmp_path: Path) -> None:
     expected = filtered_samples(graph)
     (tmp_path / "cluster").mkdir()
-    with LocalCluster(2, 1, folder=tmp_path / "cluster") as cluster, cluster.client() as cluster_client:
+    with (
+        LocalCluster(2, 1, folder=tmp_path / "cluster") as cluster,
+        cluster.client() as cluster_client,
+    ):
         cluster_graph = load(cluster_client, "shop")
         assert filtered_samples(cluster_graph) == expected
         manifest = cluster_client.manifest("shop")
@@ -232,10 +365,24 @@ def test_indexes_are_restored_and_repaired(graph: Graph, tmp_path: Path) -> None
             assert filtered_samples(restored.graph("shop")) == expected
             restored.graph("shop").build(timeout_s=HANG_S)
             assert restored.manifest("shop").indexes == manifest.indexes
-            assert restored.wait(restored.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state == "FINISHED"
+            assert (
+                restored.wait(restored.submit_job("shop", "audit").job_id, timeout_s=HANG_S).state
+                == "FINISHED"
+            )
         cluster.kill("storaged-0")
-        build = cluster.folder_of("storaged-0") / "spaces" / str(manifest.space_id) / "builds" / str(manifest.job_id)
-        files = sorted(file for array in ("order", "keys", "tree", "rows") for file in build.glob(f"parts/*/e*.x*.{array}.bin") if file.stat().st_size)
+        build = (
+            cluster.folder_of("storaged-0")
+            / "spaces"
+            / str(manifest.space_id)
+            / "builds"
+            / str(manifest.job_id)
+        )
+        files = sorted(
+            file
+            for array in ("order", "keys", "tree", "rows")
+            for file in build.glob(f"parts/*/e*.x*.{array}.bin")
+            if file.stat().st_size
+        )
         assert {file.name.split(".")[-2] for file in files} == {"order", "keys", "tree", "rows"}
         contents = {file: file.read_bytes() for file in files}
         for file, content in contents.items():

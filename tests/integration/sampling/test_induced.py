@@ -30,10 +30,14 @@ def graph(client: asterism.Client) -> Graph:
 
 
 def seeds_and_types() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes of both types, some of them twice, one unknown of each and one that is none, and their types."""
+    """Nodes of both types, some of them twice, one unknown of each and one that is none, and their
+    types.
+    """
     people, papers = cases.person_ids()[::5], np.arange(0, 80, 2)
     nodes = np.concatenate([people, papers, [UNKNOWN, -1, 4], people[:3], papers[:3]])
-    types = np.concatenate([np.zeros(len(people)), np.ones(len(papers)), [1, 0, 0], np.zeros(3), np.ones(3)]).astype(np.int32)
+    types = np.concatenate(
+        [np.zeros(len(people)), np.ones(len(papers)), [1, 0, 0], np.zeros(3), np.ones(3)]
+    ).astype(np.int32)
     order = np.random.default_rng(3).permutation(len(nodes))
     return nodes[order], types[order]
 
@@ -41,7 +45,9 @@ def seeds_and_types() -> tuple[np.ndarray, np.ndarray]:
 def expected_contents(
     nodes: np.ndarray, types: np.ndarray, groups: np.ndarray, names: list[str], direction: str
 ) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
-    """(group, id) of each node by number, the number of each given one, and (row, col, edge id) of each edge."""
+    """(group, id) of each node by number, the number of each given one, and (row, col, edge id) of
+    each edge.
+    """
     members: dict[str, list[tuple[int, int]]] = {"person": [], "paper": []}
     numbers = []
     for node, kind, group in zip(nodes.tolist(), types.tolist(), groups.tolist(), strict=True):
@@ -52,7 +58,10 @@ def expected_contents(
     edges = {}
     for name in names:
         src_type, relation, dst_type = name.split(":")
-        index_of = {kind: {member: i for i, member in enumerate(members[kind])} for kind in (src_type, dst_type)}
+        index_of = {
+            kind: {member: i for i, member in enumerate(members[kind])}
+            for kind in (src_type, dst_type)
+        }
         src, dst, _ = cases.edges()[relation]
         rows_with_ends = [
             ((index_of[src_type][group, a], index_of[dst_type][group, b], eid), (a, b))
@@ -61,27 +70,60 @@ def expected_contents(
             if (group, a) in index_of[src_type] and (group, b) in index_of[dst_type]
         ]
         local_end, remote_end = (0, 1) if direction == "out" else (1, 0)
-        edges[name] = [edge for edge, ends in sorted(rows_with_ends, key=lambda row: (row[0][local_end], row[1][remote_end], row[0][2]))]
+        edges[name] = [
+            edge
+            for edge, ends in sorted(
+                rows_with_ends, key=lambda row: (row[0][local_end], row[1][remote_end], row[0][2])
+            )
+        ]
     return members, numbers, edges
 
 
-def contents_of(subgraph: Subgraph) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
+def contents_of(
+    subgraph: Subgraph,
+) -> tuple[dict[str, list[tuple[int, int]]], list[int], dict[str, list[tuple[int, int, int]]]]:
     """What a subgraph says, as `expected` does."""
-    batch = subgraph.batch or {name: np.zeros(len(ids), np.int64) for name, ids in subgraph.nodes.items()}
-    nodes = {name: list(zip(batch[name].tolist(), ids.tolist(), strict=True)) for name, ids in subgraph.nodes.items()}
+    batch = subgraph.batch or {
+        name: np.zeros(len(ids), np.int64) for name, ids in subgraph.nodes.items()
+    }
+    nodes = {
+        name: list(zip(batch[name].tolist(), ids.tolist(), strict=True))
+        for name, ids in subgraph.nodes.items()
+    }
     assert subgraph.edge_ids is not None
-    edges = {name: list(zip(subgraph.row[name].tolist(), subgraph.col[name].tolist(), subgraph.edge_ids[name].tolist(), strict=True)) for name in subgraph.row}
+    edges = {
+        name: list(
+            zip(
+                subgraph.row[name].tolist(),
+                subgraph.col[name].tolist(),
+                subgraph.edge_ids[name].tolist(),
+                strict=True,
+            )
+        )
+        for name in subgraph.row
+    }
     return nodes, subgraph.seeds.tolist(), edges
 
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("several", [False, True])
-def test_induced_subgraph_has_exactly_the_inner_edges(graph: Graph, direction: str, several: bool) -> None:
+def test_induced_subgraph_has_exactly_the_inner_edges(
+    graph: Graph, direction: str, several: bool
+) -> None:
     nodes, types = seeds_and_types()
     indptr = np.array([0, 40, 40, 90, len(nodes)]) if several else None
-    groups = np.zeros(len(nodes), int) if indptr is None else np.repeat(np.arange(4), np.diff(indptr))
+    groups = (
+        np.zeros(len(nodes), int) if indptr is None else np.repeat(np.arange(4), np.diff(indptr))
+    )
     names = [CITES, BY, WRITES]
-    sub = graph.induced_subgraph(nodes, ["cites", "by", "writes"], indptr=indptr, ntype=types, direction=direction, weights=True)
+    sub = graph.induced_subgraph(
+        nodes,
+        ["cites", "by", "writes"],
+        indptr=indptr,
+        ntype=types,
+        direction=direction,
+        weights=True,
+    )
     assert contents_of(sub) == expected_contents(nodes, types, groups, names, direction)
     assert all(len(sub.row[name]) for name in names)
     assert (sub.batch is None) == (not several)
@@ -90,8 +132,12 @@ def test_induced_subgraph_has_exactly_the_inner_edges(graph: Graph, direction: s
     assert sub.weights is not None
     assert sub.edge_ids is not None
     for name in (WRITES, CITES):
-        assert np.array_equal(sub.weights[name], cases.edges()[name.split(":")[1]][2][sub.edge_ids[name]])
-    without_ids = graph.induced_subgraph(nodes, "cites", indptr=indptr, ntype=types, direction=direction, edge_ids=False)
+        assert np.array_equal(
+            sub.weights[name], cases.edges()[name.split(":")[1]][2][sub.edge_ids[name]]
+        )
+    without_ids = graph.induced_subgraph(
+        nodes, "cites", indptr=indptr, ntype=types, direction=direction, edge_ids=False
+    )
     assert without_ids.edge_ids is None
     assert without_ids.weights is None
     assert np.array_equal(without_ids.row[CITES], sub.row[CITES])
@@ -100,7 +146,9 @@ def test_induced_subgraph_has_exactly_the_inner_edges(graph: Graph, direction: s
 
 def test_filters_named_weights_features_and_one_type(graph: Graph) -> None:
     papers = np.arange(0, 90, 3)
-    sub = graph.induced_subgraph(papers, "cites", where="weight > 1", weight="recent", weights=True, node_features=["vec"])
+    sub = graph.induced_subgraph(
+        papers, "cites", where="weight > 1", weight="recent", weights=True, node_features=["vec"]
+    )
     src, dst, weight = cases.edges()["cites"]
     matching = np.flatnonzero((src % 3 == 0) & (dst % 3 == 0) & (weight > 1))
     assert sub.edge_ids is not None
@@ -108,13 +156,23 @@ def test_filters_named_weights_features_and_one_type(graph: Graph) -> None:
     assert np.array_equal(np.sort(sub.edge_ids[CITES]), matching)
     np.testing.assert_allclose(sub.weights[CITES], np.log(weight[sub.edge_ids[CITES]]), rtol=1e-6)
     assert sub.features is not None
-    assert np.array_equal(sub.features["paper"]["vec"], graph.node_features(papers, ["vec"], "paper")["vec"])
+    assert np.array_equal(
+        sub.features["paper"]["vec"], graph.node_features(papers, ["vec"], "paper")["vec"]
+    )
     empty = graph.induced_subgraph([], "cites", indptr=[0, 0, 0])
     assert empty.nodes["paper"].size == empty.row[CITES].size == 0
 
 
 def test_global_ids_need_no_node_types(client: asterism.Client) -> None:
-    client.create_space("global", {"ids": "global", "parts": 3, "nodes": {"a": {}, "b": {}}, "edges": {"a:to:b": {}, "b:to:a": {}}})
+    client.create_space(
+        "global",
+        {
+            "ids": "global",
+            "parts": 3,
+            "nodes": {"a": {}, "b": {}},
+            "edges": {"a:to:b": {}, "b:to:a": {}},
+        },
+    )
     graph = client.graph("global")
     graph.upsert_nodes([0, 2, 4], "a")
     graph.upsert_nodes([1, 3], "b")
@@ -128,16 +186,26 @@ def test_global_ids_need_no_node_types(client: asterism.Client) -> None:
     assert (sub.row["b:to:a"].tolist(), sub.col["b:to:a"].tolist()) == ([0], [0])
 
 
-def test_invalid_requests_are_refused_with_the_value(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_requests_are_refused_with_the_value(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     invalid_requests: tuple[tuple[dict[str, Any], type[Exception], str], ...] = (
         ({"nodes": [1, 2], "etypes": "writes"}, asterism.InvalidRequest, "say ntype"),
         ({"nodes": [1, 2], "etypes": "eats"}, asterism.NotFound, "'eats'"),
-        ({"nodes": [1, 2], "etypes": "cites", "direction": "up"}, asterism.InvalidRequest, "direction 'up'"),
+        (
+            {"nodes": [1, 2], "etypes": "cites", "direction": "up"},
+            asterism.InvalidRequest,
+            "direction 'up'",
+        ),
         ({"nodes": [1, 2], "etypes": "cites", "weight": "new"}, asterism.NotFound, "'new'"),
         ({"nodes": [1, 2], "etypes": "cites", "version": 77}, asterism.NotFound, "version 77"),
         ({"nodes": [1, -2], "etypes": "cites"}, asterism.InvalidRequest, r"nodes\[1\] = -2"),
         *(
-            ({"nodes": [1, 2], "etypes": "cites", "indptr": bad}, asterism.InvalidRequest, "rise from 0 to 2")
+            (
+                {"nodes": [1, 2], "etypes": "cites", "indptr": bad},
+                asterism.InvalidRequest,
+                "rise from 0 to 2",
+            )
             for bad in ([], [0, 1], [0, 2, 1, 2], [1, 2])
         ),
     )

@@ -1,4 +1,6 @@
-"""LABOR through the client: who keeps which edges, by variates that hold for the whole of a hop, and fewer nodes than otherwise."""
+"""LABOR through the client: who keeps which edges, by variates that hold for the whole of a hop,
+and fewer nodes than otherwise.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +39,22 @@ def graph(client: asterism.Client) -> Graph:
 cached_edges = cache(cases.edges)
 
 
-def rows_of(relation: str, direction: str, nodes: list[int], *, uniform: bool) -> dict[int, dict[int, float]]:
-    """Edges of nodes as a law has them: by edge id in place of the neighbor, for there are parallel ones."""
+def rows_of(
+    relation: str, direction: str, nodes: list[int], *, uniform: bool
+) -> dict[int, dict[int, float]]:
+    """Edges of nodes as a law has them: by edge id in place of the neighbor, for there are parallel
+    ones.
+    """
     src, dst, weights = cached_edges()[relation]
     local_ends = src if direction == "out" else dst
-    return {node: {int(e): float(weights[e]) for e in np.flatnonzero(local_ends == node) if uniform or weights[e] > 0} for node in nodes}
+    return {
+        node: {
+            int(e): float(weights[e])
+            for e in np.flatnonzero(local_ends == node)
+            if uniform or weights[e] > 0
+        }
+        for node in nodes
+    }
 
 
 def hop_edges(sub: Subgraph, name: str, hop: int) -> slice:
@@ -52,10 +65,21 @@ def hop_edges(sub: Subgraph, name: str, hop: int) -> slice:
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("expand", ["first", "every"])
 @pytest.mark.parametrize(("direction", "layer_dependency"), [("out", True), ("in", False)])
-def test_edges_are_kept_by_variates_of_their_neighbors(graph: Graph, direction: str, expand: str, weighted: bool, layer_dependency: bool) -> None:
-    """Every edge that is kept bounds its far end's variate from above, every other one from below: there is room between, for all hops and types."""
+def test_edges_are_kept_by_variates_of_their_neighbors(
+    graph: Graph, direction: str, expand: str, weighted: bool, layer_dependency: bool
+) -> None:
+    """Every edge that is kept bounds its far end's variate from above, every other one from below:
+    there is room between, for all hops and types.
+    """
     sub = graph.sample_labor(
-        PAPERS, FANOUTS, ntype="paper", weighted=weighted, direction=direction, expand=expand, layer_dependency=layer_dependency, seed=5
+        PAPERS,
+        FANOUTS,
+        ntype="paper",
+        weighted=weighted,
+        direction=direction,
+        expand=expand,
+        layer_dependency=layer_dependency,
+        seed=5,
     )
     assert sub.edge_ids is not None
     assert sub.weights is not None
@@ -67,26 +91,63 @@ def test_edges_are_kept_by_variates_of_their_neighbors(graph: Graph, direction: 
             src, relation, dst = name.split(":")
             local_type, remote_type = (src, dst) if direction == "out" else (dst, src)
             begin = 0 if expand == "every" else sum(sub.num_sampled_nodes[local_type][:hop])
-            frontier = sub.nodes[local_type][begin : sum(sub.num_sampled_nodes[local_type][: hop + 1])].tolist()
+            frontier = sub.nodes[local_type][
+                begin : sum(sub.num_sampled_nodes[local_type][: hop + 1])
+            ].tolist()
             edge_slice = hop_edges(sub, name, hop)
-            eids, local_index = sub.edge_ids[name][edge_slice].tolist(), sub.row if direction == "out" else sub.col
-            kept_eids, rows = set(eids), rows_of(relation, direction, frontier, uniform=not weighted)
+            eids, local_index = (
+                sub.edge_ids[name][edge_slice].tolist(),
+                sub.row if direction == "out" else sub.col,
+            )
+            kept_eids, rows = (
+                set(eids),
+                rows_of(relation, direction, frontier, uniform=not weighted),
+            )
             assert sub.nodes[local_type][local_index[name][edge_slice]].tolist() == [
-                node for node, row in rows.items() for e in _sorted_edges(relation, direction, row) if e in kept_eids
+                node
+                for node, row in rows.items()
+                for e in _sorted_edges(relation, direction, row)
+                if e in kept_eids
             ]
-            assert eids == [e for row in rows.values() for e in _sorted_edges(relation, direction, row) if e in kept_eids]
+            assert eids == [
+                e
+                for row in rows.values()
+                for e in _sorted_edges(relation, direction, row)
+                if e in kept_eids
+            ]
             remote_ends = cached_edges()[relation][1 if direction == "out" else 0]
             for node, row in rows.items():
                 shares = reference({node: row}, counts[hop], 0, uniform=not weighted)[0]
-                inverse = {e: (row[e] if weighted else 1.0) / shares[node, e] for e in row if e in kept_eids}
-                kept_weights = [float(w) for w, e in zip(sub.weights[name][edge_slice], eids, strict=True) if e in row]
-                assert np.allclose(kept_weights, [x * len(inverse) / sum(inverse.values()) for e, x in _select_in_order(inverse, eids)], rtol=1e-5)
+                inverse = {
+                    e: (row[e] if weighted else 1.0) / shares[node, e]
+                    for e in row
+                    if e in kept_eids
+                }
+                kept_weights = [
+                    float(w)
+                    for w, e in zip(sub.weights[name][edge_slice], eids, strict=True)
+                    if e in row
+                ]
+                assert np.allclose(
+                    kept_weights,
+                    [
+                        x * len(inverse) / sum(inverse.values())
+                        for e, x in _select_in_order(inverse, eids)
+                    ],
+                    rtol=1e-5,
+                )
                 for e in row:
                     key = (remote_type, int(remote_ends[e]), 0 if layer_dependency else hop)
                     low, high = bounds.get(key, (0.0, 1.0))
-                    bounds[key] = (low, min(high, shares[node, e])) if e in kept_eids else (max(low, shares[node, e]), high)
+                    bounds[key] = (
+                        (low, min(high, shares[node, e]))
+                        if e in kept_eids
+                        else (max(low, shares[node, e]), high)
+                    )
     assert all(low < high for low, high in bounds.values())
-    assert sum(low > 0 and high < 1 for low, high in bounds.values()) > 3  # several edges to one node, some of them kept
+    assert (
+        sum(low > 0 and high < 1 for low, high in bounds.values()) > 3
+    )  # several edges to one node, some of them kept
 
 
 def _sorted_edges(relation: str, direction: str, row: dict[int, float]) -> list[int]:
@@ -111,7 +172,9 @@ def test_all_neighbors_and_none(graph: Graph) -> None:
 
 
 def test_kept_edges_do_not_depend_on_other_seeds(graph: Graph) -> None:
-    alone, in_batch = (graph.sample_labor(nodes, [4], "cites", seed=9) for nodes in ([7], [50, 7, 20]))
+    alone, in_batch = (
+        graph.sample_labor(nodes, [4], "cites", seed=9) for nodes in ([7], [50, 7, 20])
+    )
     assert alone.edge_ids is not None
     assert in_batch.edge_ids is not None
     own_edges = in_batch.nodes["paper"][in_batch.row[CITES]] == 7
@@ -121,42 +184,68 @@ def test_kept_edges_do_not_depend_on_other_seeds(graph: Graph) -> None:
 @pytest.fixture(scope="module")
 def crowd(client: asterism.Client) -> Graph:
     """Forty nodes with thirty neighbors each, among a hundred."""
-    client.create_space("crowd", {"direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "crowd", {"direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph, rng = client.graph("crowd"), np.random.default_rng(4)
     graph.upsert_nodes(np.arange(140), "n")
     dst = np.concatenate([rng.choice(100, 30, replace=False) for _ in range(40)])
-    graph.upsert_edges(np.repeat(np.arange(100, 140), 30), dst, "to", weights=rng.lognormal(0, 1, 1200))
+    graph.upsert_edges(
+        np.repeat(np.arange(100, 140), 30), dst, "to", weights=rng.lognormal(0, 1, 1200)
+    )
     graph.build()
     return graph
 
 
 def test_importance_rounds_reduce_visited_nodes(crowd: Graph) -> None:
-    """The mean number of nodes met, of 200 batches, is what the law expects, within five standard errors; neighbors by themselves are far more."""
-    src, dst, weights = (np.concatenate(column) for column in zip(*((b.src, b.dst, b.weights) for b in crowd.scan_edges("to")), strict=True))
+    """The mean number of nodes met, of 200 batches, is what the law expects, within five standard
+    errors; neighbors by themselves are far more.
+    """
+    src, dst, weights = (
+        np.concatenate(column)
+        for column in zip(*((b.src, b.dst, b.weights) for b in crowd.scan_edges("to")), strict=True)
+    )
     rows: dict[int, dict[int, float]] = {int(s): {} for s in np.unique(src)}
     for s, d, w in zip(src.tolist(), dst.tolist(), weights.tolist(), strict=True):
         rows[s][d] = w
     seeds = np.arange(100, 140)
-    independent_mean = np.mean([len(crowd.sample_subgraph(seeds, [3], seed=s).nodes["n"]) for s in range(20)])
+    independent_mean = np.mean(
+        [len(crowd.sample_subgraph(seeds, [3], seed=s).nodes["n"]) for s in range(20)]
+    )
     means = []
     for importance in (0, 1, -1):
         shares, _ = reference(rows, 3, importance, uniform=False)
-        visit_probabilities = {d: max(p for (_, t), p in shares.items() if t == d) for d in range(100)}
-        visited = [len(crowd.sample_labor(seeds, [3], importance=importance, seed=s).nodes["n"]) - 40 for s in range(200)]
-        assert abs(np.mean(visited) - sum(visit_probabilities.values())) < 5 * np.sqrt(sum(p * (1 - p) for p in visit_probabilities.values()) / 200)
+        visit_probabilities = {
+            d: max(p for (_, t), p in shares.items() if t == d) for d in range(100)
+        }
+        visited = [
+            len(crowd.sample_labor(seeds, [3], importance=importance, seed=s).nodes["n"]) - 40
+            for s in range(200)
+        ]
+        assert abs(np.mean(visited) - sum(visit_probabilities.values())) < 5 * np.sqrt(
+            sum(p * (1 - p) for p in visit_probabilities.values()) / 200
+        )
         means.append(np.mean(visited))
     assert means[2] <= means[1] < means[0] < independent_mean - 40
 
 
 @pytest.mark.parametrize("weighted", [True, False])
-def test_variates_are_uniform_where_weights_span_many_decades(client: asterism.Client, weighted: bool) -> None:
-    """What is kept and what is not leaves each node's variate an interval; where in it, by chance: by their law these are uniform in (0, 1)."""
+def test_variates_are_uniform_where_weights_span_many_decades(
+    client: asterism.Client, weighted: bool
+) -> None:
+    """What is kept and what is not leaves each node's variate an interval; where in it, by chance:
+    by their law these are uniform in (0, 1).
+    """
     space, rng, k = f"wide {weighted}".replace(" ", "_"), np.random.default_rng(8), 3
     client.create_space(space, {"nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
     graph = client.graph(space)
     graph.upsert_nodes(np.arange(12_000), "n")
     src = np.sort(rng.integers(0, 2000, 30_000))
-    w = np.exp(3 * rng.normal(size=30_000)).astype(np.float32).astype(np.float64) if weighted else np.ones(30_000)
+    w = (
+        np.exp(3 * rng.normal(size=30_000)).astype(np.float32).astype(np.float64)
+        if weighted
+        else np.ones(30_000)
+    )
     dst = 2000 + (rng.random(30_000) ** 2 * 10_000).astype(np.int64)
     graph.upsert_edges(src, dst, "to", weights=w)
     graph.build()
@@ -167,7 +256,9 @@ def test_variates_are_uniform_where_weights_span_many_decades(client: asterism.C
     low, high = np.full(len(starts), 1e-30), 1 / np.minimum.reduceat(w, starts)
     for _ in range(90):  # c of every node, by bisection
         c = np.sqrt(low * high)
-        more = np.add.reduceat(w * w / np.minimum(1, np.repeat(c, degrees) * w), starts) > target * (1 + 1e-13)
+        more = np.add.reduceat(
+            w * w / np.minimum(1, np.repeat(c, degrees) * w), starts
+        ) > target * (1 + 1e-13)
         low, high = np.where(more, c, low), np.where(more, high, c)
     shares = np.minimum(1, np.repeat(high, degrees) * w)
     edge_ids = graph.sample_labor(np.arange(2000), [k], weighted=weighted, seed=12).edge_ids
@@ -184,7 +275,9 @@ def test_variates_are_uniform_where_weights_span_many_decades(client: asterism.C
 
 
 def test_weighted_means_over_kept_edges_estimate_full_means(crowd: Graph) -> None:
-    """What an average over kept edges by their weights gives is near the average over all edges by theirs."""
+    """What an average over kept edges by their weights gives is near the average over all edges by
+    theirs.
+    """
     values = np.random.default_rng(6).random(140)
     neighborhood = crowd.neighbors([100], "to")
     assert neighborhood.weights is not None
@@ -195,7 +288,10 @@ def test_weighted_means_over_kept_edges_estimate_full_means(crowd: Graph) -> Non
             sub = crowd.sample_labor(np.arange(100, 140), [10], importance=importance, seed=seed)
             assert sub.weights is not None
             own_edges = sub.nodes["n"][sub.row["n:to:n"]] == 100
-            kept_weights, neighbor_ids = sub.weights["n:to:n"][own_edges], sub.nodes["n"][sub.col["n:to:n"][own_edges]]
+            kept_weights, neighbor_ids = (
+                sub.weights["n:to:n"][own_edges],
+                sub.nodes["n"][sub.col["n:to:n"][own_edges]],
+            )
             assert abs(kept_weights.sum() - own_edges.sum()) < 1e-4
             estimates.append(np.average(values[neighbor_ids], weights=kept_weights))
         assert abs(np.mean(estimates) - expected) < 0.02
@@ -212,13 +308,20 @@ def test_epoch_batches_are_sampled_by_labor(crowd: Graph) -> None:
 
     batches = epoch()
     assert [len(batch.seeds) for batch in batches] == [50, 50, 40]
-    assert sorted(node for batch in batches for node in batch.nodes["n"][batch.seeds].tolist()) == list(range(140))
+    assert sorted(
+        node for batch in batches for node in batch.nodes["n"][batch.seeds].tolist()
+    ) == list(range(140))
     assert [cases.digest(batch) for batch in batches] == [cases.digest(batch) for batch in epoch()]
 
 
-def test_hops_with_too_many_edges_are_refused(crowd: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hops_with_too_many_edges_are_refused(
+    crowd: Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("storaged.sampling.subgraphs.labor.MAX_EDGES", 1199)
-    with pytest.raises(asterism.InvalidRequest, match=r"the 40 nodes of the hop have 1200 edges .* start from fewer seeds"):
+    with pytest.raises(
+        asterism.InvalidRequest,
+        match=r"the 40 nodes of the hop have 1200 edges .* start from fewer seeds",
+    ):
         crowd.sample_labor(np.arange(100, 140), [3], importance=1, seed=1)
     monkeypatch.setattr("storaged.sampling.subgraphs.labor.MAX_EDGES", 1200)
     monkeypatch.setattr("graphd.operators.subgraphs.REPLY_BYTES", 1000)

@@ -1,4 +1,6 @@
-"""Edges by place, epochs of edges, and links with negatives: the law of what is no edge, and what is left where nothing is."""
+"""Edges by place, epochs of edges, and links with negatives: the law of what is no edge, and what
+is left where nothing is.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,23 @@ from asterism.records.samples import EdgeRows
 
 ALPHA = 1e-4
 USERS, ITEMS = 4, 6
-ENDS = [(0, 0), (0, 1), (0, 1), (1, 2), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (3, 5)]
+ENDS = [
+    (0, 0),
+    (0, 1),
+    (0, 1),
+    (1, 2),
+    (2, 0),
+    (2, 1),
+    (2, 2),
+    (2, 3),
+    (2, 4),
+    (3, 0),
+    (3, 1),
+    (3, 2),
+    (3, 3),
+    (3, 4),
+    (3, 5),
+]
 """The last user is joined to every item."""
 ITEM_WEIGHTS = np.array([1.0, 2.0, 4.0, 0.0, 1.0, 8.0])
 """Of items."""
@@ -43,19 +61,32 @@ def graph(client: asterism.Client) -> Graph:
 def small(client: asterism.Client) -> Graph:
     nodes: dict[str, Any] = {
         "user": {"weighted": True},
-        "item": {"weighted": True, "features": {"degree": "int64"}, "tables": {"noise": "pow(degree, 0.75)", "liked": "pow(in_degree, 0.75)"}},
+        "item": {
+            "weighted": True,
+            "features": {"degree": "int64"},
+            "tables": {"noise": "pow(degree, 0.75)", "liked": "pow(in_degree, 0.75)"},
+        },
     }
-    client.create_space("links", {"parts": 2, "direction": "both", "nodes": nodes, "edges": {"user:buys:item": {}}})
+    client.create_space(
+        "links", {"parts": 2, "direction": "both", "nodes": nodes, "edges": {"user:buys:item": {}}}
+    )
     opened = client.graph("links")
     src, dst = np.array(ENDS).T
     opened.upsert_nodes(np.arange(USERS), "user", weights=USER_WEIGHTS)
-    opened.upsert_nodes(np.arange(ITEMS), "item", weights=ITEM_WEIGHTS, features={"degree": np.bincount(dst, minlength=ITEMS)})
+    opened.upsert_nodes(
+        np.arange(ITEMS),
+        "item",
+        weights=ITEM_WEIGHTS,
+        features={"degree": np.bincount(dst, minlength=ITEMS)},
+    )
     opened.upsert_edges(src, dst, "buys")
     opened.build()
     return opened
 
 
-def negative_probabilities(source: int, weights: np.ndarray, *, exclude: bool, positive: int = -1) -> np.ndarray:
+def negative_probabilities(
+    source: int, weights: np.ndarray, *, exclude: bool, positive: int = -1
+) -> np.ndarray:
     """The probability of each item as a source's negative."""
     remaining = weights.copy()
     if exclude:
@@ -73,9 +104,15 @@ def test_edge_positions_match_scan_order(graph: Graph) -> None:
         for positions in (np.arange(count), np.array([5, 0, 5, count - 1])):
             edges = graph.edges_at(etype, positions, weight=weight)
             for name in ("src", "dst", "edge_ids", "weights"):
-                assert np.array_equal(getattr(edges, name), np.concatenate([getattr(batch, name) for batch in scanned])[positions]), (etype, name)
+                assert np.array_equal(
+                    getattr(edges, name),
+                    np.concatenate([getattr(batch, name) for batch in scanned])[positions],
+                ), (etype, name)
     assert len(graph.edges_at("cites", [])) == 0
-    for positions, message in (([3, 900], r"places\[1\] = 900: there are 900 edges of type 'paper:cites:paper'"), ([-1], r"places\[0\] = -1")):
+    for positions, message in (
+        ([3, 900], r"places\[1\] = 900: there are 900 edges of type 'paper:cites:paper'"),
+        ([-1], r"places\[0\] = -1"),
+    ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph.edges_at("cites", positions)
     with pytest.raises(asterism.NotFound, match="'new'"):
@@ -102,7 +139,9 @@ def test_epoch_over_ranks_visits_every_edge_once(graph: Graph) -> None:
     for epoch in range(2):
         assert {share.epoch for share in shares} == {epoch}
         parts = [list(share) for share in shares]
-        assert all(isinstance(batch, EdgeRows) and len(batch) <= 128 for part in parts for batch in part)
+        assert all(
+            isinstance(batch, EdgeRows) and len(batch) <= 128 for part in parts for batch in part
+        )
         orders.append([edge for part in parts for edge in ids(part)])
         assert Counter(orders[-1]) == Counter(range(cases.WRITES))
     assert orders[0] != orders[1]
@@ -124,7 +163,9 @@ def test_edge_epochs_resume_and_reshard(graph: Graph) -> None:
     resharded = [batches(rank, 3) for rank in range(3)]
     for share in resharded:
         share.reshard(states)
-    assert Counter(visited + [edge for share in resharded for edge in ids(share)]) == Counter(matching)
+    assert Counter(visited + [edge for share in resharded for edge in ids(share)]) == Counter(
+        matching
+    )
     with pytest.raises(asterism.InvalidRequest, match="'paper:cites:paper'"):
         graph.edge_batches("cites", 5).load_state_dict(states[0])
     with pytest.raises(asterism.InvalidRequest, match="weight > 1"):
@@ -143,12 +184,16 @@ def test_invalid_epochs_are_refused(graph: Graph) -> None:
 
 @pytest.mark.parametrize("exclude", [True, False])
 @pytest.mark.parametrize("weight", [None, "", "noise", "liked"])
-def test_triplet_negatives_follow_the_weights_of_non_edges(small: Graph, weight: str | None, exclude: bool) -> None:
+def test_triplet_negatives_follow_the_weights_of_non_edges(
+    small: Graph, weight: str | None, exclude: bool
+) -> None:
     n, amount = 1500, 2
     degrees = np.bincount(np.array(ENDS)[:, 1], minlength=ITEMS)
     weights = np.ones(ITEMS) if weight is None else ITEM_WEIGHTS if weight == "" else degrees**0.75
     pairs = np.tile([(0, 0), (1, 2), (2, 4), (3, 5)], (n, 1))
-    links = small.link_seeds(pairs, "buys", mode="triplet", amount=amount, weight=weight, exclude=exclude, seed=3)
+    links = small.link_seeds(
+        pairs, "buys", mode="triplet", amount=amount, weight=weight, exclude=exclude, seed=3
+    )
     assert links.labels is None
     assert links.negatives is not None
     assert links.negatives.shape == (4 * n, amount)
@@ -162,17 +207,33 @@ def test_triplet_negatives_follow_the_weights_of_non_edges(small: Graph, weight:
         counts = np.bincount(sampled.reshape(-1), minlength=ITEMS)
         assert not counts[probabilities == 0].any()
         if (probabilities > 0).sum() > 1:
-            assert stats.chisquare(counts[probabilities > 0], probabilities[probabilities > 0] * counts.sum()).pvalue > ALPHA
+            assert (
+                stats.chisquare(
+                    counts[probabilities > 0], probabilities[probabilities > 0] * counts.sum()
+                ).pvalue
+                > ALPHA
+            )
             likeliest = int(np.argmax(probabilities))
             is_likeliest, p = sampled == likeliest, probabilities[likeliest]
-            pair_counts = [int((is_likeliest[:, 0] & is_likeliest[:, 1]).sum()), int((is_likeliest[:, 0] ^ is_likeliest[:, 1]).sum()), int((~is_likeliest[:, 0] & ~is_likeliest[:, 1]).sum())]
-            assert stats.chisquare(pair_counts, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * n).pvalue > ALPHA, "negatives depend on each other"
+            pair_counts = [
+                int((is_likeliest[:, 0] & is_likeliest[:, 1]).sum()),
+                int((is_likeliest[:, 0] ^ is_likeliest[:, 1]).sum()),
+                int((~is_likeliest[:, 0] & ~is_likeliest[:, 1]).sum()),
+            ]
+            assert (
+                stats.chisquare(
+                    pair_counts, np.array([p * p, 2 * p * (1 - p), (1 - p) ** 2]) * n
+                ).pvalue
+                > ALPHA
+            ), "negatives depend on each other"
 
 
 @pytest.mark.parametrize("exclude", [True, False])
 def test_negative_pairs_follow_weights_and_are_no_edges(small: Graph, exclude: bool) -> None:
     positives = small.edges_at("buys", np.arange(len(ENDS)))
-    links = small.link_seeds(positives, "buys", amount=400, weight="", src_weight="", exclude=exclude, seed=11)
+    links = small.link_seeds(
+        positives, "buys", amount=400, weight="", src_weight="", exclude=exclude, seed=11
+    )
     m, total = len(ENDS), 400 * len(ENDS)
     assert links.positives == m
     assert links.labels is not None
@@ -181,10 +242,20 @@ def test_negative_pairs_follow_weights_and_are_no_edges(small: Graph, exclude: b
     assert np.array_equal(links.src[:m], positives.src)
     counts = np.zeros((USERS, ITEMS))
     np.add.at(counts, (links.src[m:], links.dst[m:]), 1)
-    probabilities = np.stack([USER_WEIGHTS[u] / USER_WEIGHTS.sum() * negative_probabilities(u, ITEM_WEIGHTS, exclude=exclude) for u in range(USERS)])
+    probabilities = np.stack(
+        [
+            USER_WEIGHTS[u]
+            / USER_WEIGHTS.sum()
+            * negative_probabilities(u, ITEM_WEIGHTS, exclude=exclude)
+            for u in range(USERS)
+        ]
+    )
     assert not counts[probabilities == 0].any()
     left_out = total - counts.sum()  # pairs whose source is joined to everything
-    cells, expected = [*counts[probabilities > 0], left_out], [*(probabilities[probabilities > 0] * total), (1 - probabilities.sum()) * total]
+    cells, expected = (
+        [*counts[probabilities > 0], left_out],
+        [*(probabilities[probabilities > 0] * total), (1 - probabilities.sum()) * total],
+    )
     if not exclude:
         assert left_out == 0
         cells, expected = cells[:-1], expected[:-1]
@@ -192,7 +263,17 @@ def test_negative_pairs_follow_weights_and_are_no_edges(small: Graph, exclude: b
     assert stats.chisquare(cells, expected).pvalue > ALPHA
 
 
-@pytest.mark.parametrize("how", [{}, {"weighted": False}, {"weight": "aged"}, {"probabilities": True}, {"where": "id > 9"}, {"shared": True}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"weighted": False},
+        {"weight": "aged"},
+        {"probabilities": True},
+        {"where": "id > 9"},
+        {"shared": True},
+    ],
+)
 def test_exclude_edges_equals_excluding_read_neighbors(graph: Graph, how: dict[str, Any]) -> None:
     src, dst, _ = cases.edges()["cites"]
     sources = np.concatenate([src[:40], [-1, src[0]]])
@@ -200,21 +281,39 @@ def test_exclude_edges_equals_excluding_read_neighbors(graph: Graph, how: dict[s
     neighbors = graph.neighbors(sources, "cites")
     for rows in (sources, pairs):
         by_neighbors = graph.sample_negatives(rows, 5, "paper", exclude=neighbors, seed=4, **how)
-        by_edge_type = graph.sample_negatives(rows, 5, "paper", exclude_edges="cites", seed=4, **how)
+        by_edge_type = graph.sample_negatives(
+            rows, 5, "paper", exclude_edges="cites", seed=4, **how
+        )
         assert np.array_equal(by_edge_type.nodes, by_neighbors.nodes)
-        assert np.array_equal(by_edge_type.probabilities, by_neighbors.probabilities) if "probabilities" in how else by_edge_type.probabilities is None
+        assert (
+            np.array_equal(by_edge_type.probabilities, by_neighbors.probabilities)
+            if "probabilities" in how
+            else by_edge_type.probabilities is None
+        )
         replayed = graph.replay(by_edge_type.token, rows)
-        assert np.array_equal(replayed.nodes, by_edge_type.nodes)  # type: ignore[attr-defined]  # of the same call
-    combined = graph.sample_negatives(sources, 5, "paper", exclude=dst[: len(sources)], exclude_edges=["cites"], seed=4, **how)
-    exclusions = (np.insert(neighbors.indptr + np.arange(len(sources) + 1), 0, 0)[1:], np.insert(neighbors.nodes, neighbors.indptr[:-1], dst[: len(sources)]))
-    assert np.array_equal(combined.nodes, graph.sample_negatives(sources, 5, "paper", exclude=exclusions, seed=4, **how).nodes)
+        # Of the same call.
+        assert np.array_equal(replayed.nodes, by_edge_type.nodes)  # type: ignore[attr-defined]
+    combined = graph.sample_negatives(
+        sources, 5, "paper", exclude=dst[: len(sources)], exclude_edges=["cites"], seed=4, **how
+    )
+    exclusions = (
+        np.insert(neighbors.indptr + np.arange(len(sources) + 1), 0, 0)[1:],
+        np.insert(neighbors.nodes, neighbors.indptr[:-1], dst[: len(sources)]),
+    )
+    assert np.array_equal(
+        combined.nodes,
+        graph.sample_negatives(sources, 5, "paper", exclude=exclusions, seed=4, **how).nodes,
+    )
     with pytest.raises(asterism.InvalidRequest, match="the same"):
         graph.replay(by_edge_type.token, pairs[::-1])
 
 
 def test_edges_that_cannot_be_excluded_are_refused(graph: Graph) -> None:
     for message, arguments in (
-        ("edges of person:writes:paper lead to no negative, which are of person", {"ntype": "person", "exclude_edges": "writes"}),
+        (
+            "edges of person:writes:paper lead to no negative, which are of person",
+            {"ntype": "person", "exclude_edges": "writes"},
+        ),
         ("per type; ask for one type", {"exclude_edges": "writes"}),
         ("begin at paper, person", {"ntype": "paper", "exclude_edges": ["writes", "cites"]}),
     ):
@@ -225,7 +324,9 @@ def test_edges_that_cannot_be_excluded_are_refused(graph: Graph) -> None:
 
 
 def test_excluding_edges_of_a_hub_transfers_little(client: asterism.Client) -> None:
-    """Its neighbors, 16 MB of them, would be sent for each of the rows; what is asked for and sent does not grow with them."""
+    """Its neighbors, 16 MB of them, would be sent for each of the rows; what is asked for and sent
+    does not grow with them.
+    """
     degree = 2_000_000
     client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
     load = client.begin_load("hub", source="made up")
@@ -237,7 +338,9 @@ def test_excluding_edges_of_a_hub_transfers_little(client: asterism.Client) -> N
     links = hub.link_seeds(np.tile([[0, 4]], (64, 1)), "to", mode="triplet", amount=50, seed=1)
     assert links.negatives is not None
     assert (links.negatives % 2 == 1).all()
-    explanation = hub.explain.sample_negatives(np.zeros(64, np.int64), 50, "n", exclude_edges="to", weighted=False, seed=1)
+    explanation = hub.explain.sample_negatives(
+        np.zeros(64, np.int64), 50, "n", exclude_edges="to", weighted=False, seed=1
+    )
     assert max(max(request.sent, request.received) for request in explanation.asked) < 1 << 17
 
 
@@ -250,7 +353,9 @@ def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:
     assert not existing & set(zip(links.src[40:].tolist(), links.dst[40:].tolist(), strict=True))
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=2)) == cases.digest(links)
     assert cases.digest(graph.link_seeds(edges, "cites", amount=0.3, seed=3)) != cases.digest(links)
-    with pytest.raises(asterism.InvalidRequest, match=r"edges\[0\] is of type 'paper:cites:paper', not 'writes'"):
+    with pytest.raises(
+        asterism.InvalidRequest, match=r"edges\[0\] is of type 'paper:cites:paper', not 'writes'"
+    ):
         graph.link_seeds(edges, "writes")
     assert len(small.link_seeds([(0, 0)], "buys", amount=0)) == 1
     empty = small.link_seeds(np.zeros((0, 2), np.int64), "buys", mode="triplet", amount=3)

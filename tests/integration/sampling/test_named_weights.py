@@ -1,4 +1,6 @@
-"""Draws by the weights of a name, end to end: their law, their independence, what is refused, what is reported."""
+"""Draws by the weights of a name, end to end: their law, their independence, what is refused, what
+is reported.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ SCHEMA: dict[str, Any] = {
         "item:with:item": {
             "weighted": True,
             "features": {"times": "int32"},
-            "tables": {"often": "log1p(times)", "rare": {"expression": "1 / times", "invalid": "zero"}},
+            "tables": {
+                "often": "log1p(times)",
+                "rare": {"expression": "1 / times", "invalid": "zero"},
+            },
         },
         "item:like:item": {},
     },
@@ -44,7 +49,11 @@ SCHEMA: dict[str, Any] = {
 def items() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Weights, clicks and ages of items."""
     rng = np.random.default_rng(2)
-    return (rng.integers(0, 4, N).astype(np.float32), rng.integers(0, 1000, N), rng.integers(0, 9, N).astype(np.float32))
+    return (
+        rng.integers(0, 4, N).astype(np.float32),
+        rng.integers(0, 1000, N),
+        rng.integers(0, 9, N).astype(np.float32),
+    )
 
 
 def pairs() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -58,23 +67,33 @@ def pairs() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 def node_weights(name: str) -> np.ndarray:
     weights, clicks, age = items()
-    return {"": weights.astype(float), "popular": clicks**0.75, "fresh": weights / (1.0 + age)}[name]
+    return {"": weights.astype(float), "popular": clicks**0.75, "fresh": weights / (1.0 + age)}[
+        name
+    ]
 
 
 def edge_weights(name: str) -> np.ndarray:
     _, _, weights, times = pairs()
     with np.errstate(divide="ignore"):
-        return {"": weights.astype(float), "often": np.log1p(times), "rare": np.where(times > 0, 1.0 / times, 0.0)}[name]
+        return {
+            "": weights.astype(float),
+            "often": np.log1p(times),
+            "rare": np.where(times > 0, 1.0 / times, 0.0),
+        }[name]
 
 
 def built_graph(client: asterism.Client, space: str) -> Graph:
     client.create_space(space, SCHEMA)
     graph = client.graph(space)
     weights, clicks, age = items()
-    graph.upsert_nodes(np.arange(N), "item", weights=weights, features={"clicks": clicks, "age": age})
+    graph.upsert_nodes(
+        np.arange(N), "item", weights=weights, features={"clicks": clicks, "age": age}
+    )
     src, dst, weight, times = pairs()
     for rows in (slice(0, 1500), slice(1500, EDGES)):
-        graph.upsert_edges(src[rows], dst[rows], "with", weights=weight[rows], features={"times": times[rows]})
+        graph.upsert_edges(
+            src[rows], dst[rows], "with", weights=weight[rows], features={"times": times[rows]}
+        )
     graph.build(timeout_s=HANG_S)
     return graph
 
@@ -87,8 +106,12 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 @pytest.mark.parametrize("name", ["", "popular", "fresh"])
 def test_nodes_are_sampled_by_named_weights(graph: Graph, name: str) -> None:
-    assert_follows_weights(graph.sample_nodes(200_000, "item", weight=name, seed=5).nodes, node_weights(name))
-    singles = np.array([graph.sample_nodes(1, "item", weight=name, seed=seed).nodes[0] for seed in range(3000)])
+    assert_follows_weights(
+        graph.sample_nodes(200_000, "item", weight=name, seed=5).nodes, node_weights(name)
+    )
+    singles = np.array(
+        [graph.sample_nodes(1, "item", weight=name, seed=seed).nodes[0] for seed in range(3000)]
+    )
     assert_follows_weights(singles % 3, np.bincount(np.arange(N) % 3, node_weights(name)))
 
 
@@ -107,12 +130,16 @@ def test_neighbors_are_sampled_by_named_weights(graph: Graph, name: str, directi
     src, dst, _, _ = pairs()
     local, remote = (src, dst) if direction == "out" else (dst, src)
     expected = np.bincount(remote[local == HUB], edge_weights(name)[local == HUB], N)
-    sampled = graph.sample_neighbors(np.full(500, HUB), "with", 100, weight=name, direction=direction, edge_ids=True, seed=7)
+    sampled = graph.sample_neighbors(
+        np.full(500, HUB), "with", 100, weight=name, direction=direction, edge_ids=True, seed=7
+    )
     assert_follows_weights(sampled.nodes.reshape(-1), expected)
     assert sampled.weights is not None
     assert sampled.edge_ids is not None
     assert np.allclose(sampled.weights, edge_weights(name)[sampled.edge_ids], rtol=2**-23)
-    first = graph.sample_neighbors(np.full(20_000, HUB), "with", 1, weight=name, direction=direction, replace=False, seed=8)
+    first = graph.sample_neighbors(
+        np.full(20_000, HUB), "with", 1, weight=name, direction=direction, replace=False, seed=8
+    )
     assert_follows_weights(first.nodes.reshape(-1), expected)
 
 
@@ -129,7 +156,10 @@ def test_reads_return_named_weights(graph: Graph) -> None:
 
 
 def test_samples_by_different_weight_names_are_independent(graph: Graph) -> None:
-    own, popular, fresh = (graph.sample_nodes(60_000, "item", weight=name, seed=9).nodes for name in ("", "popular", "fresh"))
+    own, popular, fresh = (
+        graph.sample_nodes(60_000, "item", weight=name, seed=9).nodes
+        for name in ("", "popular", "fresh")
+    )
     assert np.array_equal(own, graph.sample_nodes(60_000, "item", weight="weight", seed=9).nodes)
     assert np.array_equal(own, graph.sample_nodes(60_000, "item", seed=9).nodes)
     for first, second in ((own, popular), (own, fresh), (popular, fresh)):
@@ -138,7 +168,13 @@ def test_samples_by_different_weight_names_are_independent(graph: Graph) -> None
 
 
 def test_unknown_weight_name_is_refused_with_the_valid_ones(graph: Graph) -> None:
-    with pytest.raises(asterism.NotFound, match="node type 'item' has no weights 'often'; there are 'popular', 'fresh', and its own under ''"):
+    with pytest.raises(
+        asterism.NotFound,
+        match=(
+            "node type 'item' has no weights 'often'; there are 'popular', 'fresh', and its "
+            "own under ''"
+        ),
+    ):
         graph.sample_nodes(1, weight="often")
     for call in (
         lambda: graph.sample_edges(1, weight="often"),
@@ -147,9 +183,17 @@ def test_unknown_weight_name_is_refused_with_the_valid_ones(graph: Graph) -> Non
         lambda: graph.neighbors([1], "like", weight="often"),
         lambda: list(graph.scan_edges("like", weight="often")),
     ):
-        with pytest.raises(asterism.NotFound, match="edge type 'item:like:item' has no weights 'often'; there are none beside its own"):
+        with pytest.raises(
+            asterism.NotFound,
+            match=(
+                "edge type 'item:like:item' has no weights 'often'; there are none beside its own"
+            ),
+        ):
             call()
-    with pytest.raises(asterism.NotFound, match="'item:with:item' has no weights 'popular'; there are 'often', 'rare'"):
+    with pytest.raises(
+        asterism.NotFound,
+        match="'item:with:item' has no weights 'popular'; there are 'often', 'rare'",
+    ):
         graph.sample_edges(1, "with", weight="popular")
 
 
@@ -159,13 +203,26 @@ def test_manifest_reports_weight_stats(graph: Graph) -> None:
     for name in ("", "popular", "fresh"):
         assert_weight_stats(manifest.hygiene("NODE", 0, name), node_weights(name))
     for name in ("", "often", "rare"):
-        assert_weight_stats(manifest.hygiene("EDGE", 0, name), edge_weights(name), infinite=int((pairs()[3] == 0).sum()) if name == "rare" else 0)
+        assert_weight_stats(
+            manifest.hygiene("EDGE", 0, name),
+            edge_weights(name),
+            infinite=int((pairs()[3] == 0).sum()) if name == "rare" else 0,
+        )
     assert manifest.hygiene("EDGE", 1).effective is None
 
 
 def assert_weight_stats(stats: Any, weights: np.ndarray, infinite: int = 0) -> None:
-    assert (stats.count, stats.positive, stats.infinite) == (weights.size, np.count_nonzero(weights), infinite)
-    assert (stats.zero, stats.subnormal, stats.negative, stats.nan) == (weights.size - np.count_nonzero(weights) - infinite, 0, 0, 0)
+    assert (stats.count, stats.positive, stats.infinite) == (
+        weights.size,
+        np.count_nonzero(weights),
+        infinite,
+    )
+    assert (stats.zero, stats.subnormal, stats.negative, stats.nan) == (
+        weights.size - np.count_nonzero(weights) - infinite,
+        0,
+        0,
+        0,
+    )
     assert stats.weight == pytest.approx(weights.sum(), rel=1e-6)
     assert stats.effective == pytest.approx(weights.sum() ** 2 / (weights**2).sum(), rel=1e-6)
     assert stats.largest_share == pytest.approx(weights.max() / weights.sum(), rel=1e-6)
@@ -182,7 +239,9 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
             built_graph(client, "shop")
             job = client.jobs("shop")[0]
         root = f"http://{ports.http_address}/api/v1"
-        with urllib.request.urlopen(f"{root}/spaces/shop/versions/1/hygiene", timeout=HANG_S) as reply:
+        with urllib.request.urlopen(
+            f"{root}/spaces/shop/versions/1/hygiene", timeout=HANG_S
+        ) as reply:
             shown = json.load(reply)
         assert [(row["type"], row["weight_name"]) for row in shown] == [
             *(("item", name) for name in ("", "fresh", "popular")),
@@ -192,7 +251,9 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
         rare = next(row for row in shown if row["weight_name"] == "rare")
         assert rare["expression"] == "1 / times"
         assert rare["infinite"] == (pairs()[3] == 0).sum()
-        assert rare["effective"] == pytest.approx(edge_weights("rare").sum() ** 2 / (edge_weights("rare") ** 2).sum(), rel=1e-6)
+        assert rare["effective"] == pytest.approx(
+            edge_weights("rare").sum() ** 2 / (edge_weights("rare") ** 2).sum(), rel=1e-6
+        )
         with urllib.request.urlopen(f"{root}/jobs/{job.job_id}", timeout=HANG_S) as reply:
             assert json.load(reply)["hygiene"] == shown
         with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -203,10 +264,19 @@ def test_weight_stats_are_shown_over_http(tmp_path: Path) -> None:
 
 def test_build_names_the_row_with_an_invalid_weight(tmp_path: Path) -> None:
     with asterism.open(tmp_path / "bad") as client:
-        client.create_space("s", {"parts": 2, "nodes": {"n": {"features": {"x": "float32"}, "tables": {"odd": "log(x)"}}}})
+        client.create_space(
+            "s",
+            {
+                "parts": 2,
+                "nodes": {"n": {"features": {"x": "float32"}, "tables": {"odd": "log(x)"}}},
+            },
+        )
         graph = client.graph("s")
         graph.upsert_nodes([4, 5, 6], "n", features={"x": np.array([2.0, 0.5, 1.0], np.float32)})
-        with pytest.raises(asterism.NotReady, match=r"part 1, node type 'n', node 5: weight 'odd' is -0.69\d* \(log\(x\)\)"):
+        with pytest.raises(
+            asterism.NotReady,
+            match=r"part 1, node type 'n', node 5: weight 'odd' is -0.69\d* \(log\(x\)\)",
+        ):
             graph.build(timeout_s=HANG_S)
         graph.upsert_nodes([5], "n", features={"x": np.array([3.0], np.float32)})
         assert graph.build(timeout_s=HANG_S).version == 1
@@ -220,7 +290,11 @@ def test_a_space_with_other_expressions_is_another_schema(tmp_path: Path) -> Non
         client.create_space("s", schema, if_not_exists=True)
         assert client.describe("s").schema.node_types[0].table("t").expression == "x"
         with pytest.raises(asterism.Conflict):
-            client.create_space("s", {"nodes": {"n": {"features": {"x": "float32"}, "tables": {"t": "2 * x"}}}}, if_not_exists=True)
+            client.create_space(
+                "s",
+                {"nodes": {"n": {"features": {"x": "float32"}, "tables": {"t": "2 * x"}}}},
+                if_not_exists=True,
+            )
         with pytest.raises(asterism.InvalidRequest, match="character 2: found the end"):
             client.create_space("r", {"nodes": {"n": {"tables": {"t": "-"}}}})
 
@@ -231,8 +305,15 @@ def test_audits_and_exports_include_named_weights(graph: Graph) -> None:
     assert audit.state == "FINISHED", audit.cause
     (task,) = audit.tasks
     assert task.result is not None
-    assert {(entry.element, entry.type_id): entry.count for entry in task.result.audit} == {("NODE", 0): N, ("EDGE", 0): EDGES, ("EDGE", 1): 0}
-    export = client.wait(client.submit_job("shop", "export-tables", options={"format": "csv"}).job_id, timeout_s=HANG_S)
+    assert {(entry.element, entry.type_id): entry.count for entry in task.result.audit} == {
+        ("NODE", 0): N,
+        ("EDGE", 0): EDGES,
+        ("EDGE", 1): 0,
+    }
+    export = client.wait(
+        client.submit_job("shop", "export-tables", options={"format": "csv"}).job_id,
+        timeout_s=HANG_S,
+    )
     assert export.state == "FINISHED", export.cause
     rows: dict[tuple[str, int, str], int] = {}
     for file in export.tasks[0].result.files if export.tasks[0].result else ():

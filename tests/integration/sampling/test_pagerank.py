@@ -1,4 +1,6 @@
-"""Personalised PageRank: within its bounds of what linear algebra gives, along edge types, directions, weights and conditions."""
+"""Personalised PageRank: within its bounds of what linear algebra gives, along edge types,
+directions, weights and conditions.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,15 @@ def weight_matrix(*, symmetric: bool, uniform: bool = False) -> np.ndarray:
 def graph(client: asterism.Client) -> Graph:
     """Edges `to` one way and `back` the other, by the same weights; `halved` is half of each."""
     edge = {"weighted": True, "tables": {"halved": "weight / 2"}}
-    client.create_space("knit", {"parts": 4, "direction": "both", "nodes": {"n": {}}, "edges": {"n:to:n": edge, "n:back:n": edge}})
+    client.create_space(
+        "knit",
+        {
+            "parts": 4,
+            "direction": "both",
+            "nodes": {"n": {}},
+            "edges": {"n:to:n": edge, "n:back:n": edge},
+        },
+    )
     graph = client.graph("knit")
     graph.upsert_nodes(np.arange(N), "n")
     a, b, w = weighted_pairs()
@@ -69,14 +79,24 @@ def score_matrix(ranks: PageRanks) -> np.ndarray:
 
 
 @pytest.mark.parametrize("uniform", [False, True])
-@pytest.mark.parametrize(("alpha", "epsilon"), [(0.15, 1e-3), (0.15, 1e-6), (0.5, 0.01), (0.9, 0.5)])
-def test_symmetric_scores_are_within_epsilon_degrees(graph: Graph, uniform: bool, alpha: float, epsilon: float) -> None:
-    ranks = graph.personalized_pagerank(np.arange(N), None, N, alpha=alpha, epsilon=epsilon, weighted=not uniform)
+@pytest.mark.parametrize(
+    ("alpha", "epsilon"), [(0.15, 1e-3), (0.15, 1e-6), (0.5, 0.01), (0.9, 0.5)]
+)
+def test_symmetric_scores_are_within_epsilon_degrees(
+    graph: Graph, uniform: bool, alpha: float, epsilon: float
+) -> None:
+    ranks = graph.personalized_pagerank(
+        np.arange(N), None, N, alpha=alpha, epsilon=epsilon, weighted=not uniform
+    )
     matrix = weight_matrix(symmetric=True, uniform=uniform)
     missing = dense_pagerank(matrix, alpha) - score_matrix(ranks)
     assert missing.min() >= -1e-12
-    assert (missing <= epsilon * matrix.sum(axis=1) + 1e-12).all(), "the bound of Andersen, Chung & Lang"
-    assert np.allclose(missing.sum(axis=1), ranks.residuals, rtol=0, atol=1e-12), "a residual is all that is missing"
+    assert (missing <= epsilon * matrix.sum(axis=1) + 1e-12).all(), (
+        "the bound of Andersen, Chung & Lang"
+    )
+    assert np.allclose(missing.sum(axis=1), ranks.residuals, rtol=0, atol=1e-12), (
+        "a residual is all that is missing"
+    )
     assert (np.diff(ranks.scores, axis=1) <= 0).all()
     assert (ranks.residuals <= epsilon * matrix.sum()).all()
 
@@ -84,12 +104,21 @@ def test_symmetric_scores_are_within_epsilon_degrees(graph: Graph, uniform: bool
 @pytest.mark.parametrize("direction", ["out", "in"])
 def test_directed_scores_are_within_the_residuals(graph: Graph, direction: str) -> None:
     ranks = graph.personalized_pagerank(np.arange(N), "to", N, epsilon=2e-3, direction=direction)
-    matrix = weight_matrix(symmetric=False) if direction == "out" else weight_matrix(symmetric=False).T
+    matrix = (
+        weight_matrix(symmetric=False) if direction == "out" else weight_matrix(symmetric=False).T
+    )
     missing = dense_pagerank(matrix, 0.15) - score_matrix(ranks)
     assert missing.min() >= -1e-12
     assert (missing <= ranks.residuals[:, None] + 1e-12).all()
-    assert np.allclose(score_matrix(ranks), [pushed_pagerank(matrix, start, 0.15, 2e-3)[0] for start in range(N)], rtol=0, atol=1e-12)
-    assert ranks.nodes[N - 1].tolist() == [N - 1] + [-1] * (N - 1), "a walk from a dead end ends there"
+    assert np.allclose(
+        score_matrix(ranks),
+        [pushed_pagerank(matrix, start, 0.15, 2e-3)[0] for start in range(N)],
+        rtol=0,
+        atol=1e-12,
+    )
+    assert ranks.nodes[N - 1].tolist() == [N - 1] + [-1] * (N - 1), (
+        "a walk from a dead end ends there"
+    )
     assert ranks.scores[N - 1, 0] == 1.0
 
 
@@ -104,10 +133,17 @@ def test_smaller_k_is_a_prefix_and_rows_are_independent(graph: Graph) -> None:
 
 def test_named_weights_and_filters_are_used(graph: Graph) -> None:
     matrix = np.where(weight_matrix(symmetric=False) > 3, weight_matrix(symmetric=False), 0.0)
-    ranks = graph.personalized_pagerank(np.arange(N), "to", N, epsilon=1e-9, where="weight > 3", weight="halved")
+    ranks = graph.personalized_pagerank(
+        np.arange(N), "to", N, epsilon=1e-9, where="weight > 3", weight="halved"
+    )
     assert np.allclose(score_matrix(ranks), dense_pagerank(matrix, 0.15), rtol=0, atol=1e-6)
     tight = graph.personalized_pagerank([2], "to", N, epsilon=4e-3, weight="halved")
-    assert np.allclose(score_matrix(tight)[0], pushed_pagerank(weight_matrix(symmetric=False) / 2, 2, 0.15, 4e-3)[0], rtol=0, atol=1e-12)
+    assert np.allclose(
+        score_matrix(tight)[0],
+        pushed_pagerank(weight_matrix(symmetric=False) / 2, 2, 0.15, 4e-3)[0],
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_unknown_starts_have_empty_rows(graph: Graph) -> None:
@@ -130,12 +166,16 @@ def test_unknown_starts_have_empty_rows(graph: Graph) -> None:
         (lambda g: g.personalized_pagerank([1], None, 1 << 21), "expected 1 to 1048576"),
     ],
 )
-def test_invalid_requests_are_refused_with_the_value(graph: Graph, call: Callable[[Graph], Any], said: str) -> None:
+def test_invalid_requests_are_refused_with_the_value(
+    graph: Graph, call: Callable[[Graph], Any], said: str
+) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call(graph)
 
 
-PARAMS = PagerankParams(edge_types=(0, 1), direction=pb.OUT, uniform=False, alpha=0.2, epsilon=1e-4, top_k=4)
+PARAMS = PagerankParams(
+    edge_types=(0, 1), direction=pb.OUT, uniform=False, alpha=0.2, epsilon=1e-4, top_k=4
+)
 
 
 class RecordingDispatcher:
@@ -145,7 +185,9 @@ class RecordingDispatcher:
         self._dispatcher = dispatcher
         self.requested_ids: dict[str, list[int]] = {}
 
-    def dispatch(self, name: str, space: Any, requests: Sequence[tuple[int, Any]], call: Any) -> Any:
+    def dispatch(
+        self, name: str, space: Any, requests: Sequence[tuple[int, Any]], call: Any
+    ) -> Any:
         for _, request in requests:
             self.requested_ids.setdefault(name, []).extend(request.array("ids", "int64").tolist())
         return self._dispatcher.ask(name, space, requests, call)
@@ -154,7 +196,15 @@ class RecordingDispatcher:
 def test_each_node_is_read_once_over_all_rounds_and_starts() -> None:
     base = request_context(small_graph(), 3)
     recorder: Any = RecordingDispatcher(base.dispatcher)
-    pagerank.pagerank(sampling.RequestContext(space=base.space, version=base.version, dispatcher=recorder, call=base.call), PARAMS, np.arange(4), 0, None)
+    pagerank.pagerank(
+        sampling.RequestContext(
+            space=base.space, version=base.version, dispatcher=recorder, call=base.call
+        ),
+        PARAMS,
+        np.arange(4),
+        0,
+        None,
+    )
     assert sorted(recorder.asked["read_neighbors"]) == [0, 1, 2], "3 leads nowhere"
     assert sorted(recorder.asked["read_degrees"]) == [0, 1, 2, 3]
 
@@ -163,7 +213,9 @@ def array_bytes(arrays: Mapping[str, np.ndarray]) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}
 
 
-def test_chunking_keeps_scores_and_limits_name_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunking_keeps_scores_and_limits_name_their_values(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     starts = np.array([0, 1, 2, 3, 0])
     at_once = pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
     monkeypatch.setattr(pagerank, "_PIECE_EDGES", 2)
@@ -171,20 +223,41 @@ def test_chunking_keeps_scores_and_limits_name_their_values(monkeypatch: pytest.
     in_groups = pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
     assert array_bytes(in_groups) == array_bytes(at_once)
     monkeypatch.setattr(pagerank, "MAX_PAIRS", 3)
-    with pytest.raises(asterism.InvalidRequest, match=r"nodes\[0\] = 0 comes to more than 3 nodes with epsilon 0.0001"):
+    with pytest.raises(
+        asterism.InvalidRequest,
+        match=r"nodes\[0\] = 0 comes to more than 3 nodes with epsilon 0.0001",
+    ):
         pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
     monkeypatch.setattr(pagerank, "MAX_PAIRS", 7)
     monkeypatch.setattr(pagerank, "MAX_EDGES", 5)
-    with pytest.raises(asterism.InvalidRequest, match="more than 5 edges, the most that one request reads"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="more than 5 edges, the most that one request reads"
+    ):
         pagerank.pagerank(request_context(small_graph(), 3), PARAMS, starts, 0, None)
 
 
 def random_graph(nodes: int) -> draw.LocalVersion:
-    """Two node types with ids in common and five edge types between them, one without weights, with zeros, hubs and dead ends."""
+    """Two node types with ids in common and five edge types between them, one without weights, with
+    zeros, hubs and dead ends.
+    """
     rng = np.random.default_rng(nodes)
-    relations = [("n", "a", "n"), ("n", "b", "m"), ("m", "c", "n"), ("m", "d", "m"), ("n", "e", "n")]
-    types = tuple(EdgeType(src_type=src, relation=name, dst_type=dst, weighted=name != "e") for src, name, dst in relations)
-    schema = Schema(node_types=(NodeType(name="n"), NodeType(name="m")), edge_types=types, parts=3, direction="both")
+    relations = [
+        ("n", "a", "n"),
+        ("n", "b", "m"),
+        ("m", "c", "n"),
+        ("m", "d", "m"),
+        ("n", "e", "n"),
+    ]
+    types = tuple(
+        EdgeType(src_type=src, relation=name, dst_type=dst, weighted=name != "e")
+        for src, name, dst in relations
+    )
+    schema = Schema(
+        node_types=(NodeType(name="n"), NodeType(name="m")),
+        edge_types=types,
+        parts=3,
+        direction="both",
+    )
     edges = {}
     for edge in types:
         src, dst = (np.minimum(rng.zipf(1.3, 6 * nodes) - 1, nodes - 1) for _ in range(2))
@@ -196,13 +269,26 @@ def random_graph(nodes: int) -> draw.LocalVersion:
 
 @pytest.mark.parametrize("direction", [pb.OUT, pb.IN])
 @pytest.mark.parametrize("uniform", [False, True])
-def test_single_host_gives_the_bytes_of_several_hosts(direction: pb.Direction, uniform: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_host_gives_the_bytes_of_several_hosts(
+    direction: pb.Direction, uniform: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     version = random_graph(2000)
-    params = PagerankParams(edge_types=(3, 0, 1, 4, 2), direction=direction, uniform=uniform, alpha=0.2, epsilon=3e-6, top_k=40)
+    params = PagerankParams(
+        edge_types=(3, 0, 1, 4, 2),
+        direction=direction,
+        uniform=uniform,
+        alpha=0.2,
+        epsilon=3e-6,
+        top_k=40,
+    )
     starts, types = np.array([0, 1, 0, 7, 1999, -1, 5]), np.array([0, 1, 1, 0, 0, 0, -1], np.int32)
     several = array_bytes(pagerank.pagerank(request_context(version, 3), params, starts, -1, types))
     node_counts = []
-    for capacity, piece in ((1 << 13, 1 << 22), (64, 1), (600, 50)):  # tables of numbers grow, and so does what they number
+    for capacity, piece in (
+        (1 << 13, 1 << 22),
+        (64, 1),
+        (600, 50),
+    ):  # tables of numbers grow, and so does what they number
         monkeypatch.setattr(ranking, "_FIRST_CAPACITY", capacity)
         monkeypatch.setattr(ranking, "_CHECKPOINT_EDGES", piece)
         ranks = pagerank.pagerank(request_context(version, 1), params, starts, -1, types)
@@ -212,21 +298,43 @@ def test_single_host_gives_the_bytes_of_several_hosts(direction: pb.Direction, u
 
 
 def test_single_host_enforces_limits_and_checks_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
-    params = {"edge_types": (0, 1), "direction": 1, "uniform": False, "alpha": 0.2, "epsilon": 1e-4, "top": 4}
+    params = {
+        "edge_types": (0, 1),
+        "direction": 1,
+        "uniform": False,
+        "alpha": 0.2,
+        "epsilon": 1e-4,
+        "top": 4,
+    }
     ids, kinds = np.array([3, 0]), np.zeros(2, np.int32)
     monkeypatch.setattr(ranking, "MAX_NODES", 3)
-    with pytest.raises(asterism.InvalidRequest, match=r"nodes\[1\] = 0 comes to more than 3 nodes with epsilon 0.0001"):
+    with pytest.raises(
+        asterism.InvalidRequest,
+        match=r"nodes\[1\] = 0 comes to more than 3 nodes with epsilon 0.0001",
+    ):
         draw.rank_nodes(small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: None, **params)
     monkeypatch.setattr(ranking, "MAX_NODES", 1 << 22)
     monkeypatch.setattr(ranking, "_CHECKPOINT_EDGES", 1)
     checkpoints: list[int] = []
-    draw.rank_nodes(small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: checkpoints.append(1), **params)
+    draw.rank_nodes(
+        small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: checkpoints.append(1), **params
+    )
     assert len(checkpoints) > 3
     for invalid in ({"alpha": 0.0}, {"epsilon": 0.0}, {"epsilon": float("nan")}, {"top": 0}):
-        with pytest.raises(asterism.InvalidRequest, match="expected a probability above 0, and numbers above 0"):
-            draw.rank_nodes(small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: None, **(params | invalid))
+        with pytest.raises(
+            asterism.InvalidRequest, match="expected a probability above 0, and numbers above 0"
+        ):
+            draw.rank_nodes(
+                small_graph(), ids=ids, kinds=kinds, checkpoint=lambda: None, **(params | invalid)
+            )
     with pytest.raises(asterism.InvalidRequest, match="types"):
         draw.rank_nodes(small_graph(), ids=ids, kinds=kinds[:1], checkpoint=lambda: None, **params)
     parts = dict(list(small_graph().parts.items())[1:])
     with pytest.raises(asterism.Unavailable, match=r"part 0 .* is not held here"):
-        draw.rank_nodes(replace(small_graph(), parts=parts), ids=ids, kinds=kinds, checkpoint=lambda: None, **params)
+        draw.rank_nodes(
+            replace(small_graph(), parts=parts),
+            ids=ids,
+            kinds=kinds,
+            checkpoint=lambda: None,
+            **params,
+        )

@@ -1,4 +1,6 @@
-"""A token makes a sampling call again: the same record, from the same content, or a word on why not."""
+"""A token makes a sampling call again: the same record, from the same content, or a word on why
+not.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +25,82 @@ PAIRS = np.array([[5, 1], [1, 39], [7, 5]])
 SampleCall = Callable[[Graph], Any]
 CALLS: dict[str, tuple[SampleCall, tuple[np.ndarray, ...]]] = {
     "nodes": (lambda g: g.sample_nodes(50, ["item"], replace=True), ()),
-    "distinct nodes with probabilities": (lambda g: g.sample_nodes(20, weighted=False, replace=False, probabilities=True), ()),
+    "distinct nodes with probabilities": (
+        lambda g: g.sample_nodes(20, weighted=False, replace=False, probabilities=True),
+        (),
+    ),
     "edges": (lambda g: g.sample_edges(40, probabilities=True), ()),
-    "neighbors": (lambda g: g.sample_neighbors(USERS, ["buys", "follows"], 4, edge_ids=True, probabilities=True), (USERS,)),
-    "neighbors of mixed types": (lambda g: g.sample_neighbors(MIXED, "buys", 3, ntype=TYPES, direction="in", weights=False), (MIXED, TYPES)),
-    "fanout": (lambda g: g.sample_fanout(USERS, ["follows", ["buys"]], [3, 2], replace=False), (USERS,)),
-    "fanout with features": (lambda g: g.sample_fanout(USERS, ["follows", "buys"], [3, 2], node_features=["age", "tags"]), (USERS,)),
+    "neighbors": (
+        lambda g: g.sample_neighbors(
+            USERS, ["buys", "follows"], 4, edge_ids=True, probabilities=True
+        ),
+        (USERS,),
+    ),
+    "neighbors of mixed types": (
+        lambda g: g.sample_neighbors(MIXED, "buys", 3, ntype=TYPES, direction="in", weights=False),
+        (MIXED, TYPES),
+    ),
+    "fanout": (
+        lambda g: g.sample_fanout(USERS, ["follows", ["buys"]], [3, 2], replace=False),
+        (USERS,),
+    ),
+    "fanout with features": (
+        lambda g: g.sample_fanout(
+            USERS, ["follows", "buys"], [3, 2], node_features=["age", "tags"]
+        ),
+        (USERS,),
+    ),
     "walk": (lambda g: g.random_walk(USERS, ["follows"], 6, restart=0.25, edge_ids=True), (USERS,)),
-    "walks over different neighbors": (lambda g: g.random_walk(USERS, ["follows"], 3, walks=4, first_step="distinct"), (USERS,)),
+    "walks over different neighbors": (
+        lambda g: g.random_walk(USERS, ["follows"], 3, walks=4, first_step="distinct"),
+        (USERS,),
+    ),
     "visits": (lambda g: g.sample_pinsage(USERS, ["follows"], 4, walks=9), (USERS,)),
-    "subgraph": (lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),
-    "LABOR": (lambda g: g.sample_labor(USERS, [3, 2], ["follows", "buys"], importance=1, ntype="user"), (USERS,)),
-    "layers by budgets": (lambda g: g.sample_hgt(USERS, {"item": [4, 3], "user": [5, 0]}, ntype="user"), (USERS,)),
-    "disjoint subgraph, without edge ids": (lambda g: g.sample_subgraph(MIXED[:2], [2], "buys", disjoint=True, edge_ids=False), (MIXED[:2],)),
-    "ego subgraphs": (lambda g: g.sample_ego_subgraphs(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True), (USERS,)),
-    "nodes like others": (lambda g: g.sample_nodes_like(MIXED, 3, ntype=TYPES, unknown="none", probabilities=True), (MIXED, TYPES)),
+    "subgraph": (
+        lambda g: g.sample_subgraph(USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True),
+        (USERS,),
+    ),
+    "LABOR": (
+        lambda g: g.sample_labor(USERS, [3, 2], ["follows", "buys"], importance=1, ntype="user"),
+        (USERS,),
+    ),
+    "layers by budgets": (
+        lambda g: g.sample_hgt(USERS, {"item": [4, 3], "user": [5, 0]}, ntype="user"),
+        (USERS,),
+    ),
+    "disjoint subgraph, without edge ids": (
+        lambda g: g.sample_subgraph(MIXED[:2], [2], "buys", disjoint=True, edge_ids=False),
+        (MIXED[:2],),
+    ),
+    "ego subgraphs": (
+        lambda g: g.sample_ego_subgraphs(
+            USERS, [3, 2], ["follows", "buys"], ntype="user", weights=True
+        ),
+        (USERS,),
+    ),
+    "nodes like others": (
+        lambda g: g.sample_nodes_like(MIXED, 3, ntype=TYPES, unknown="none", probabilities=True),
+        (MIXED, TYPES),
+    ),
     "negatives": (lambda g: g.sample_negatives(USERS, 4, "item", weighted=False), (USERS,)),
     "negatives but positives": (lambda g: g.sample_negatives(PAIRS, 4, "item"), (PAIRS,)),
-    "negatives but what edges lead to": (lambda g: g.sample_negatives(PAIRS, 4, "item", exclude_edges="buys"), (PAIRS,)),
+    "negatives but what edges lead to": (
+        lambda g: g.sample_negatives(PAIRS, 4, "item", exclude_edges="buys"),
+        (PAIRS,),
+    ),
     "negatives of a batch": (lambda g: g.sample_negatives(PAIRS, 9, "item", shared=True), (PAIRS,)),
-    "a layer": (lambda g: g.sample_layer(USERS, ["buys", "follows"], 7, replace=False, edge_ids=True), (USERS,)),
-    "layers of a batch": (lambda g: g.sample_fanout_layerwise(PAIRS, ["follows", "buys"], [3, 2], measure="sqrt"), (PAIRS,)),
-    "nobody's neighbors": (lambda g: g.sample_neighbors([], "follows", 2), (np.zeros(0, np.int64),)),
+    "a layer": (
+        lambda g: g.sample_layer(USERS, ["buys", "follows"], 7, replace=False, edge_ids=True),
+        (USERS,),
+    ),
+    "layers of a batch": (
+        lambda g: g.sample_fanout_layerwise(PAIRS, ["follows", "buys"], [3, 2], measure="sqrt"),
+        (PAIRS,),
+    ),
+    "nobody's neighbors": (
+        lambda g: g.sample_neighbors([], "follows", 2),
+        (np.zeros(0, np.int64),),
+    ),
 }
 
 
@@ -59,10 +115,17 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 def test_a_token_gives_the_same_record_to_the_last_bit(shop: Graph, name: str) -> None:
     call, nodes = CALLS[name]
     first = call(shop)
-    for replayed in (shop.replay(first.token, *nodes), shop.replay(first.token, *(array.tolist() for array in nodes))):
+    for replayed in (
+        shop.replay(first.token, *nodes),
+        shop.replay(first.token, *(array.tolist() for array in nodes)),
+    ):
         assert type(replayed) is type(first)
         assert cases.digest(replayed) == cases.digest(first)
-        assert (replayed.seed, replayed.version, replayed.token) == (first.seed, first.version, first.token)
+        assert (replayed.seed, replayed.version, replayed.token) == (
+            first.seed,
+            first.version,
+            first.token,
+        )
 
 
 def test_token_is_bound_to_its_version(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -88,12 +151,16 @@ def test_cluster_replays_token_of_another_client() -> None:
             samples = {name: call(client.graph("shop")) for name, (call, _) in CALLS.items()}
         with cluster.client() as client:
             for name, sample in samples.items():
-                assert cases.digest(client.graph("shop").replay(sample.token, *CALLS[name][1])) == cases.digest(sample)
+                assert cases.digest(
+                    client.graph("shop").replay(sample.token, *CALLS[name][1])
+                ) == cases.digest(sample)
 
 
 def test_replay_with_other_nodes_is_refused(shop: Graph) -> None:
     token = CALLS["neighbors"][0](shop).token
-    with pytest.raises(asterism.InvalidRequest, match="0 nodes: the call that the token is of had 6"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="0 nodes: the call that the token is of had 6"
+    ):
         shop.replay(token)
     with pytest.raises(asterism.InvalidRequest, match="5 nodes"):
         shop.replay(token, USERS[:5])
@@ -104,13 +171,26 @@ def test_replay_with_other_nodes_is_refused(shop: Graph) -> None:
         shop.replay(token, USERS, np.zeros(6, np.int64))
     with pytest.raises(asterism.InvalidRequest, match="had others"):
         shop.replay(CALLS["negatives but positives"][0](shop).token, PAIRS[::-1])
-    with pytest.raises(asterism.InvalidRequest, match="1 nodes: the call that the token is of had 0"):
+    with pytest.raises(
+        asterism.InvalidRequest, match="1 nodes: the call that the token is of had 0"
+    ):
         shop.replay(CALLS["nodes"][0](shop).token, [1])
 
 
 def test_invalid_tokens_are_refused(shop: Graph) -> None:
     token = CALLS["nodes"][0](shop).token
-    for broken in ("", "no token", "é", token[:-10], token[:-1], token[:7], "A" * 40, "AAAA", token[:30] + "!" + token[31:], "B" + token[1:]):
+    for broken in (
+        "",
+        "no token",
+        "é",
+        token[:-10],
+        token[:-1],
+        token[:7],
+        "A" * 40,
+        "AAAA",
+        token[:30] + "!" + token[31:],
+        "B" + token[1:],
+    ):
         with pytest.raises(asterism.InvalidRequest, match="token"):
             shop.replay(broken)
     with pytest.raises(asterism.InvalidRequest, match="'write' can not be made again"):
@@ -118,4 +198,11 @@ def test_invalid_tokens_are_refused(shop: Graph) -> None:
     with pytest.raises(asterism.InvalidRequest, match="no token at all"):
         shop.replay(encode_token(wire.Replay(method="sample_nodes", request=b"\xff")))
     with pytest.raises(asterism.InvalidRequest, match="space 'other'"):
-        shop.replay(encode_token(wire.Replay(method="sample_nodes", request=wire.SampleNodesRequest(space="other").SerializeToString())))
+        shop.replay(
+            encode_token(
+                wire.Replay(
+                    method="sample_nodes",
+                    request=wire.SampleNodesRequest(space="other").SerializeToString(),
+                )
+            )
+        )

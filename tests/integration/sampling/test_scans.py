@@ -1,4 +1,6 @@
-"""Scans: everything once, in canonical order, of one version, and on from wherever a reader stopped."""
+"""Scans: everything once, in canonical order, of one version, and on from wherever a reader
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -54,9 +56,19 @@ def test_rows_are_in_canonical_order_part_after_part(graph: Graph) -> None:
     for _, batches in itertools.groupby(nodes, lambda batch: batch.part):
         ids = np.concatenate([batch.ids for batch in batches])
         assert (np.diff(ids) > 0).all()
-    for _, group in itertools.groupby(graph.scan_edges("writes", rows=101), lambda batch: batch.part):
+    for _, group in itertools.groupby(
+        graph.scan_edges("writes", rows=101), lambda batch: batch.part
+    ):
         part_batches = list(group)
-        rows = list(zip(*(np.concatenate([getattr(batch, name) for batch in part_batches]).tolist() for name in ("src", "dst", "edge_ids")), strict=True))
+        rows = list(
+            zip(
+                *(
+                    np.concatenate([getattr(batch, name) for batch in part_batches]).tolist()
+                    for name in ("src", "dst", "edge_ids")
+                ),
+                strict=True,
+            )
+        )
         assert rows == sorted(rows)
 
 
@@ -67,7 +79,9 @@ def test_readers_share_the_parts_of_a_scan(graph: Graph) -> None:
     ids = np.concatenate([batch.ids for batches in results for batch in batches])
     assert sorted(ids.tolist()) == sorted(cases.person_ids().tolist())
     rest = list(graph.scan_nodes("person", rows=17, parts=shares[0], after=results[0][1].cursor))
-    assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in results[0][2:]]
+    assert [cases.digest(batch) for batch in rest] == [
+        cases.digest(batch) for batch in results[0][2:]
+    ]
 
 
 def test_a_cursor_stays_with_its_version(client: asterism.Client) -> None:
@@ -80,7 +94,9 @@ def test_a_cursor_stays_with_its_version(client: asterism.Client) -> None:
     graph.build()
     rest = list(graph.scan_nodes("n", rows=8, after=first.cursor))
     assert {batch.version for batch in rest} == {1}
-    assert sorted(np.concatenate([first.ids, *(batch.ids for batch in rest)]).tolist()) == list(range(40))
+    assert sorted(np.concatenate([first.ids, *(batch.ids for batch in rest)]).tolist()) == list(
+        range(40)
+    )
     with pytest.raises(asterism.InvalidRequest, match="the cursor is of version 1"):
         next(graph.scan_nodes("n", version=2, after=first.cursor))
     with pytest.raises(asterism.InvalidRequest, match=r"in part 0, the scan of parts \[1\]"):
@@ -95,7 +111,14 @@ def test_cluster_scan_matches_and_resumes_foreign_cursor(graph: Graph) -> None:
     with cases_cluster(2, 2) as cluster, cluster.client() as client:
         remote = client.graph("cases")
         for kind in ("nodes", "edges"):
-            embedded_batches, cluster_batches = list(scans(graph)[kind]()), list(scans(remote)[kind]())
-            assert [cases.digest(batch) for batch in embedded_batches] == [cases.digest(batch) for batch in cluster_batches]
+            embedded_batches, cluster_batches = (
+                list(scans(graph)[kind]()),
+                list(scans(remote)[kind]()),
+            )
+            assert [cases.digest(batch) for batch in embedded_batches] == [
+                cases.digest(batch) for batch in cluster_batches
+            ]
             rest = list(scans(remote)[kind](after=embedded_batches[3].cursor))
-            assert [cases.digest(batch) for batch in rest] == [cases.digest(batch) for batch in embedded_batches[4:]]
+            assert [cases.digest(batch) for batch in rest] == [
+                cases.digest(batch) for batch in embedded_batches[4:]
+            ]

@@ -41,12 +41,26 @@ def edges_of(sub: Subgraph, name: str) -> list[tuple[int, int, int]]:
     return list(zip(rows.tolist(), cols.tolist(), sub.edge_ids[name].tolist(), strict=True))
 
 
-def assert_matches_definition(graph: Graph, sub: Subgraph, fanouts: dict[str, list[int]], *, direction: str, replace: bool, expand: str, weighted: bool) -> None:
-    """Hold a subgraph against the definition: who is expanded when, how many edges each gives, in which order nodes are met."""
+def assert_matches_definition(
+    graph: Graph,
+    sub: Subgraph,
+    fanouts: dict[str, list[int]],
+    *,
+    direction: str,
+    replace: bool,
+    expand: str,
+    weighted: bool,
+) -> None:
+    """Hold a subgraph against the definition: who is expanded when, how many edges each gives, in
+    which order nodes are met.
+    """
     edges = cases.edges()
     visited: dict[str, list[tuple[int, int]]] = {name: [] for name in sub.nodes}
     nodes = {
-        name: [(int(b), int(i)) for b, i in zip(sub.batch[name] if sub.batch else np.zeros(len(ids)), ids, strict=True)]
+        name: [
+            (int(b), int(i))
+            for b, i in zip(sub.batch[name] if sub.batch else np.zeros(len(ids)), ids, strict=True)
+        ]
         for name, ids in sub.nodes.items()
     }
     offsets = dict.fromkeys(fanouts, 0)
@@ -67,13 +81,23 @@ def assert_matches_definition(graph: Graph, sub: Subgraph, fanouts: dict[str, li
             eids = sub.edge_ids[etype][hop_slice]
             if len(eids):
                 ends = (real_src, real_dst) if direction == "out" else (real_dst, real_src)
-                assert np.array_equal(ends[0][eids], sub.nodes[from_type][from_index[etype][hop_slice]])
+                assert np.array_equal(
+                    ends[0][eids], sub.nodes[from_type][from_index[etype][hop_slice]]
+                )
                 assert np.array_equal(ends[1][eids], sub.nodes[to_type][to_index[etype][hop_slice]])
             observed = [nodes[from_type][i] for i in from_index[etype][hop_slice].tolist()]
             for tree, node in before[from_type] if expand == "every" else frontier[from_type]:
                 ends = real_src if direction == "out" else real_dst
-                slots = np.flatnonzero((ends == node) & ((real_weight > 0) | (not weighted) | (counts[hop] == -1)))
-                n = len(slots) if counts[hop] == -1 else min(counts[hop], len(slots)) if not replace else counts[hop] * bool(len(slots))
+                slots = np.flatnonzero(
+                    (ends == node) & ((real_weight > 0) | (not weighted) | (counts[hop] == -1))
+                )
+                n = (
+                    len(slots)
+                    if counts[hop] == -1
+                    else min(counts[hop], len(slots))
+                    if not replace
+                    else counts[hop] * bool(len(slots))
+                )
                 expected += [(tree, node)] * n
                 node_eids = eids[[i for i, one in enumerate(observed) if one == (tree, node)]]
                 assert set(node_eids.tolist()) <= set(slots.tolist())
@@ -92,14 +116,32 @@ def assert_matches_definition(graph: Graph, sub: Subgraph, fanouts: dict[str, li
 @pytest.mark.parametrize("replace", [True, False])
 @pytest.mark.parametrize("expand", ["first", "every"])
 @pytest.mark.parametrize("disjoint", [True, False])
-def test_a_subgraph_is_what_its_definition_says(graph: Graph, direction: str, replace: bool, expand: str, disjoint: bool) -> None:
+def test_a_subgraph_is_what_its_definition_says(
+    graph: Graph, direction: str, replace: bool, expand: str, disjoint: bool
+) -> None:
     papers = np.array([3, 40, 3, 7, 88, -1])
     fanouts = {CITES: [3, 2, -1], BY: [2, 0, 1], WRITES: [1, 2, 2]}
     for weighted in (True, False):
         sub = graph.sample_subgraph(
-            papers, fanouts, ntype="paper", weighted=weighted, replace=replace, direction=direction, disjoint=disjoint, expand=expand, seed=5
+            papers,
+            fanouts,
+            ntype="paper",
+            weighted=weighted,
+            replace=replace,
+            direction=direction,
+            disjoint=disjoint,
+            expand=expand,
+            seed=5,
         )
-        assert_matches_definition(graph, sub, fanouts, direction=direction, replace=replace, expand=expand, weighted=weighted)
+        assert_matches_definition(
+            graph,
+            sub,
+            fanouts,
+            direction=direction,
+            replace=replace,
+            expand=expand,
+            weighted=weighted,
+        )
         assert sub.seeds.tolist() == ([0, 1, 2, 3, 4, -1] if disjoint else [0, 1, 0, 2, 3, -1])
         assert sub.nodes["paper"][sub.seeds[:5]].tolist() == papers[:5].tolist()
 
@@ -133,7 +175,9 @@ def test_edge_types_sample_from_independent_streams(client: asterism.Client) -> 
 
 
 def test_disjoint_trees_are_independent_weighted_samples(client: asterism.Client) -> None:
-    client.create_space("star", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "star", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph = client.graph("star")
     graph.upsert_nodes(np.arange(5), "n")
     weights = np.array([1.0, 2.0, 3.0, 4.0])
@@ -148,17 +192,35 @@ def test_disjoint_trees_are_independent_weighted_samples(client: asterism.Client
     assert sum(counts) == n
     assert stats.chisquare(counts, np.array(list(shares.values())) * n).pvalue > ALPHA
     first = pairs[:, 0]
-    table = np.array([[((first[:-1] == a) & (first[1:] == b)).sum() for b in range(1, 5)] for a in range(1, 5)])
+    table = np.array(
+        [[((first[:-1] == a) & (first[1:] == b)).sum() for b in range(1, 5)] for a in range(1, 5)]
+    )
     assert stats.chisquare(table.ravel(), np.outer(p, p).ravel() * (n - 1)).pvalue > ALPHA
 
 
 def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
     for call, error, message in (
         (lambda: graph.sample_subgraph([1], [], "cites"), asterism.InvalidRequest, r"fanouts \[\]"),
-        (lambda: graph.sample_subgraph([1], [-2], "cites"), asterism.InvalidRequest, r"fanouts\[0\] -2"),
-        (lambda: graph.sample_subgraph([1], {"cites": [1], "by": [1, 2]}), asterism.InvalidRequest, "as many for every edge type"),
-        (lambda: graph.sample_subgraph([1], {"cites": [1]}, ["cites", "by"]), asterism.InvalidRequest, "expected a list of counts for each"),
-        (lambda: graph.sample_subgraph([1], [2], "cites", expand="all"), asterism.InvalidRequest, "expand 'all'"),
+        (
+            lambda: graph.sample_subgraph([1], [-2], "cites"),
+            asterism.InvalidRequest,
+            r"fanouts\[0\] -2",
+        ),
+        (
+            lambda: graph.sample_subgraph([1], {"cites": [1], "by": [1, 2]}),
+            asterism.InvalidRequest,
+            "as many for every edge type",
+        ),
+        (
+            lambda: graph.sample_subgraph([1], {"cites": [1]}, ["cites", "by"]),
+            asterism.InvalidRequest,
+            "expected a list of counts for each",
+        ),
+        (
+            lambda: graph.sample_subgraph([1], [2], "cites", expand="all"),
+            asterism.InvalidRequest,
+            "expand 'all'",
+        ),
         (lambda: graph.sample_subgraph([1], [2], "eats"), asterism.NotFound, "'eats'"),
         (lambda: graph.sample_subgraph([1], [2]), asterism.InvalidRequest, "say ntype"),
     ):
@@ -168,7 +230,15 @@ def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
 
 
 def test_global_ids_need_no_node_types_for_seeds(client: asterism.Client) -> None:
-    client.create_space("global", {"ids": "global", "parts": 3, "nodes": {"a": {}, "b": {}}, "edges": {"a:to:b": {}, "b:to:a": {}}})
+    client.create_space(
+        "global",
+        {
+            "ids": "global",
+            "parts": 3,
+            "nodes": {"a": {}, "b": {}},
+            "edges": {"a:to:b": {}, "b:to:a": {}},
+        },
+    )
     graph = client.graph("global")
     graph.upsert_nodes([0, 2, 4], "a")
     graph.upsert_nodes([1, 3], "b")
@@ -184,26 +254,50 @@ def test_global_ids_need_no_node_types_for_seeds(client: asterism.Client) -> Non
 
 
 @pytest.mark.parametrize(("storageds", "rounds"), [(1, 1), (3, 3)])
-def test_hop_rounds_collapse_on_a_single_storaged(graph: Graph, storageds: int, rounds: int) -> None:
+def test_hop_rounds_collapse_on_a_single_storaged(
+    graph: Graph, storageds: int, rounds: int
+) -> None:
     fanouts = {CITES: [3, 2, 2], BY: [2, 0, 1], WRITES: [1, 2, 2]}
     arguments: dict[str, Any] = {"ntype": "paper", "weights": True, "seed": 5}
     with cases_cluster(storageds) as cluster:
         remote_graph = cluster.client().graph("cases")
-        remote_graph.sample_subgraph([3], fanouts, **arguments)  # by now the version is open everywhere
+        remote_graph.sample_subgraph(
+            [3], fanouts, **arguments
+        )  # by now the version is open everywhere
 
         def read_counters() -> dict[str, float]:
-            with urllib.request.urlopen(f"http://{cluster['graphd-0'].http_address}/metrics", timeout=HANG_S) as reply:
+            with urllib.request.urlopen(
+                f"http://{cluster['graphd-0'].http_address}/metrics", timeout=HANG_S
+            ) as reply:
                 lines = reply.read().decode().splitlines()
-            counters = [line for line in lines if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))]
+            counters = [
+                line
+                for line in lines
+                if line.startswith(("asterism_rounds_total", "asterism_bytes_total"))
+            ]
             return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in counters}
 
         for disjoint in (False, True):
             before = read_counters()
-            sample = remote_graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments)
+            sample = remote_graph.sample_subgraph(
+                [3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments
+            )
             after = read_counters()
-            increases = {name: after[name] - before.get(name, 0.0) for name in after if after[name] != before.get(name)}
+            increases = {
+                name: after[name] - before.get(name, 0.0)
+                for name in after
+                if after[name] != before.get(name)
+            }
             assert sum(value for name, value in increases.items() if "rounds" in name) == rounds
-            traffic = [value for name, value in increases.items() if "bytes" in name and "FindStream" not in name]
+            traffic = [
+                value
+                for name, value in increases.items()
+                if "bytes" in name and "FindStream" not in name
+            ]
             assert len(traffic) == 2
             assert min(traffic) > 100
-            assert cases.digest(sample) == cases.digest(graph.sample_subgraph([3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments))
+            assert cases.digest(sample) == cases.digest(
+                graph.sample_subgraph(
+                    [3, 40, 3, 7, 88, -1], fanouts, disjoint=disjoint, **arguments
+                )
+            )

@@ -1,4 +1,6 @@
-"""Neighborhoods until times, through the client: against the edges that were written, through changes of the graph, and every refusal."""
+"""Neighborhoods until times, through the client: against the edges that were written, through
+changes of the graph, and every refusal.
+"""
 
 from __future__ import annotations
 
@@ -47,47 +49,92 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
 
 @pytest.mark.parametrize("direction", ["out", "in"])
 @pytest.mark.parametrize("strict", [False, True])
-def test_neighbors_match_edges_written_until_each_time(graph: Graph, direction: str, strict: bool) -> None:
+def test_neighbors_match_edges_written_until_each_time(
+    graph: Graph, direction: str, strict: bool
+) -> None:
     sources, targets = (SRC, DST) if direction == "out" else (DST, SRC)
-    variants: list[dict[str, Any]] = [{}, {"weighted": False}, {"replace": False}, {"replace": False, "weighted": False}]
+    variants: list[dict[str, Any]] = [
+        {},
+        {"weighted": False},
+        {"replace": False},
+        {"replace": False, "weighted": False},
+    ]
     for options in (*variants, {"replace": False, "strategy": "last"}):
-        arguments = {"times": SEEN_AT, "strict": strict, "direction": direction, "edge_times": True, "edge_ids": True}
+        arguments = {
+            "times": SEEN_AT,
+            "strict": strict,
+            "direction": direction,
+            "edge_times": True,
+            "edge_ids": True,
+        }
         sample = graph.sample_neighbors(np.arange(NODES), "e", 6, **arguments, **options)
         assert sample.times is not None
         assert sample.edge_ids is not None
         assert sample.weights is not None
         for node in range(NODES):
-            eligible = np.flatnonzero((sources == node) & (SEEN_AT[node] > WHEN if strict else SEEN_AT[node] >= WHEN))
+            eligible = np.flatnonzero(
+                (sources == node) & (SEEN_AT[node] > WHEN if strict else SEEN_AT[node] >= WHEN)
+            )
             row_mask = sample.mask[node]
             edges = sample.edge_ids[node][row_mask]
             assert set(edges) <= set(eligible)
-            assert (targets[edges].tolist(), WHEN[edges].tolist()) == (sample.nodes[node][row_mask].tolist(), sample.times[node][row_mask].tolist())
+            assert (targets[edges].tolist(), WHEN[edges].tolist()) == (
+                sample.nodes[node][row_mask].tolist(),
+                sample.times[node][row_mask].tolist(),
+            )
             assert WEIGHTS[edges].tolist() == sample.weights[node][row_mask].tolist()
             assert (sample.times[node][~row_mask] == 0).all()
-            drawable = eligible if "strategy" in options or not options.get("weighted", True) else eligible[WEIGHTS[eligible] > 0]
-            assert row_mask.sum() == (min(6, len(drawable)) if "replace" in options else 6 * (len(drawable) > 0))
+            drawable = (
+                eligible
+                if "strategy" in options or not options.get("weighted", True)
+                else eligible[WEIGHTS[eligible] > 0]
+            )
+            assert row_mask.sum() == (
+                min(6, len(drawable)) if "replace" in options else 6 * (len(drawable) > 0)
+            )
             if "strategy" in options:
-                assert edges.tolist() == sorted(eligible, key=lambda edge: (WHEN[edge], targets[edge], edge))[::-1][:6]
+                assert (
+                    edges.tolist()
+                    == sorted(eligible, key=lambda edge: (WHEN[edge], targets[edge], edge))[::-1][
+                        :6
+                    ]
+                )
 
 
 def test_float_and_integer_times_compare_as_numbers(graph: Graph) -> None:
     nodes = np.arange(NODES)
-    by_integer = graph.sample_neighbors(nodes, "f", 400, weighted=False, replace=False, times=np.ones(NODES, np.uint8), edge_times=True)
-    by_float = graph.sample_neighbors(nodes, "f", 400, weighted=False, replace=False, times=np.full(NODES, 1.24), edge_times=True)
+    by_integer = graph.sample_neighbors(
+        nodes,
+        "f",
+        400,
+        weighted=False,
+        replace=False,
+        times=np.ones(NODES, np.uint8),
+        edge_times=True,
+    )
+    by_float = graph.sample_neighbors(
+        nodes, "f", 400, weighted=False, replace=False, times=np.full(NODES, 1.24), edge_times=True
+    )
     assert by_integer.times is not None
     assert by_integer.times.dtype == np.float64
     assert cases.digest(by_integer.nodes) == cases.digest(by_float.nodes)
     assert (by_integer.mask.sum(), by_integer.times.max()) == (int((WHEN <= 4).sum()), 1.0)
-    half = graph.sample_neighbors(nodes, "e", 400, weighted=False, replace=False, times=np.full(NODES, 3.5), strict=True)
+    half = graph.sample_neighbors(
+        nodes, "e", 400, weighted=False, replace=False, times=np.full(NODES, 3.5), strict=True
+    )
     assert half.mask.sum() == int((WHEN <= 3).sum())
-    unlimited = graph.sample_neighbors(nodes, "e", 400, weighted=False, replace=False, times=np.full(NODES, np.inf))
+    unlimited = graph.sample_neighbors(
+        nodes, "e", 400, weighted=False, replace=False, times=np.full(NODES, np.inf)
+    )
     assert unlimited.mask.sum() == EDGES
     assert not graph.sample_neighbors([0, -1, 10**9], "e", 3, times=[-np.inf, 5.0, 5.0]).mask.any()
     assert graph.sample_neighbors([], "e", 3, times=[]).nodes.shape == (0, 3)
 
 
 def test_subgraph_takes_all_edges_of_types_without_times(graph: Graph) -> None:
-    subgraph = graph.sample_subgraph([3, 3, 7], [-1, -1], times=[2, 8, 2], disjoint=True, edge_times=True, direction="in")
+    subgraph = graph.sample_subgraph(
+        [3, 3, 7], [-1, -1], times=[2, 8, 2], disjoint=True, edge_times=True, direction="in"
+    )
     assert subgraph.times is not None
     assert subgraph.batch is not None
     assert subgraph.edge_ids is not None
@@ -97,16 +144,31 @@ def test_subgraph_takes_all_edges_of_types_without_times(graph: Graph) -> None:
         edges, cols = subgraph.edge_ids[name], subgraph.col[name]
         assert subgraph.times[name].tolist() == times[edges].tolist()
         expanded = np.flatnonzero(np.arange(len(limits)) < sum(subgraph.num_sampled_nodes["n"][:2]))
-        expected = [int(((subgraph.nodes["n"][node_index] == DST) & (times <= limits[node_index])).sum()) for node_index in expanded]
+        expected = [
+            int(((subgraph.nodes["n"][node_index] == DST) & (times <= limits[node_index])).sum())
+            for node_index in expanded
+        ]
         assert np.bincount(cols, minlength=len(limits))[expanded].tolist() == expected
     expanded = np.arange(sum(subgraph.num_sampled_nodes["n"][:2]))
-    assert len(subgraph.edge_ids["n:z:n"]) == sum(int((DST[:50] == subgraph.nodes["n"][node_index]).sum()) for node_index in expanded)
+    assert len(subgraph.edge_ids["n:z:n"]) == sum(
+        int((DST[:50] == subgraph.nodes["n"][node_index]).sum()) for node_index in expanded
+    )
 
 
 def test_fanout_inherits_start_times_and_applies_filters(graph: Graph) -> None:
     nodes, hops = np.arange(NODES), [30, 40]
-    for where, passing in (("", np.ones(EDGES, np.bool_)), ("weight > 0 and when > 1", (WEIGHTS > 0) & (WHEN > 1))):
-        arguments: dict[str, Any] = {"weighted": False, "replace": False, "times": SEEN_AT, "edge_times": True, "edge_ids": True, "where": where}
+    for where, passing in (
+        ("", np.ones(EDGES, np.bool_)),
+        ("weight > 0 and when > 1", (WEIGHTS > 0) & (WHEN > 1)),
+    ):
+        arguments: dict[str, Any] = {
+            "weighted": False,
+            "replace": False,
+            "times": SEEN_AT,
+            "edge_times": True,
+            "edge_ids": True,
+            "where": where,
+        }
         fanout = graph.sample_fanout(nodes, ["e", "e"], hops, **arguments)
         starts, paths = nodes, np.arange(NODES)
         for hop, count in zip(fanout.hops, hops, strict=True):
@@ -120,14 +182,18 @@ def test_fanout_inherits_start_times_and_applies_filters(graph: Graph) -> None:
             starts, paths = hop.nodes, np.repeat(paths, count)
         replayed = graph.replay(fanout.token, nodes, times=SEEN_AT)
         assert cases.digest(replayed.hops[1].nodes) == cases.digest(fanout.hops[1].nodes)
-    mixed = graph.sample_fanout(nodes, ["e", "z"], [3, 3], weighted=False, times=SEEN_AT, edge_times=True)
+    mixed = graph.sample_fanout(
+        nodes, ["e", "z"], [3, 3], weighted=False, times=SEEN_AT, edge_times=True
+    )
     assert mixed.hops[0].times is not None
     assert mixed.hops[1].times is None
     assert (mixed.hops[1].nodes >= 0).any()
     assert graph.explain.sample_fanout([1, 2], ["e"], [3], times=[4, 5]).shares == ()
 
 
-def test_times_stay_right_through_upserts_deletes_and_builds(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_times_stay_right_through_upserts_deletes_and_builds(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
     with asterism.open(tmp_path_factory.mktemp("changed")) as client:
         client.create_space("s", SCHEMA)
         graph = client.graph("s")
@@ -135,11 +201,26 @@ def test_times_stay_right_through_upserts_deletes_and_builds(tmp_path_factory: p
         graph.upsert_edges([0, 0, 0], [1, 2, 3], "u", features={"when": [5, 6, 7]})
         graph.build(timeout_s=HANG_S)
 
-        def visible_edges(time: int, direction: str = "out", node: int = 0) -> list[tuple[int, int]]:
-            arguments = {"times": [time], "replace": False, "strategy": "last", "edge_times": True, "direction": direction}
-            sample = graph.sample_neighbors([node], "u", 5, **arguments)  # type: ignore[arg-type]  # a plain dict of arguments
+        def visible_edges(
+            time: int, direction: str = "out", node: int = 0
+        ) -> list[tuple[int, int]]:
+            arguments = {
+                "times": [time],
+                "replace": False,
+                "strategy": "last",
+                "edge_times": True,
+                "direction": direction,
+            }
+            # A plain dict of arguments.
+            sample = graph.sample_neighbors([node], "u", 5, **arguments)  # type: ignore[arg-type]
             assert sample.times is not None
-            return list(zip(sample.nodes[sample.mask].tolist(), sample.times[sample.mask].tolist(), strict=True))
+            return list(
+                zip(
+                    sample.nodes[sample.mask].tolist(),
+                    sample.times[sample.mask].tolist(),
+                    strict=True,
+                )
+            )
 
         assert visible_edges(6) == [(2, 6), (1, 5)]
         graph.upsert_edges([0], [2], "u", features={"when": [1]})
@@ -158,30 +239,80 @@ def test_times_stay_right_through_upserts_deletes_and_builds(tmp_path_factory: p
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda g: g.sample_neighbors([1], "z", 2, times=[1]), "times with edge types n:z:n, which have none"),
-        (lambda g: g.sample_neighbors([1], ["e", "f"], 2, times=[1]), "times of n:e:n, n:f:n are whole numbers and floats"),
+        (
+            lambda g: g.sample_neighbors([1], "z", 2, times=[1]),
+            "times with edge types n:z:n, which have none",
+        ),
+        (
+            lambda g: g.sample_neighbors([1], ["e", "f"], 2, times=[1]),
+            "times of n:e:n, n:f:n are whole numbers and floats",
+        ),
         (lambda g: g.sample_neighbors([1], "e", 2, times=[1, 2]), "times has 2 entries for 1 rows"),
         (lambda g: g.sample_neighbors([1], "e", 2, times=[np.nan]), r"times\[0\] = nan"),
         (lambda g: g.sample_neighbors([1], "e", 2, times=["now"]), "times: expected numbers"),
-        (lambda g: g.sample_neighbors([1], "e", 2, times=[1], strategy="last"), "the last neighbors with replacement"),
-        (lambda g: g.sample_neighbors([1], "e", 2, times=[1], strategy="newest"), "strategy 'newest': expected 'uniform' or 'last'"),
-        (lambda g: g.sample_neighbors([1], "e", 2, times=[1], probabilities=True), "probabilities of neighbors until times are not served"),
-        (lambda g: g.sample_fanout([1], ["e", "z"], [2, 2], times=[1], probabilities=True), "probabilities of neighbors until times are not served"),
-        (lambda g: g.sample_fanout([1], ["e", ["e", "z"]], [2, 2], times=[1]), "times with edge types n:z:n, which have none"),
-        (lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], times=[1]), "times with edge types n:z:n, which have none"),
-        (lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], strategy="last"), "strategy='last', .* without times"),
-        (lambda g: g.sample_fanout([1], ["e"], [2], times=[1, 2]), "times has 2 entries for 1 rows"),
+        (
+            lambda g: g.sample_neighbors([1], "e", 2, times=[1], strategy="last"),
+            "the last neighbors with replacement",
+        ),
+        (
+            lambda g: g.sample_neighbors([1], "e", 2, times=[1], strategy="newest"),
+            "strategy 'newest': expected 'uniform' or 'last'",
+        ),
+        (
+            lambda g: g.sample_neighbors([1], "e", 2, times=[1], probabilities=True),
+            "probabilities of neighbors until times are not served",
+        ),
+        (
+            lambda g: g.sample_fanout([1], ["e", "z"], [2, 2], times=[1], probabilities=True),
+            "probabilities of neighbors until times are not served",
+        ),
+        (
+            lambda g: g.sample_fanout([1], ["e", ["e", "z"]], [2, 2], times=[1]),
+            "times with edge types n:z:n, which have none",
+        ),
+        (
+            lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], times=[1]),
+            "times with edge types n:z:n, which have none",
+        ),
+        (
+            lambda g: g.sample_fanout([1], ["z", "z"], [2, 2], strategy="last"),
+            "strategy='last', .* without times",
+        ),
+        (
+            lambda g: g.sample_fanout([1], ["e"], [2], times=[1, 2]),
+            "times has 2 entries for 1 rows",
+        ),
         (lambda g: g.sample_neighbors([1], "e", 2, strict=True), "strict=True, .* without times"),
         (lambda g: g.sample_subgraph([1], [2], "e", times=[1]), "sample with disjoint=True"),
-        (lambda g: g.sample_subgraph([1], [2], "z", times=[1], disjoint=True), "none of them has times"),
-        (lambda g: g.sample_subgraph([1], [2], "e", edge_times=True), "edge_times=True without times"),
-        (lambda g: g.replay(g.sample_neighbors([1], "e", 2, times=[1]).token, [1]), "times=None: the call that the token is of had them"),
-        (lambda g: g.replay(g.sample_neighbors([1], "e", 2).token, [1], times=[1]), "times=given: the call that the token is of had none"),
-        (lambda g: g.replay(g.sample_neighbors([1], "e", 2, times=[1]).token, [1], times=[2]), "had others, or of other types or times"),
-        (lambda g: g.upsert_edges([1], [2], "f", features={"when": [np.nan]}), "a time is a number"),
+        (
+            lambda g: g.sample_subgraph([1], [2], "z", times=[1], disjoint=True),
+            "none of them has times",
+        ),
+        (
+            lambda g: g.sample_subgraph([1], [2], "e", edge_times=True),
+            "edge_times=True without times",
+        ),
+        (
+            lambda g: g.replay(g.sample_neighbors([1], "e", 2, times=[1]).token, [1]),
+            "times=None: the call that the token is of had them",
+        ),
+        (
+            lambda g: g.replay(g.sample_neighbors([1], "e", 2).token, [1], times=[1]),
+            "times=given: the call that the token is of had none",
+        ),
+        (
+            lambda g: g.replay(g.sample_neighbors([1], "e", 2, times=[1]).token, [1], times=[2]),
+            "had others, or of other types or times",
+        ),
+        (
+            lambda g: g.upsert_edges([1], [2], "f", features={"when": [np.nan]}),
+            "a time is a number",
+        ),
     ],
 )
-def test_unsupported_or_invalid_times_are_refused(graph: Graph, call: Callable[[Graph], Any], said: str) -> None:
+def test_unsupported_or_invalid_times_are_refused(
+    graph: Graph, call: Callable[[Graph], Any], said: str
+) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call(graph)
 

@@ -28,8 +28,12 @@ def graph(client: asterism.Client) -> Graph:
 
 @pytest.fixture(scope="module")
 def ring(client: asterism.Client) -> Graph:
-    """0 -> 1 (weight 1), 0 -> 2 (3), 1 -> 0 (1), 2 -> 0 (1), 2 -> 3 (1); 3 leads nowhere; 4 -> 4 by weight 0."""
-    client.create_space("ring", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    """0 -> 1 (weight 1), 0 -> 2 (3), 1 -> 0 (1), 2 -> 0 (1), 2 -> 3 (1); 3 leads nowhere; 4 -> 4 by
+    weight 0.
+    """
+    client.create_space(
+        "ring", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph = client.graph("ring")
     graph.upsert_nodes(np.arange(5), "n")
     graph.upsert_edges([0, 0, 1, 2, 2, 4], [1, 2, 0, 0, 3, 4], "to", weights=[1, 3, 1, 1, 1, 0])
@@ -39,11 +43,34 @@ def ring(client: asterism.Client) -> Graph:
 
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("direction", ["out", "in"])
-def test_a_walk_is_a_fanout_of_one_neighbor_a_hop(graph: Graph, weighted: bool, direction: str) -> None:
+def test_a_walk_is_a_fanout_of_one_neighbor_a_hop(
+    graph: Graph, weighted: bool, direction: str
+) -> None:
     people = np.concatenate([cases.person_ids()[:50], cases.person_ids()[:10], [-1, 12]])
-    metapath = ["writes", "cites", ["by", "cites"], "by"] if direction == "out" else ["by", "cites", ["writes", "cites"], "cites"]
-    walks = graph.random_walk(people, metapath, ntype="person", weighted=weighted, direction=direction, edge_ids=True, seed=4)
-    fanout = graph.sample_fanout(people, metapath, [1] * 4, ntype="person", weighted=weighted, direction=direction, edge_ids=True, seed=4)
+    metapath = (
+        ["writes", "cites", ["by", "cites"], "by"]
+        if direction == "out"
+        else ["by", "cites", ["writes", "cites"], "cites"]
+    )
+    walks = graph.random_walk(
+        people,
+        metapath,
+        ntype="person",
+        weighted=weighted,
+        direction=direction,
+        edge_ids=True,
+        seed=4,
+    )
+    fanout = graph.sample_fanout(
+        people,
+        metapath,
+        [1] * 4,
+        ntype="person",
+        weighted=weighted,
+        direction=direction,
+        edge_ids=True,
+        seed=4,
+    )
     assert walks.nodes[:, 0].tolist() == people.tolist()
     assert walks.edge_ids is not None
     for hop in range(4):
@@ -57,7 +84,11 @@ def test_every_path_has_the_probability_of_its_steps(ring: Graph) -> None:
     for weighted, heavy in ((True, 0.75), (False, 0.5)):
         walks = ring.random_walk(np.zeros(n, np.int64), ["to"], 3, weighted=weighted, seed=11)
         expected = {(0, 1, 0, 1): (1 - heavy) ** 2, (0, 1, 0, 2): (1 - heavy) * heavy}
-        expected |= {(0, 2, 0, 1): heavy / 2 * (1 - heavy), (0, 2, 0, 2): heavy / 2 * heavy, (0, 2, 3, -1): heavy / 2}
+        expected |= {
+            (0, 2, 0, 1): heavy / 2 * (1 - heavy),
+            (0, 2, 0, 2): heavy / 2 * heavy,
+            (0, 2, 3, -1): heavy / 2,
+        }
         paths, counts = np.unique(walks.nodes, axis=0, return_counts=True)
         assert {tuple(path) for path in paths.tolist()} == set(expected)
         shares = np.array([expected[tuple(path)] for path in paths.tolist()])
@@ -78,7 +109,12 @@ def test_restart_probability_applies_at_dead_ends_too(ring: Graph) -> None:
     assert (walks.nodes[:, 1:][restarted & (walks.nodes[:, 1:] >= 0)] == 2).all()
     assert stats.binomtest(int(np.count_nonzero(restarted[:, 0])), n, 0.25).pvalue > ALPHA
     stuck = walks.nodes[:, 1] == 3
-    assert stats.binomtest(int(np.count_nonzero(walks.nodes[stuck, 2] == 2)), int(stuck.sum()), 0.25).pvalue > ALPHA
+    assert (
+        stats.binomtest(
+            int(np.count_nonzero(walks.nodes[stuck, 2] == 2)), int(stuck.sum()), 0.25
+        ).pvalue
+        > ALPHA
+    )
     assert set(walks.nodes[stuck, 2].tolist()) == {2, -1}
     assert walks.edge_ids is not None
     assert (walks.edge_ids[restarted] == -1).all()
@@ -86,7 +122,9 @@ def test_restart_probability_applies_at_dead_ends_too(ring: Graph) -> None:
     assert always.nodes.tolist() == [[0] * 6, [1] * 6, [3] * 6]
 
 
-def node2vec(edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float, q: float) -> float:
+def node2vec(
+    edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float, q: float
+) -> float:
     """The probability of a path, by node2vec's definition."""
     share = 1.0
     for step in range(len(path) - 1):
@@ -94,7 +132,10 @@ def node2vec(edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float
         bias = {x: w for x, w in edges[current].items() if w > 0}
         if step:
             previous = path[step - 1]
-            bias = {x: w * (1 / p if x == previous else 1.0 if x in edges[previous] else 1 / q) for x, w in bias.items()}
+            bias = {
+                x: w * (1 / p if x == previous else 1.0 if x in edges[previous] else 1 / q)
+                for x, w in bias.items()
+            }
         share *= bias[target] / sum(bias.values())
     return share
 
@@ -102,21 +143,46 @@ def node2vec(edges: dict[int, dict[int, float]], path: tuple[int, ...], p: float
 @pytest.fixture(scope="module")
 def two_way_graph(client: asterism.Client) -> tuple[Graph, dict[int, dict[int, float]]]:
     """Six nodes, joined both ways by unequal weights."""
-    client.create_space("knit", {"parts": 4, "placement": "mix64", "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "knit",
+        {
+            "parts": 4,
+            "placement": "mix64",
+            "nodes": {"n": {}},
+            "edges": {"n:to:n": {"weighted": True}},
+        },
+    )
     graph = client.graph("knit")
     graph.upsert_nodes(np.arange(6), "n")
-    pairs = [(0, 1, 1.0), (0, 2, 3.0), (1, 2, 2.0), (1, 3, 1.0), (2, 3, 1.0), (2, 4, 4.0), (3, 5, 2.0), (4, 5, 1.0)]
+    pairs = [
+        (0, 1, 1.0),
+        (0, 2, 3.0),
+        (1, 2, 2.0),
+        (1, 3, 1.0),
+        (2, 3, 1.0),
+        (2, 4, 4.0),
+        (3, 5, 2.0),
+        (4, 5, 1.0),
+    ]
     edges: dict[int, dict[int, float]] = {i: {} for i in range(6)}
     for a, b, weight in pairs:
         edges[a][b], edges[b][a] = weight, weight + (a == 2)
-    graph.upsert_edges(*np.array([(a, b) for a in edges for b in edges[a]]).T, "to", weights=[w for a in edges for w in edges[a].values()])
+    graph.upsert_edges(
+        *np.array([(a, b) for a in edges for b in edges[a]]).T,
+        "to",
+        weights=[w for a in edges for w in edges[a].values()],
+    )
     graph.build()
     return graph, edges
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.25, 4.0), (4.0, 0.25), (1.0, 0.1), (10.0, 1.0), (0.5, 2.0)])
+@pytest.mark.parametrize(
+    ("p", "q"), [(0.25, 4.0), (4.0, 0.25), (1.0, 0.1), (10.0, 1.0), (0.5, 2.0)]
+)
 @pytest.mark.parametrize("weighted", [True, False])
-def test_walks_with_p_and_q_follow_node2vec(two_way_graph: tuple[Graph, dict[int, dict[int, float]]], p: float, q: float, weighted: bool) -> None:
+def test_walks_with_p_and_q_follow_node2vec(
+    two_way_graph: tuple[Graph, dict[int, dict[int, float]]], p: float, q: float, weighted: bool
+) -> None:
     graph, edges = two_way_graph
     if not weighted:
         edges = {a: dict.fromkeys(neighbors, 1.0) for a, neighbors in edges.items()}
@@ -130,9 +196,15 @@ def test_walks_with_p_and_q_follow_node2vec(two_way_graph: tuple[Graph, dict[int
     assert set(observed_counts) <= set(all_paths)
     rare = shares * n < 5
     observed = np.array([observed_counts.get(path, 0) for path in all_paths])
-    observed, expected = np.append(observed[~rare], observed[rare].sum()), np.append(shares[~rare], shares[rare].sum()) * n
+    observed, expected = (
+        np.append(observed[~rare], observed[rare].sum()),
+        np.append(shares[~rare], shares[rare].sum()) * n,
+    )
     if expected[-1] < 5:
-        observed, expected = np.append(observed[:-2], observed[-2:].sum()), np.append(expected[:-2], expected[-2:].sum())
+        observed, expected = (
+            np.append(observed[:-2], observed[-2:].sum()),
+            np.append(expected[:-2], expected[-2:].sum()),
+        )
     assert stats.chisquare(observed, expected).pvalue > ALPHA
 
 
@@ -142,12 +214,24 @@ def test_p_and_q_do_not_apply_after_start_or_restart(ring: Graph) -> None:
     assert stats.binomtest(int((first == 2).sum()), n, 0.75).pvalue > ALPHA
     walks = ring.random_walk(np.full(n, 2), ["to"], 3, p=1000.0, q=1.0, restart=0.3, seed=6)
     after_restart = (walks.types[:, 1] == -1) & (walks.types[:, 2] >= 0)
-    assert stats.binomtest(int((walks.nodes[after_restart, 3] == 0).sum()), int(after_restart.sum()), 0.5).pvalue > ALPHA
-    assert ring.random_walk([3], ["to"], 3, p=0.5, q=2.0, seed=1).nodes.tolist() == [[3, -1, -1, -1]]
+    assert (
+        stats.binomtest(
+            int((walks.nodes[after_restart, 3] == 0).sum()), int(after_restart.sum()), 0.5
+        ).pvalue
+        > ALPHA
+    )
+    assert ring.random_walk([3], ["to"], 3, p=0.5, q=2.0, seed=1).nodes.tolist() == [
+        [3, -1, -1, -1]
+    ]
 
 
 def test_walk_ends_at_dead_ends_and_missing_nodes(ring: Graph) -> None:
-    assert ring.random_walk([3, -1, 99, 4], ["to"], 3, seed=1).nodes.tolist() == [[3, -1, -1, -1], [-1] * 4, [99, -1, -1, -1], [4, -1, -1, -1]]
+    assert ring.random_walk([3, -1, 99, 4], ["to"], 3, seed=1).nodes.tolist() == [
+        [3, -1, -1, -1],
+        [-1] * 4,
+        [99, -1, -1, -1],
+        [4, -1, -1, -1],
+    ]
     assert ring.random_walk([4], ["to"], 2, weighted=False, seed=1).nodes.tolist() == [[4, 4, 4]]
     assert ring.random_walk([], ["to"], 3).nodes.shape == (0, 4)
     assert ring.random_walk([1, 2], ["to"], 0).nodes.tolist() == [[1], [2]]
@@ -165,15 +249,27 @@ def test_metapath_repeats_and_types_name_the_edge_taken(graph: Graph) -> None:
 
 def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
     for call, error, message in (
-        (lambda: graph.random_walk([1], None), asterism.InvalidRequest, "needs a metapath or a length"),
+        (
+            lambda: graph.random_walk([1], None),
+            asterism.InvalidRequest,
+            "needs a metapath or a length",
+        ),
         (lambda: graph.random_walk([1], "cites", 3), asterism.InvalidRequest, "'cites'"),
         (lambda: graph.random_walk([1], ["cites"], -3), asterism.InvalidRequest, "length -3"),
-        (lambda: graph.random_walk([1], ["cites"], 3, restart=1.5), asterism.InvalidRequest, "restart 1.5"),
+        (
+            lambda: graph.random_walk([1], ["cites"], 3, restart=1.5),
+            asterism.InvalidRequest,
+            "restart 1.5",
+        ),
         (lambda: graph.random_walk([1], ["cites"], 3, p=0.0), asterism.InvalidRequest, "p 0.0"),
         (lambda: graph.random_walk([1], ["cites"], 3, q=1e4), asterism.InvalidRequest, "q 10000.0"),
         (lambda: graph.random_walk([1], ["eats"], 3), asterism.NotFound, "'eats'"),
         (lambda: graph.random_walk([1], [None], 3), asterism.InvalidRequest, "say ntype"),
-        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000), asterism.InvalidRequest, "ask for"),
+        (
+            lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 1000),
+            asterism.InvalidRequest,
+            "ask for",
+        ),
     ):
         with pytest.raises(error, match=message):
             call()  # type: ignore[no-untyped-call]
@@ -181,18 +277,29 @@ def test_invalid_arguments_are_refused_with_their_value(graph: Graph) -> None:
 
 @pytest.fixture(scope="module")
 def multigraph(client: asterism.Client) -> Graph:
-    """0 -> 1 (twice, 1 and 2), 2 (3), 3 (4); 1 -> 2, 3; 2 -> 0; 3 and 4 lead nowhere; 5 -> 5 by weight 0, 0 by 1."""
-    client.create_space("bunch", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    """0 -> 1 (twice, 1 and 2), 2 (3), 3 (4); 1 -> 2, 3; 2 -> 0; 3 and 4 lead nowhere; 5 -> 5 by
+    weight 0, 0 by 1.
+    """
+    client.create_space(
+        "bunch", {"parts": 3, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph = client.graph("bunch")
     graph.upsert_nodes(np.arange(6), "n")
-    graph.upsert_edges([0, 0, 0, 0, 1, 1, 2, 5, 5], [1, 1, 2, 3, 2, 3, 0, 5, 0], "to", weights=[1, 2, 3, 4, 1, 1, 1, 0, 1])
+    graph.upsert_edges(
+        [0, 0, 0, 0, 1, 1, 2, 5, 5],
+        [1, 1, 2, 3, 2, 3, 0, 5, 0],
+        "to",
+        weights=[1, 2, 3, 4, 1, 1, 1, 0, 1],
+    )
     graph.build()
     return graph
 
 
 def test_distinct_first_steps_give_one_walk_per_neighbor(multigraph: Graph) -> None:
     starts = [4, 0, 1, -1, 2, 0, 99, 5]
-    walks = multigraph.random_walk(starts, ["to"], 3, walks=3, first_step="distinct", edge_ids=True, seed=8)
+    walks = multigraph.random_walk(
+        starts, ["to"], 3, walks=3, first_step="distinct", edge_ids=True, seed=8
+    )
     assert walks.starts is not None
     assert walks.starts.tolist() == [1, 1, 1, 2, 2, 4, 5, 5, 5, 7]
     assert walks.nodes[:, 0].tolist() == np.array(starts)[walks.starts].tolist()
@@ -208,21 +315,30 @@ def test_distinct_first_steps_give_one_walk_per_neighbor(multigraph: Graph) -> N
         assert (present | (walks.edge_ids[:, step] == -1)).all()
     dead_end = walks.nodes[:, 1] == 3
     assert (walks.nodes[dead_end, 2:] == -1).all()
-    uniform = multigraph.random_walk([5], ["to"], 1, walks=3, first_step="distinct", weighted=False, seed=8)
+    uniform = multigraph.random_walk(
+        [5], ["to"], 1, walks=3, first_step="distinct", weighted=False, seed=8
+    )
     assert sorted(uniform.nodes[:, 1].tolist()) == [0, 5]
 
 
 @pytest.mark.parametrize("weighted", [True, False])
 def test_distinct_first_steps_follow_successive_sampling(multigraph: Graph, weighted: bool) -> None:
     n = 30_000
-    walks = multigraph.random_walk(np.zeros(n, np.int64), ["to"], 2, walks=2, first_step="distinct", weighted=weighted, seed=31)
+    walks = multigraph.random_walk(
+        np.zeros(n, np.int64), ["to"], 2, walks=2, first_step="distinct", weighted=weighted, seed=31
+    )
     assert walks.starts is not None
     assert np.array_equal(walks.starts, np.repeat(np.arange(n), 2))
     first = {1: 3.0, 2: 3.0, 3: 4.0} if weighted else {1: 2.0, 2: 1.0, 3: 1.0}
     total = sum(first.values())
     second_step = {1: {2: 0.5, 3: 0.5}, 2: {0: 1.0}, 3: {-1: 1.0}}
     expected = {
-        (a, x, b, y): first[a] / total * first[b] / (total - first[a]) * second_step[a][x] * second_step[b][y]
+        (a, x, b, y): first[a]
+        / total
+        * first[b]
+        / (total - first[a])
+        * second_step[a][x]
+        * second_step[b][y]
         for a in first
         for b in first
         if a != b
@@ -230,9 +346,16 @@ def test_distinct_first_steps_follow_successive_sampling(multigraph: Graph, weig
         for y in second_step[b]
     }
     assert abs(sum(expected.values()) - 1) < 1e-12
-    paths, counts = np.unique(walks.nodes.reshape(n, 6)[:, [1, 2, 4, 5]], axis=0, return_counts=True)
+    paths, counts = np.unique(
+        walks.nodes.reshape(n, 6)[:, [1, 2, 4, 5]], axis=0, return_counts=True
+    )
     assert {tuple(path) for path in paths.tolist()} == set(expected)
-    assert stats.chisquare(counts, np.array([expected[tuple(path)] for path in paths.tolist()]) * n).pvalue > ALPHA
+    assert (
+        stats.chisquare(
+            counts, np.array([expected[tuple(path)] for path in paths.tolist()]) * n
+        ).pvalue
+        > ALPHA
+    )
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -245,36 +368,73 @@ def test_distinct_neighbors_pool_weights_over_edge_types(
     graph, n = client.graph(space), 20_000
     graph.upsert_nodes([0, 1, 2], "n")
     graph.upsert_nodes([1, 2], "m")
-    for relation, dst, weights in (("a", [1, 1, 2], [1.0, 2.0, 0.0]), ("b", [1, 2], [3.0, 2.0]), ("c", [1, 2], [4.0, 0.0])):
+    for relation, dst, weights in (
+        ("a", [1, 1, 2], [1.0, 2.0, 0.0]),
+        ("b", [1, 2], [3.0, 2.0]),
+        ("c", [1, 2], [4.0, 0.0]),
+    ):
         graph.upsert_edges([0] * len(dst), dst, relation, weights=weights)
     graph.build()
-    # (edge type, edge id) to its neighbor and weight; node 1 of type n and node 1 of type m are two neighbors.
-    edges = {(0, 0): ("n1", 1.0), (0, 1): ("n1", 2.0), (0, 2): ("n2", 0.0), (1, 0): ("n1", 3.0), (1, 1): ("n2", 2.0), (2, 0): ("m1", 4.0)}
+    # (edge type, edge id) to its neighbor and weight; node 1 of type n and node 1 of type m are two
+    # neighbors.
+    edges = {
+        (0, 0): ("n1", 1.0),
+        (0, 1): ("n1", 2.0),
+        (0, 2): ("n2", 0.0),
+        (1, 0): ("n1", 3.0),
+        (1, 1): ("n2", 2.0),
+        (2, 0): ("m1", 4.0),
+    }
     edges[2, 1] = ("m2", 0.0)
-    weighted_edges = {edge: (to, weight if weighted else 1.0) for edge, (to, weight) in edges.items()}
+    weighted_edges = {
+        edge: (to, weight if weighted else 1.0) for edge, (to, weight) in edges.items()
+    }
     total = sum(weight for _, weight in weighted_edges.values())
     expected = {}
     for a, (to_a, weight_a) in weighted_edges.items():
         remaining = total - sum(weight for to, weight in weighted_edges.values() if to == to_a)
-        expected |= {(*a, *b): weight_a / total * weight_b / remaining for b, (to_b, weight_b) in weighted_edges.items() if to_b != to_a}
+        expected |= {
+            (*a, *b): weight_a / total * weight_b / remaining
+            for b, (to_b, weight_b) in weighted_edges.items()
+            if to_b != to_a
+        }
     expected = {outcome: p for outcome, p in expected.items() if p > 0}
     assert abs(sum(expected.values()) - 1) < 1e-12
     walks = graph.random_walk(
-        np.zeros(n, np.int64), [["a", "b", "c"]], 1, walks=2, ntype="n", first_step="distinct", weighted=weighted, edge_ids=True, seed=3
+        np.zeros(n, np.int64),
+        [["a", "b", "c"]],
+        1,
+        walks=2,
+        ntype="n",
+        first_step="distinct",
+        weighted=weighted,
+        edge_ids=True,
+        seed=3,
     )
     assert walks.edge_ids is not None
     sampled = np.stack([walks.types[:, 0], walks.edge_ids[:, 0]], axis=1).reshape(n, 4)
     outcomes, counts = np.unique(sampled, axis=0, return_counts=True)
     assert {tuple(outcome) for outcome in outcomes.tolist()} == set(expected)
-    assert stats.chisquare(counts, np.array([expected[tuple(outcome)] for outcome in outcomes.tolist()]) * n).pvalue > ALPHA
-    all_neighbors = graph.random_walk([0], None, 1, walks=9, ntype="n", first_step="distinct", weighted=weighted, seed=3)
+    assert (
+        stats.chisquare(
+            counts, np.array([expected[tuple(outcome)] for outcome in outcomes.tolist()]) * n
+        ).pvalue
+        > ALPHA
+    )
+    all_neighbors = graph.random_walk(
+        [0], None, 1, walks=9, ntype="n", first_step="distinct", weighted=weighted, seed=3
+    )
     assert len(all_neighbors) == len({to for to, weight in weighted_edges.values() if weight > 0})
 
 
 def test_independent_walks_equal_walks_of_repeated_nodes(graph: Graph) -> None:
     papers = np.array([3, 40, -1, 7, 3])
-    several = graph.random_walk(papers, ["cites", None], 4, walks=3, restart=0.2, edge_ids=True, seed=6)
-    repeated = graph.random_walk(np.repeat(papers, 3), ["cites", None], 4, restart=0.2, edge_ids=True, seed=6)
+    several = graph.random_walk(
+        papers, ["cites", None], 4, walks=3, restart=0.2, edge_ids=True, seed=6
+    )
+    repeated = graph.random_walk(
+        np.repeat(papers, 3), ["cites", None], 4, restart=0.2, edge_ids=True, seed=6
+    )
     assert several.starts is not None
     assert several.starts.tolist() == np.repeat(np.arange(5), 3).tolist()
     assert repeated.starts is None
@@ -292,12 +452,15 @@ def test_fewer_distinct_walks_are_a_prefix_of_more(graph: Graph) -> None:
     assert np.array_equal(more.nodes[order < 2], fewer.nodes)
     neighbors = graph.neighbors(people, "writes")
     for row in range(80):
-        heavy = neighbors.weights[neighbors.indptr[row] : neighbors.indptr[row + 1]] > 0  # type: ignore[index]  # weights were asked for
+        # Weights were asked for.
+        heavy = neighbors.weights[neighbors.indptr[row] : neighbors.indptr[row + 1]] > 0  # type: ignore[index]
         assert (more.starts == row).sum() == min(9, len(np.unique(neighbors[row][heavy])))
 
 
 def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) -> None:
-    client.create_space("hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}})
+    client.create_space(
+        "hub", {"parts": 2, "nodes": {"n": {}}, "edges": {"n:to:n": {"weighted": True}}}
+    )
     graph, size = client.graph("hub"), 20_000
     graph.upsert_nodes(np.arange(size), "n")
     weights = np.ones(size)
@@ -312,11 +475,20 @@ def test_a_hub_has_walks_over_many_different_neighbors(client: asterism.Client) 
 def test_invalid_distinct_walks_are_refused(graph: Graph) -> None:
     for call, message in (
         (lambda: graph.random_walk([1], ["cites"], 3, first_step="distinct"), "how many walks"),
-        (lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"), "first_step 'first'"),
+        (
+            lambda: graph.random_walk([1], ["cites"], 3, walks=2, first_step="first"),
+            "first_step 'first'",
+        ),
         (lambda: graph.random_walk([1], ["cites"], 3, walks=0), "walks 0"),
         (lambda: graph.random_walk([1], ["cites"], 0, walks=2, first_step="distinct"), "length 0"),
-        (lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100), r"walks=10000000 x \(length=10 \+ 1\)"),
-        (lambda: graph.metapaths("paper2cites2person"), r"step 1 \('paper2cites2person', letter 1\): no such edge type"),
+        (
+            lambda: graph.random_walk(np.zeros(10**5, np.int64), ["cites"], 10, walks=100),
+            r"walks=10000000 x \(length=10 \+ 1\)",
+        ),
+        (
+            lambda: graph.metapaths("paper2cites2person"),
+            r"step 1 \('paper2cites2person', letter 1\): no such edge type",
+        ),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             call()
@@ -324,8 +496,16 @@ def test_invalid_distinct_walks_are_refused(graph: Graph) -> None:
 
 def test_parsed_metapath_can_be_walked(graph: Graph) -> None:
     writes, by = graph.schema.edge_type_id("writes"), graph.schema.edge_type_id("by")
-    first, second = graph.metapaths("person2paper-paper2by2person;paper2by2person-person2writes2paper")
+    first, second = graph.metapaths(
+        "person2paper-paper2by2person;paper2by2person-person2writes2paper"
+    )
     assert (first.start, second.start) == ("person", "paper")
     walks = graph.random_walk(cases.person_ids()[:60], first, 5, seed=2)
-    assert [set(column) - {-1} for column in walks.types.T.tolist()] == [{writes}, {by}, {writes}, {by}, {writes}]
+    assert [set(column) - {-1} for column in walks.types.T.tolist()] == [
+        {writes},
+        {by},
+        {writes},
+        {by},
+        {writes},
+    ]
     assert graph.random_walk([3, 4], second, seed=2).nodes.shape == (2, 3)

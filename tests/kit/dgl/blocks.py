@@ -1,4 +1,5 @@
-"""Blocks of a served graph against its edges, and a model of DGL's on all of its neighbors against the same on the whole graph; prints OK.
+"""Blocks of a served graph against its edges, and a model of DGL's on all of its neighbors against
+the same on the whole graph; prints OK.
 
 python blocks.py ADDRESS
 """
@@ -23,16 +24,22 @@ def one_type(graph: asterism.Graph) -> None:
     edges_by_id = edges(graph, "cites")
     degree = Counter(dst for _, dst in edges_by_id.values())
     seeds = np.random.default_rng(1).permutation(2708)[:64]
-    inputs, outputs, mfgs = NeighborSampler(graph, [3, 5]).sample_blocks(torch.from_numpy(seeds), seed=2)
+    inputs, outputs, mfgs = NeighborSampler(graph, [3, 5]).sample_blocks(
+        torch.from_numpy(seeds), seed=2
+    )
     assert outputs.tolist() == seeds.tolist()
     assert torch.equal(inputs, mfgs[0].srcdata[dgl.NID])
     assert torch.equal(mfgs[0].dstdata[dgl.NID], mfgs[1].srcdata[dgl.NID])
     assert torch.equal(mfgs[1].dstdata[dgl.NID], outputs)
     for block, fanout in zip(mfgs, (3, 5), strict=True):
         src, dst = block.edges()
-        ends = zip(block.srcdata[dgl.NID][src].tolist(), block.dstdata[dgl.NID][dst].tolist(), strict=True)
+        ends = zip(
+            block.srcdata[dgl.NID][src].tolist(), block.dstdata[dgl.NID][dst].tolist(), strict=True
+        )
         assert [edges_by_id[edge] for edge in block.edata[dgl.EID].tolist()] == list(ends)
-        expected_degrees = torch.tensor([min(fanout, degree[node]) for node in block.dstdata[dgl.NID].tolist()])
+        expected_degrees = torch.tensor(
+            [min(fanout, degree[node]) for node in block.dstdata[dgl.NID].tolist()]
+        )
         assert torch.equal(block.in_degrees(), expected_degrees)
         assert torch.equal(block.srcdata[dgl.NID][: block.num_dst_nodes()], block.dstdata[dgl.NID])
 
@@ -40,47 +47,75 @@ def one_type(graph: asterism.Graph) -> None:
     layers = [SAGEConv(16, 8, "mean"), SAGEConv(8, 4, "mean")]
     x = torch.randn(2708, 16)
     ends = np.array(list(edges_by_id.values()))
-    full_graph = dgl.graph((torch.from_numpy(ends[:, 0]), torch.from_numpy(ends[:, 1])), num_nodes=2708)
+    full_graph = dgl.graph(
+        (torch.from_numpy(ends[:, 0]), torch.from_numpy(ends[:, 1])), num_nodes=2708
+    )
     expected = layers[1](full_graph, layers[0](full_graph, x).relu())[torch.from_numpy(seeds)]
     inputs, _, mfgs = NeighborSampler(graph, [-1, -1]).sample_blocks(seeds)
     h = layers[0](mfgs[0], (x[inputs], x[inputs][: mfgs[0].num_dst_nodes()])).relu()
     actual = layers[1](mfgs[1], (h, h[: mfgs[1].num_dst_nodes()]))
     assert torch.allclose(actual, expected, atol=1e-5)
-    refused(lambda: NeighborSampler(graph, [2]).sample_blocks([4, 9, 4]), "seed 4 of 'paper' is twice in a batch of 3")
+    refused(
+        lambda: NeighborSampler(graph, [2]).sample_blocks([4, 9, 4]),
+        "seed 4 of 'paper' is twice in a batch of 3",
+    )
 
 
 def several_types(graph: asterism.Graph) -> None:
     """Blocks of several types, weights too, and a model of DGL's for them."""
     triples = [tuple(t.name.split(":")) for t in graph.schema.edge_types]
     edges_by_type = {triple: edges(graph, ":".join(triple)) for triple in triples}
-    weights = {int(e): float(w) for batch in graph.scan_edges("route") for e, w in zip(batch.edge_ids, batch.weights, strict=True)}
+    weights = {
+        int(e): float(w)
+        for batch in graph.scan_edges("route")
+        for e, w in zip(batch.edge_ids, batch.weights, strict=True)
+    }
     airports = next(iter(graph.scan_nodes("airport"))).ids[:100]
     airlines = next(iter(graph.scan_nodes("airline"))).ids[:20]
-    sampler = NeighborSampler(graph, dict.fromkeys(triples, (2, 3)), prob="weight", edge_weights=True)
-    inputs, outputs, mfgs = sampler.sample_blocks({"airport": airports, "airline": airlines}, seed=3)
+    sampler = NeighborSampler(
+        graph, dict.fromkeys(triples, (2, 3)), prob="weight", edge_weights=True
+    )
+    inputs, outputs, mfgs = sampler.sample_blocks(
+        {"airport": airports, "airline": airlines}, seed=3
+    )
     assert outputs["airport"].tolist() == airports.tolist()
     assert outputs["airline"].tolist() == airlines.tolist()
     for block, fanout in zip(mfgs, (2, 3), strict=True):
         for triple in triples:
             src, dst = block.edges(etype=triple)
-            ends = (block.srcnodes[triple[0]].data[dgl.NID][src], block.dstnodes[triple[-1]].data[dgl.NID][dst])
+            ends = (
+                block.srcnodes[triple[0]].data[dgl.NID][src],
+                block.dstnodes[triple[-1]].data[dgl.NID][dst],
+            )
             eids = block.edges[triple].data[dgl.EID].tolist()
-            assert [edges_by_type[triple][edge] for edge in eids] == list(zip(*(e.tolist() for e in ends), strict=True))
+            assert [edges_by_type[triple][edge] for edge in eids] == list(
+                zip(*(e.tolist() for e in ends), strict=True)
+            )
             degree = Counter(dst for _, dst in edges_by_type[triple].values())
-            expected_degrees = [min(fanout, degree[node]) for node in block.dstnodes[triple[-1]].data[dgl.NID].tolist()]
+            expected_degrees = [
+                min(fanout, degree[node])
+                for node in block.dstnodes[triple[-1]].data[dgl.NID].tolist()
+            ]
             assert block.in_degrees(etype=triple).tolist() == expected_degrees
         route = block.edges["route"]
-        assert route.data["weight"].tolist() == [weights[edge] for edge in route.data[dgl.EID].tolist()]
+        assert route.data["weight"].tolist() == [
+            weights[edge] for edge in route.data[dgl.EID].tolist()
+        ]
     convolutions = {relation: SAGEConv(4, 4, "mean") for _, relation, _ in triples}
     model = HeteroGraphConv(convolutions, aggregate="sum")
-    outputs_by_type = model(mfgs[0], {name: torch.randn(len(ids), 4) for name, ids in inputs.items()})
+    outputs_by_type = model(
+        mfgs[0], {name: torch.randn(len(ids), 4) for name, ids in inputs.items()}
+    )
     assert len(outputs_by_type["airport"]) == mfgs[1].num_src_nodes("airport")
     refused(lambda: sampler.sample_blocks([1, 2]), "seeds without a type")
     refused(lambda: NeighborSampler(graph, {("a", "b", "c"): [1]}), "fanouts of [('a', 'b', 'c')]")
 
 
 with asterism.connect(sys.argv[1]) as client:
-    refused(lambda: NeighborSampler(client.graph("citations"), [2]), "hold one: with graph.pin() as held")
+    refused(
+        lambda: NeighborSampler(client.graph("citations"), [2]),
+        "hold one: with graph.pin() as held",
+    )
     with client.graph("citations").pin() as papers:
         one_type(papers)
     with client.graph("openflights").pin() as flights:

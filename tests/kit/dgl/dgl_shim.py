@@ -1,9 +1,10 @@
-"""Say `from dgl_shim import dgl`: the wheels of DGL 1.1 and 2.1 then import beside a current setuptools and torch.
+"""Say `from dgl_shim import dgl`: the wheels of DGL 1.1 and 2.1 then import beside a current
+setuptools and torch.
 
-`dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2 loads a library of GraphBolt
-that is built for a few versions of torch only. Partitions in DGL's own format need one name of GraphBolt. Where torchdata is, which
-GraphBolt's Python stands on, all of that is there, and only what asks the library fails.
-"""
+`dgl.utils` takes `packaging` from inside setuptools, which dropped it in version 71; and DGL 2
+loads a library of GraphBolt that is built for a few versions of torch only. Partitions in DGL's own
+format need one name of GraphBolt. Where torchdata is, which GraphBolt's Python stands on, all of
+that is there, and only what asks the library fails."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def _stub_graphbolt() -> None:
         _mark_as_loaded(library)
         return
     graphbolt = types.ModuleType("dgl.graphbolt")
-    graphbolt.FusedCSCSamplingGraph = type("FusedCSCSamplingGraph", (), {})  # asked for in isinstance() only
+    graphbolt.FusedCSCSamplingGraph = type(
+        "FusedCSCSamplingGraph", (), {}
+    )  # asked for in isinstance() only
     sys.modules["dgl.graphbolt"] = graphbolt
 
 

@@ -20,5 +20,11 @@ def refused(call: Callable[[], object], expected_text: str) -> None:
 def edges(graph: asterism.Graph, etype: str) -> dict[int, tuple[int, int]]:
     edges_by_id: dict[int, tuple[int, int]] = {}
     for batch in graph.scan_edges(etype):
-        edges_by_id.update(zip(batch.edge_ids.tolist(), zip(batch.src.tolist(), batch.dst.tolist(), strict=True), strict=True))
+        edges_by_id.update(
+            zip(
+                batch.edge_ids.tolist(),
+                zip(batch.src.tolist(), batch.dst.tolist(), strict=True),
+                strict=True,
+            )
+        )
     return edges_by_id

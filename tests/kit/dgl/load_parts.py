@@ -1,4 +1,5 @@
-"""Load every part with DGL's own `load_partition` and leave what it gives as NumPy arrays: load_parts.py CONFIG OUT_FOLDER.
+"""Load every part with DGL's own `load_partition` and leave what it gives as NumPy arrays:
+load_parts.py CONFIG OUT_FOLDER.
 
 With DGL_DIST_DEBUG=1 DGL itself asserts that each inner node and edge maps to the part.
 """
@@ -15,7 +16,9 @@ from dgl_shim import dgl
 
 def main(config: str, out: str) -> None:
     for part in range(json.loads(Path(config).read_text())["num_parts"]):
-        graph, node_feats, edge_feats, book, name, ntypes, etypes = dgl.distributed.load_partition(config, part)
+        graph, node_feats, edge_feats, book, name, ntypes, etypes = dgl.distributed.load_partition(
+            config, part
+        )
         src, dst, eid = graph.edges(form="all", order="eid")
         assert (eid.numpy() == np.arange(graph.num_edges())).all()
         kind, typewise = book.map_to_per_ntype(graph.ndata["_ID"])
@@ -35,8 +38,14 @@ def main(config: str, out: str) -> None:
         # The separator of a member's path in a .npz is the feature's own.
         arrays |= {f"nfeat/{key}".replace("/", "|"): value for key, value in node_feats.items()}
         arrays |= {f"efeat/{key}".replace("/", "|"): value for key, value in edge_feats.items()}
-        np.savez(Path(out) / f"part{part}.npz", **{key: value.numpy() for key, value in arrays.items()})
-        summary = {"name": name, "ntypes": list(ntypes), "etypes": [":".join(etype) for etype in etypes]}
+        np.savez(
+            Path(out) / f"part{part}.npz", **{key: value.numpy() for key, value in arrays.items()}
+        )
+        summary = {
+            "name": name,
+            "ntypes": list(ntypes),
+            "etypes": [":".join(etype) for etype in etypes],
+        }
         (Path(out) / f"part{part}.json").write_text(json.dumps(summary))
 
 

@@ -1,4 +1,5 @@
-"""Cut graphs with DGL's own METIS: metis_cut.py PARTS INPUT_FOLDER... Prints the edges between parts of each as a JSON list.
+"""Cut graphs with DGL's own METIS: metis_cut.py PARTS INPUT_FOLDER... Prints the edges between
+parts of each as a JSON list.
 
 An input is src.npy, dst.npy and nodes.npy, the number of nodes.
 """
@@ -18,7 +19,9 @@ from dgl_shim import dgl
 def main(parts: str, *folders: str) -> None:
     cut_sizes = []
     for folder in folders:
-        src, dst, nodes = (torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("src", "dst", "nodes"))
+        src, dst, nodes = (
+            torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("src", "dst", "nodes")
+        )
         graph = dgl.graph((src, dst), num_nodes=int(nodes))
         with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
             owners = dgl.metis_partition_assignment(graph, int(parts))

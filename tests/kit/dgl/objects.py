@@ -29,9 +29,19 @@ def one_type(client: asterism.Client) -> None:
     space = client.graph("one")
     assert [kind.name for kind in space.schema.edge_types] == ["node:edge:node"]
     x, mask = graph.ndata["x"].tolist(), graph.ndata["train_mask"].tolist()
-    assert nodes_of(space, "node") == {i: {"weight": 1.0, "x": x[i], "train_mask": mask[i]} for i in range(45)}
-    rows = zip(src.tolist(), dst.tolist(), graph.edata["weight"].tolist(), graph.edata["year"].tolist(), strict=True)
-    assert edges_of(space, "edge") == [(a, b, {"weight": weight, "year": year}) for a, b, weight, year in rows]
+    assert nodes_of(space, "node") == {
+        i: {"weight": 1.0, "x": x[i], "train_mask": mask[i]} for i in range(45)
+    }
+    rows = zip(
+        src.tolist(),
+        dst.tolist(),
+        graph.edata["weight"].tolist(),
+        graph.edata["year"].tolist(),
+        strict=True,
+    )
+    assert edges_of(space, "edge") == [
+        (a, b, {"weight": weight, "year": year}) for a, b, weight, year in rows
+    ]
 
 
 def several_types(client: asterism.Client) -> None:
@@ -46,7 +56,13 @@ def several_types(client: asterism.Client) -> None:
     )
     graph.nodes["item"].data["clicks"] = torch.arange(4)
     graph.edges["buys"].data["amount"] = torch.tensor([1, 2, 3])
-    loaded = client.load_graph("several", graph, weights={"item": "clicks", "user:buys:item": "amount"}, build=True, parts=2)
+    loaded = client.load_graph(
+        "several",
+        graph,
+        weights={"item": "clicks", "user:buys:item": "amount"},
+        build=True,
+        parts=2,
+    )
     assert (loaded.nodes, loaded.edges) == (7, 7)
     space = client.graph("several")
     assert nodes_of(space, "item") == {i: {"weight": float(i), "clicks": i} for i in range(4)}

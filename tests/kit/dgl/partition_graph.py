@@ -1,7 +1,8 @@
-"""Partition a graph with DGL's own `partition_graph`: partition_graph.py INPUT_FOLDER OUT PARTS METHOD. Prints JSON.
+"""Partition a graph with DGL's own `partition_graph`: partition_graph.py INPUT_FOLDER OUT PARTS
+METHOD. Prints JSON.
 
-The input is src.npy, dst.npy and feat.npy. What is timed is `partition_graph` alone, with the graph in memory.
-"""
+The input is src.npy, dst.npy and feat.npy. What is timed is `partition_graph` alone, with the graph
+in memory."""
 
 from __future__ import annotations
 
@@ -24,14 +25,20 @@ def resident(field: str) -> int:
 
 
 def main(folder: str, out: str, parts: str, method: str) -> None:
-    src, dst, feat = (torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("src", "dst", "feat"))
+    src, dst, feat = (
+        torch.from_numpy(np.load(f"{folder}/{name}.npy")) for name in ("src", "dst", "feat")
+    )
     graph = dgl.graph((src, dst), num_nodes=len(feat))
     graph.ndata["feat"] = feat
     del src, dst, feat
     before, started = resident("VmRSS"), time.perf_counter()
     with open(os.devnull, "w") as null, contextlib.redirect_stdout(null):
         dgl.distributed.partition_graph(graph, "graph", int(parts), out, part_method=method)
-    print(json.dumps({"seconds": time.perf_counter() - started, "peak": resident("VmHWM"), "before": before}))
+    print(
+        json.dumps(
+            {"seconds": time.perf_counter() - started, "peak": resident("VmHWM"), "before": before}
+        )
+    )
 
 
 if __name__ == "__main__":

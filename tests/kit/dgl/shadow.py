@@ -1,4 +1,6 @@
-"""DGL's own ShaDow sampler on a small graph: the node sets that it draws around one node, how often each, as JSON."""
+"""DGL's own ShaDow sampler on a small graph: the node sets that it draws around one node, how often
+each, as JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ import torch
 
 
 def main(request_text: str) -> None:
-    """Draw as ``request_text`` says: nodes, edges (src, dst), fanouts in hop order, the seed node, how many times."""
+    """Draw as ``request_text`` says: nodes, edges (src, dst), fanouts in hop order, the seed node,
+    how many times.
+    """
     request = json.loads(request_text)
     dgl.seed(5)
     torch.manual_seed(5)

@@ -1,4 +1,6 @@
-"""Gathers and scatters of tensors against those of arrays, and their gradients against differences; prints OK."""
+"""Gathers and scatters of tensors against those of arrays, and their gradients against differences;
+prints OK.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ for name in ("scatter_add", "scatter_mean", "scatter_max", "scatter_softmax"):
     given = torch.tensor(values, requires_grad=True)
     found = scatter(given, torch.tensor(where), size)
     assert torch.allclose(found, torch.tensor(scatter(values, where, size))), name
-    assert torch.autograd.gradcheck(lambda x, s=scatter: s(x, torch.tensor(where), size), (given,)), name
+    assert torch.autograd.gradcheck(
+        lambda x, s=scatter: s(x, torch.tensor(where), size), (given,)
+    ), name
 rows = torch.tensor(generator.normal(size=(5, 2)), requires_grad=True)
 picked = [4, 0, 4, 2]
 assert torch.equal(ops.gather(rows, picked), rows[picked])
@@ -28,7 +32,8 @@ ops.gather(rows, picked).sum().backward()
 assert rows.grad is not None
 assert rows.grad[:, 0].tolist() == [1, 0, 1, 0, 2]
 
-# Euler's: the gradient of a sum is gathered, that of a maximum split over ties, what is empty is -1e9.
+# Euler's: the gradient of a sum is gathered, that of a maximum split over ties, what is empty is
+# -1e9.
 ties = torch.tensor([2.0, 5.0, 5.0, 1.0, 5.0], requires_grad=True)
 largest = ops.scatter_max(ties, [0, 0, 0, 1, 0], 3)
 assert largest.tolist() == [5.0, 1.0, -1e9]

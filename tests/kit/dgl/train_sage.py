@@ -1,11 +1,12 @@
-"""GraphSAGE twice: on a partition that DGL serves, through DGL's distributed loader, and on the whole graph in one process.
+"""GraphSAGE twice: on a partition that DGL serves, through DGL's distributed loader, and on the
+whole graph in one process.
 
     train_sage.py PART_CONFIG.json INPUT.npz FOLDER SEEDS EPOCHS
 
-INPUT.npz is the graph as `check_distributed.py` takes it, with node features x, y and split (1 train, 3 test). One real server process
-per part and a trainer are started; FOLDER is for their logs. Prints JSON: the test accuracies by seed, "served" and "whole". Servers on
-one host share names in /dev/shm, so each needs one of its own, and this process the right to mount (root).
-"""
+INPUT.npz is the graph as `check_distributed.py` takes it, with node features x, y and split (1
+train, 3 test). One real server process per part and a trainer are started; FOLDER is for their
+logs. Prints JSON: the test accuracies by seed, "served" and "whole". Servers on one host share
+names in /dev/shm, so each needs one of its own, and this process the right to mount (root)."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ _NEW_NAMESPACE, _PRIVATE = 0x20000, 0x4000 | 0x40000
 class Sage(torch.nn.Module):
     def __init__(self, inputs: int, classes: int) -> None:
         super().__init__()
-        self.layers = torch.nn.ModuleList([dgl.nn.SAGEConv(inputs, HIDDEN, "mean"), dgl.nn.SAGEConv(HIDDEN, classes, "mean")])
+        self.layers = torch.nn.ModuleList(
+            [dgl.nn.SAGEConv(inputs, HIDDEN, "mean"), dgl.nn.SAGEConv(HIDDEN, classes, "mean")]
+        )
         self.dropout = torch.nn.Dropout(0.5)
 
     def forward(self, blocks: Any, x: Any) -> Any:
@@ -46,8 +49,16 @@ class Sage(torch.nn.Module):
         return x
 
 
-def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Callable[[str, Any], Any], nodes: int, seed: int, epochs: int) -> float:
-    """Train a model on what a loader gives, and test it with whole neighborhoods from the same loader."""
+def accuracy(
+    loader: Callable[[Any, list[int], bool], Iterable[Any]],
+    fetch: Callable[[str, Any], Any],
+    nodes: int,
+    seed: int,
+    epochs: int,
+) -> float:
+    """Train a model on what a loader gives, and test it with whole neighborhoods from the same
+    loader.
+    """
     torch.manual_seed(seed)
     dgl.seed(seed)
     random.seed(seed)
@@ -61,7 +72,9 @@ def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Cal
     for _ in range(epochs):
         model.train()
         for inputs, outputs, blocks in batches:
-            loss = torch.nn.functional.cross_entropy(model(blocks, fetch("x", inputs)), labels[outputs])
+            loss = torch.nn.functional.cross_entropy(
+                model(blocks, fetch("x", inputs)), labels[outputs]
+            )
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -75,15 +88,28 @@ def accuracy(loader: Callable[[Any, list[int], bool], Iterable[Any]], fetch: Cal
 
 def train_on_full_graph(path: str, seeds: int, epochs: int) -> list[float]:
     arrays = np.load(path)
-    (name,) = (key.split("/")[1] for key in arrays.files if key.startswith("edges/") and key.endswith("/src"))
+    (name,) = (
+        key.split("/")[1]
+        for key in arrays.files
+        if key.startswith("edges/") and key.endswith("/src")
+    )
     src, dst = (torch.from_numpy(arrays[f"edges/{name}/{end}"]) for end in ("src", "dst"))
     graph = dgl.graph((src, dst), num_nodes=int(arrays["num_nodes/_N"]))
     features = {key: torch.from_numpy(arrays[f"ndata/_N/{key}"]) for key in ("x", "y", "split")}
 
     def loader(nodes: Any, fanouts: list[int], shuffle: bool) -> Any:
-        return dgl.dataloading.DataLoader(graph, nodes, dgl.dataloading.NeighborSampler(fanouts), batch_size=BATCH, shuffle=shuffle)
+        return dgl.dataloading.DataLoader(
+            graph,
+            nodes,
+            dgl.dataloading.NeighborSampler(fanouts),
+            batch_size=BATCH,
+            shuffle=shuffle,
+        )
 
-    return [accuracy(loader, lambda key, ids: features[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
+    return [
+        accuracy(loader, lambda key, ids: features[key][ids], graph.num_nodes(), seed, epochs)
+        for seed in range(seeds)
+    ]
 
 
 def train_distributed(config: str, ip_config: str, out: str, seeds: int, epochs: int) -> None:
@@ -93,9 +119,14 @@ def train_distributed(config: str, ip_config: str, out: str, seeds: int, epochs:
 
     def loader(nodes: Any, fanouts: list[int], shuffle: bool) -> Any:
         sampler = dgl.dataloading.NeighborSampler(fanouts)
-        return dgl.dataloading.DistNodeDataLoader(graph, nodes, sampler, batch_size=BATCH, shuffle=shuffle, drop_last=False)
+        return dgl.dataloading.DistNodeDataLoader(
+            graph, nodes, sampler, batch_size=BATCH, shuffle=shuffle, drop_last=False
+        )
 
-    accuracies = [accuracy(loader, lambda key, ids: graph.ndata[key][ids], graph.num_nodes(), seed, epochs) for seed in range(seeds)]
+    accuracies = [
+        accuracy(loader, lambda key, ids: graph.ndata[key][ids], graph.num_nodes(), seed, epochs)
+        for seed in range(seeds)
+    ]
     Path(f"{out}.making").write_text(json.dumps(accuracies))
     Path(f"{out}.making").rename(out)
 
@@ -112,7 +143,9 @@ def private_shm() -> None:
 
 
 def reserve_ports(count: int) -> list[socket.socket]:
-    """Return sockets that are bound and do not listen: while they are open, a server that sets SO_REUSEADDR gets their ports, and nobody else."""
+    """Return sockets that are bound and do not listen: while they are open, a server that sets
+    SO_REUSEADDR gets their ports, and nobody else.
+    """
     sockets = []
     for _ in range(count):
         sockets.append(socket.socket())
@@ -126,7 +159,9 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
     parts = int(json.loads(Path(config).read_text())["num_parts"])
     ip_config, out = folder / "ip_config.txt", folder / "served.json"
     reserved = reserve_ports(parts)
-    ip_config.write_text("".join(f"127.0.0.1 {reserved_socket.getsockname()[1]}\n" for reserved_socket in reserved))
+    ip_config.write_text(
+        "".join(f"127.0.0.1 {reserved_socket.getsockname()[1]}\n" for reserved_socket in reserved)
+    )
     private_shm()
     children: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -139,7 +174,15 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
             "DGL_NUM_SAMPLER": "0",
             "DGL_ROLE": "client" if role == "train" else "server",
         }
-        command = ["env", *(f"{key}={value}" for key, value in settings.items()), sys.executable, "-u", __file__, role, *map(str, arguments)]
+        command = [
+            "env",
+            *(f"{key}={value}" for key, value in settings.items()),
+            sys.executable,
+            "-u",
+            __file__,
+            role,
+            *map(str, arguments),
+        ]
         name = f"{role}{arguments[0] if role == 'serve' else ''}"
         with (folder / f"{name}.log").open("wb") as log:
             children[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
@@ -149,7 +192,10 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
         for part in range(parts):
             start("serve", part, ip_config, config)
         for part in range(parts):
-            while b"Server is waiting for connections" not in (folder / f"serve{part}.log").read_bytes():
+            while (
+                b"Server is waiting for connections"
+                not in (folder / f"serve{part}.log").read_bytes()
+            ):
                 check_children(children, folder, deadline)
         start("train", config, ip_config, out, seeds, epochs)
         while not out.exists():
@@ -164,20 +210,30 @@ def train_served(config: str, folder: Path, seeds: int, epochs: int) -> list[flo
             reserved_socket.close()
 
 
-def check_children(children: dict[str, subprocess.Popen[bytes]], folder: Path, deadline: float) -> None:
+def check_children(
+    children: dict[str, subprocess.Popen[bytes]], folder: Path, deadline: float
+) -> None:
     """Wait a little; end where a child has ended, or it takes too long."""
     time.sleep(0.05)
     ended = [name for name, child in children.items() if child.poll() is not None]
     ended = [name for name in ended if name != "train" or not (folder / "served.json").exists()]
     if ended or time.monotonic() > deadline:
         raise SystemExit(
-            f"{ended} ended, or it takes too long:\n" + "\n".join((folder / f"{name}.log").read_text()[-2000:] for name in ended or children)
+            f"{ended} ended, or it takes too long:\n"
+            + "\n".join((folder / f"{name}.log").read_text()[-2000:] for name in ended or children)
         )
 
 
 def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
     single_process = train_on_full_graph(path, int(seeds), int(epochs))
-    print(json.dumps({"whole": single_process, "served": train_served(config, Path(folder), int(seeds), int(epochs))}))
+    print(
+        json.dumps(
+            {
+                "whole": single_process,
+                "served": train_served(config, Path(folder), int(seeds), int(epochs)),
+            }
+        )
+    )
 
 
 def run_child(role: str, *arguments: str) -> None:

@@ -1,13 +1,17 @@
-"""Faults inside a test's daemons and their builds: the interpreter imports this at its start where `tests.kit.faults` says so.
+"""Faults inside a test's daemons and their builds: the interpreter imports this at its start where
+`tests.kit.faults` says so.
 
-The zygote of the tests runs it before it imports the daemons; what it forks reads the file that its own environment names.
+The zygote of the tests runs it before it imports the daemons; what it forks reads the file that its
+own environment names.
 
-A file says what is to go wrong; it is read anew at each point, so that a test can change its mind while the daemon runs.
-The daemons know nothing of it: their own code runs, and waits or is killed by a real signal at places that a test names.
+A file says what is to go wrong; it is read anew at each point, so that a test can change its mind
+while the daemon runs. The daemons know nothing of it: their own code runs, and waits or is killed
+by a real signal at places that a test names.
 
-    {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of such a name, until the file says otherwise
-    {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key that begins so; "die_after_write_of": after
-    {"wall_ahead_s": 3600}         the wall clock is so far ahead; the monotonic one is not
+    {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of such a name, until the
+    file says otherwise {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key
+    that begins so; "die_after_write_of": after {"wall_ahead_s": 3600}         the wall clock is so
+    far ahead; the monotonic one is not
 """
 
 from __future__ import annotations
@@ -68,7 +72,9 @@ def _patch_build(module: Any) -> None:
     """Wait after the first thing that a pass does: some of it is there, and some is not."""
     from storaged.store import engine, image_writer, tables
 
-    def phase(self: Any, name: str, original: Callable[..., None] = module.ProgressReporter.phase) -> None:
+    def phase(
+        self: Any, name: str, original: Callable[..., None] = module.ProgressReporter.phase
+    ) -> None:
         global _armed
         _armed = name if _is_held(name) else ""
         original(self, name)
@@ -87,12 +93,17 @@ def _patch_build(module: Any) -> None:
 
 
 def _patch_metad(module: Any) -> None:
-    def write(self: Any, changes: Any, original: Callable[..., None] = module.RocksStore.write) -> None:
+    def write(
+        self: Any, changes: Any, original: Callable[..., None] = module.RocksStore.write
+    ) -> None:
         faults = _read_faults()
 
         def die_at(point: str) -> None:
             prefix = faults.get(point)
-            if prefix and any(key.startswith(prefix.encode()) and value is not None for key, value in changes.items()):
+            if prefix and any(
+                key.startswith(prefix.encode()) and value is not None
+                for key, value in changes.items()
+            ):
                 os.kill(os.getpid(), signal.SIGKILL)
 
         die_at("die_before_write_of")
@@ -103,7 +114,9 @@ def _patch_metad(module: Any) -> None:
 
 
 def _patch_grpc(module: Any) -> None:
-    """Keep the clock of the wall that its other half, which is not Python, has: both tell each other times of day."""
+    """Keep the clock of the wall that its other half, which is not Python, has: both tell each
+    other times of day.
+    """
     module.time = types.SimpleNamespace(**{**vars(time), "time": plain_time})
 
 

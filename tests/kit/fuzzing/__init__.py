@@ -1,1 +1,3 @@
-"""Fuzzing of services with well-formed requests of hostile content: mutations of real requests, and campaigns that send them."""
+"""Fuzzing of services with well-formed requests of hostile content: mutations of real requests, and
+campaigns that send them.
+"""

@@ -1,8 +1,9 @@
-"""A campaign in a process of its own, on the folder of services with recorded requests: ``python -m tests.kit.fuzzing``.
+"""A campaign in a process of its own, on the folder of services with recorded requests: ``python -m
+tests.kit.fuzzing``.
 
-It notes each request before it is sent, prints what became of all of them, and exits with 1 if one has a fault. The parent
-process recognizes a crash by the exit status, and reads the request from the note.
-"""
+It notes each request before it is sent, prints what became of all of them, and exits with 1 if one
+has a fault. The parent process recognizes a crash by the exit status, and reads the request from
+the note."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ def protect(running: Services, *, before: bool) -> None:
     """Serve every version from arrays at protected pages."""
     for storaged in running.storageds:
         for local_space in storaged._local_spaces._spaces.values():
-            local_space.versions = {version_number: guard_version(version, before=before) for version_number, version in local_space.versions.items()}
+            local_space.versions = {
+                version_number: guard_version(version, before=before)
+                for version_number, version in local_space.versions.items()
+            }
 
 
 def main() -> int:
@@ -53,10 +57,17 @@ def main() -> int:
         requests = corpus.read(arguments.folder, arguments.each)
 
         def send(original: RecordedCall, changed: Mutation) -> object:
-            return running.call_storaged(original.host, original.method, Frame(changed.head, changed.arrays), arguments.timeout_s)
+            return running.call_storaged(
+                original.host,
+                original.method,
+                Frame(changed.head, changed.arrays),
+                arguments.timeout_s,
+            )
 
         before = corpus.response_digests(running, requests)
-        outcome = campaign.run(requests, send, count=arguments.count, seed=arguments.seed, on_request=log_request)
+        outcome = campaign.run(
+            requests, send, count=arguments.count, seed=arguments.seed, on_request=log_request
+        )
         log_request("none: the campaign is over")
         unchanged = before == corpus.response_digests(running, requests)
     print(
@@ -64,7 +75,10 @@ def main() -> int:
             {
                 "checked": CHECK_BOUNDS,
                 "requests": outcome.requests,
-                "faults": [f"{fault_location}: {request}" for fault_location, request in outcome.faults.items()],
+                "faults": [
+                    f"{fault_location}: {request}"
+                    for fault_location, request in outcome.faults.items()
+                ],
                 "same": unchanged,
             }
         )

@@ -1,7 +1,7 @@
 """Campaigns: thousands of mutated requests, their outcomes, and the requests that went wrong.
 
-A request may be answered or refused with a typed error. An `Internal`, any other exception, or more than `HANG_S` seconds is a fault.
-"""
+A request may be answered or refused with a typed error. An `Internal`, any other exception, or more
+than `HANG_S` seconds is a fault."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from tests.kit.fuzzing.mutations import Donors, Mutation, mutations
 
 ANSWERED, FAULT = "answered", "FAULT"
 HANG_S = 60.0
-"""Seconds after which a request counts as hanging: a time limit that no request comes near, on however busy a machine."""
+"""Seconds after which a request counts as hanging: a time limit that no request comes near, on
+however busy a machine.
+"""
 
 
 class RecordedRequest(Protocol):
@@ -68,7 +70,14 @@ class Outcome:
         names = sorted({name for _, name in self.counts})
         lines = ["method".ljust(24) + "".join(name.rjust(16) for name in names)]
         for method in [*sorted({method for method, _ in self.counts}), "all"]:
-            cells = [sum(count for (m, n), count in self.counts.items() if n == name and method in (m, "all")) for name in names]
+            cells = [
+                sum(
+                    count
+                    for (m, n), count in self.counts.items()
+                    if n == name and method in (m, "all")
+                )
+                for name in names
+            ]
             lines.append(method.ljust(24) + "".join(str(cell).rjust(16) for cell in cells))
         return "\n".join(lines)
 
@@ -91,8 +100,15 @@ class Outcome:
 
     def _fault(self, description: str, error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
-        service_frames = [frame for frame in frames if "/services/" in frame.filename or "/asterism_proto/" in frame.filename] or list(frames)
-        fault_location = f"{type(error).__name__} at {Path(service_frames[-1].filename).name}:{service_frames[-1].name}:{service_frames[-1].lineno}"
+        service_frames = [
+            frame
+            for frame in frames
+            if "/services/" in frame.filename or "/asterism_proto/" in frame.filename
+        ] or list(frames)
+        fault_location = (
+            f"{type(error).__name__} at "
+            f"{Path(service_frames[-1].filename).name}:{service_frames[-1].name}:{service_frames[-1].lineno}"
+        )
         self.faults.setdefault(fault_location, f"{description}: {error!r}")
         return FAULT
 
@@ -123,18 +139,28 @@ def run(
     count, seed : int
         The same two give the same requests.
     on_request : callable
-        Called with a description before each request, for example to store it for the case of a crash.
+        Called with a description before each request, for example to store it for the case of a
+        crash.
     max_faults : int
         The campaign ends after this number of requests with faults.
     """
     outcome, donors = Outcome(), collect_donors(corpus)
-    streams = [mutations(request.head, request.arrays, np.random.default_rng([seed, index]), donors) for index, request in enumerate(corpus)]
+    streams = [
+        mutations(request.head, request.arrays, np.random.default_rng([seed, index]), donors)
+        for index, request in enumerate(corpus)
+    ]
     for request_number in range(count):
         index = request_number % len(corpus)
         request, changed = corpus[index], next(streams[index])
-        description = f"seed {seed}, request {request_number}, {request.description}: {', '.join(changed.edits)}"
+        description = (
+            f"seed {seed}, request {request_number}, {request.description}: "
+            f"{', '.join(changed.edits)}"
+        )
         on_request(f"{description}\n{changed.head}"[:20000])
         outcome.observe(request.name, description, lambda r=request, c=changed: send(r, c))
-        if sum(fault_count for (_, name), fault_count in outcome.counts.items() if name == FAULT) >= max_faults:
+        if (
+            sum(fault_count for (_, name), fault_count in outcome.counts.items() if name == FAULT)
+            >= max_faults
+        ):
             break
     return outcome

@@ -1,4 +1,6 @@
-"""Requests that clients send to the services Graph, Catalog and Beats: recorded at handlers in this process, and sent to them."""
+"""Requests that clients send to the services Graph, Catalog and Beats: recorded at handlers in this
+process, and sent to them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ class Request:
 
     def shape(self) -> tuple[str, ...]:
         """Return the method with the fields and arrays of the request."""
-        return (self.method.path, *sorted(field.name for field, _ in self.head.ListFields()), *sorted(self.arrays))
+        return (
+            self.method.path,
+            *sorted(field.name for field, _ in self.head.ListFields()),
+            *sorted(self.arrays),
+        )
 
 
 class Recorder(LocalTransport):
@@ -53,7 +59,9 @@ class Recorder(LocalTransport):
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         """Handle a request, and keep it."""
         head, arrays = (
-            (request.head, {name: np.array(array) for name, array in request.arrays.items()}) if isinstance(request, Frame) else (request, {})
+            (request.head, {name: np.array(array) for name, array in request.arrays.items()})
+            if isinstance(request, Frame)
+            else (request, {})
         )
         recorded = Request(method=method, head=head, arrays=arrays)
         self._recorded.setdefault(recorded.shape(), recorded)
@@ -62,10 +70,18 @@ class Recorder(LocalTransport):
 
 def make_sender(handlers: Mapping[str, Handler], timeout_s: float = HANG_S / 3) -> Send[Request]:
     """Return what sends the requests of a campaign to handlers, by path of the method."""
-    return lambda request, changed: send(handlers, request.method, changed.head, changed.arrays, timeout_s)
+    return lambda request, changed: send(
+        handlers, request.method, changed.head, changed.arrays, timeout_s
+    )
 
 
-def send(handlers: Mapping[str, Handler], method: Method, head: Any, arrays: Mapping[str, NDArray[Any]], timeout_s: float) -> Content:
+def send(
+    handlers: Mapping[str, Handler],
+    method: Method,
+    head: Any,
+    arrays: Mapping[str, NDArray[Any]],
+    timeout_s: float,
+) -> Content:
     """Handle a request as a server does, and encode the reply."""
     data = method.pack(Frame(head, arrays) if method.is_framed else head)
     reply = handlers[method.path](method.unpack_request(data), CallContext.with_timeout(timeout_s))

@@ -1,4 +1,6 @@
-"""The requests that campaigns start from: what graphd sends for every call of `tests.kit.cases`, kept in the folder of the services."""
+"""The requests that campaigns start from: what graphd sends for every call of `tests.kit.cases`,
+kept in the folder of the services.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,23 @@ _WRITES = ("write_blocks", "exists", "list_births", "read_births")
 
 
 def record(folder: Path, storageds: int, placement: str = "mix64") -> None:
-    """Make services on a folder, load and build the graph of `tests.kit.cases`, and keep what its storageds were asked."""
+    """Make services on a folder, load and build the graph of `tests.kit.cases`, and keep what its
+    storageds were asked.
+    """
     with services(folder, storageds) as running:
         graph = cases.load(running.client, "cases", placement)
         for call in cases.calls(graph).values():
             call()
-    entries = [(request.host, request.method, type(request.head).__name__, request.head.SerializeToString(), request.arrays) for request in running.recorded]
+    entries = [
+        (
+            request.host,
+            request.method,
+            type(request.head).__name__,
+            request.head.SerializeToString(),
+            request.arrays,
+        )
+        for request in running.recorded
+    ]
     (folder / _NAME).write_bytes(pickle.dumps(entries))
 
 
@@ -38,16 +51,22 @@ def read(folder: Path, max_each: int) -> list[RecordedCall]:
 
 
 def response_digests(running: Services, requests: Sequence[RecordedCall]) -> list[str]:
-    """A digest of the answer to each request that reads, once storageds know what satisfies the filters of all of them."""
+    """A digest of the answer to each request that reads, once storageds know what satisfies the
+    filters of all of them.
+    """
     for request in requests:
         if request.method == "restrict":
             _response_digest(running, request)
-    return [_response_digest(running, request) for request in requests if request.method not in _WRITES]
+    return [
+        _response_digest(running, request) for request in requests if request.method not in _WRITES
+    ]
 
 
 def _response_digest(running: Services, request: RecordedCall) -> str:
     try:
-        reply = running.call_storaged(request.host, request.method, Frame(request.head, request.arrays), 120)
+        reply = running.call_storaged(
+            request.host, request.method, Frame(request.head, request.arrays), 120
+        )
     except AsterismError as error:
         return f"{type(error).__name__}: {error}"
     assert isinstance(reply, Frame)

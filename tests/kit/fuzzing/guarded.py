@@ -1,4 +1,5 @@
-"""Versions whose arrays end, or begin, at a protected page: a kernel that reads outside of one gets SIGSEGV.
+"""Versions whose arrays end, or begin, at a protected page: a kernel that reads outside of one gets
+SIGSEGV.
 
 For child processes only: the parent reads the exit status and the request that was stored last.
 """
@@ -18,11 +19,14 @@ from storaged.sampling.version import LocalVersion
 _PROT_NONE, _PROT_READ = 0, 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _MAPPINGS: list[mmap.mmap] = []
-"""Mappings are never unmapped: freed addresses could be reused, and reads of them would then pass."""
+"""Mappings are never unmapped: freed addresses could be reused, and reads of them would then
+pass.
+"""
 
 
 def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
-    """Copy an array to where its last byte is followed by a protected page, or, ``before``, its first byte follows one.
+    """Copy an array to where its last byte is followed by a protected page, or, ``before``, its
+    first byte follows one.
 
     Parameters
     ----------
@@ -32,7 +36,8 @@ def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        Read-only, of the same dtype and shape. The page begins right after the last byte even if that is not aligned.
+        Read-only, of the same dtype and shape. The page begins right after the last byte even if
+        that is not aligned.
     """
     if not array.nbytes:
         return array
@@ -52,7 +57,9 @@ def guarded_array(array: NDArray[Any], *, before: bool = False) -> NDArray[Any]:
 
 def guard_version(version: LocalVersion, *, before: bool = False) -> LocalVersion:
     """Return a version with every array of its images at a protected page."""
-    return replace(version, parts={part: _guard_record(image, before) for part, image in version.parts.items()})
+    return replace(
+        version, parts={part: _guard_record(image, before) for part, image in version.parts.items()}
+    )
 
 
 def _guard_record(record: Any, before: bool) -> Any:
@@ -63,5 +70,12 @@ def _guard_record(record: Any, before: bool) -> Any:
     if isinstance(record, dict):
         return {name: _guard_record(item, before) for name, item in record.items()}
     if is_dataclass(record) and not isinstance(record, type):
-        return replace(record, **{f.name: _guard_record(getattr(record, f.name), before) for f in fields(record) if f.init})
+        return replace(
+            record,
+            **{
+                f.name: _guard_record(getattr(record, f.name), before)
+                for f in fields(record)
+                if f.init
+            },
+        )
     return record

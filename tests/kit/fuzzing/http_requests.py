@@ -37,10 +37,48 @@ _TEXTS = [
 ]
 _NUMBERS = ["9" * 30, str(1 << 63), str(1 << 64), "-" + "9" * 30]
 VALUES: Sequence[Any] = [
-    *_TEXTS, *_NUMBERS, None, True, -1, 0, 1, 1 << 31, 1 << 63, 1 << 64, 10**400, 0.5, 1e308, float("nan"), float("inf"), [], {}, [[]], [None],
-    [1, "a"], [1, 2.5], [1 << 70], ["\ud800"], [[1], [2, 3]], {"a": 1}, {"": {}}, list(range(5000)), _DEEP,
-]  # fmt: skip
-_BODIES = (b"", b"{", b"[]", b"null", b'"x"', b"1", b"\xff\xfe", b'{"space": "\\ud800"}', b"[" * 5000, b'{"a": ' * 500, b"x" * 5000)
+    *_TEXTS,
+    *_NUMBERS,
+    None,
+    True,
+    -1,
+    0,
+    1,
+    1 << 31,
+    1 << 63,
+    1 << 64,
+    10**400,
+    0.5,
+    1e308,
+    float("nan"),
+    float("inf"),
+    [],
+    {},
+    [[]],
+    [None],
+    [1, "a"],
+    [1, 2.5],
+    [1 << 70],
+    ["\ud800"],
+    [[1], [2, 3]],
+    {"a": 1},
+    {"": {}},
+    list(range(5000)),
+    _DEEP,
+]
+_BODIES = (
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"x"',
+    b"1",
+    b"\xff\xfe",
+    b'{"space": "\\ud800"}',
+    b"[" * 5000,
+    b'{"a": ' * 500,
+    b"x" * 5000,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +92,11 @@ class HttpRequest:
 
 
 def requests(
-    document: Mapping[str, Any], rng: np.random.Generator, *, values: Mapping[str, str], bodies: Mapping[str, Sequence[Mapping[str, Any]]]
+    document: Mapping[str, Any],
+    rng: np.random.Generator,
+    *,
+    values: Mapping[str, str],
+    bodies: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> Iterator[HttpRequest]:
     """Give mutated requests to all routes in turn, without end.
 
@@ -68,14 +110,23 @@ def requests(
     bodies : mapping of str to sequence of mapping
         Valid bodies by path.
     """
-    routes = [(method.upper(), path, route) for path, methods in sorted(document["paths"].items()) for method, route in sorted(methods.items())]
+    routes = [
+        (method.upper(), path, route)
+        for path, methods in sorted(document["paths"].items())
+        for method, route in sorted(methods.items())
+    ]
     while True:
         for method, path, route in routes:
             yield _mutate(method, path, route, rng, values, bodies.get(path, ()))
 
 
 def _mutate(
-    method: str, path: str, route: Mapping[str, Any], rng: np.random.Generator, values: Mapping[str, str], bodies: Sequence[Mapping[str, Any]]
+    method: str,
+    path: str,
+    route: Mapping[str, Any],
+    rng: np.random.Generator,
+    values: Mapping[str, str],
+    bodies: Sequence[Mapping[str, Any]],
 ) -> HttpRequest:
     target, query, edits = path, [], []
     for parameter in route.get("parameters", []):
@@ -94,7 +145,10 @@ def _mutate(
         body, edit = _body(_choose(rng, bodies), rng)
         edits.append(edit)
     return HttpRequest(
-        method=method, target=target + (f"?{urlencode(query)}" if query else ""), body=body, description=f"{method} {path}: {', '.join(edits)}"
+        method=method,
+        target=target + (f"?{urlencode(query)}" if query else ""),
+        body=body,
+        description=f"{method} {path}: {', '.join(edits)}",
     )
 
 

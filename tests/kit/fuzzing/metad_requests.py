@@ -1,4 +1,6 @@
-"""Requests of every method of metad's services, recorded at a metad in this process whose storageds are simulated."""
+"""Requests of every method of metad's services, recorded at a metad in this process whose storageds
+are simulated.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ HOSTS = {"s1": 1, "s2": 3}
 
 
 class FuzzedMetad(InProcessMetad):
-    """A metad with a published space, a restored one, open and committed loads, pins and jobs of every kind."""
+    """A metad with a published space, a restored one, open and committed loads, pins and jobs of
+    every kind.
+    """
 
     def __init__(self) -> None:
         super().__init__(allowed_addresses=FOLDER)
@@ -47,31 +51,59 @@ class FuzzedMetad(InProcessMetad):
         self.register(load, edge_chunk(0, 100), node_chunk(1, 5), written=[0])
         self.register(load, edge_chunk(2, 9), written=[1, 2])
         self.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
-        self.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]))
+        self.ask(
+            "commit_load",
+            mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]),
+        )
         self.ask("abandon_load", mpb.LoadRequest(load_id=self.begin().load_id))
         second_load = self.begin()
         self.register(second_load, edge_chunk(0, 100))
-        self._transport.call(HEARTBEATS["admit_load"], mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=second_load.load_id, chunk=0), 10.0)
-        self._transport.call(HEARTBEATS["list_fingerprints"], mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]), 10.0)
+        self._transport.call(
+            HEARTBEATS["admit_load"],
+            mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=second_load.load_id, chunk=0),
+            10.0,
+        )
+        self._transport.call(
+            HEARTBEATS["list_fingerprints"],
+            mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]),
+            10.0,
+        )
 
     def _read(self) -> None:
         self.ask("describe_space", mpb.SpaceRequest(space="graph"))
         self.ask("list_spaces", pb.Empty())
         self.ask("describe_catalog", pb.Empty())
         self.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-        inventory = mpb.InventorySpace(space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1])
-        self.report_inventory("s1", [inventory], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1))
+        inventory = mpb.InventorySpace(
+            space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1]
+        )
+        self.report_inventory(
+            "s1", [inventory], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1)
+        )
         self.ask("list_hosts", pb.Empty())
         self.ask("list_commits", mpb.ListCommitsRequest(space="graph", after=0))
-        self.ask("list_jobs", mpb.ListJobsRequest(space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]))
+        self.ask(
+            "list_jobs",
+            mpb.ListJobsRequest(
+                space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]
+            ),
+        )
         self.ask("list_versions", mpb.SpaceRequest(space="graph"))
         self.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
         self.ask("list_pins", mpb.ListPinsRequest(space="graph"))
-        pin = mpb.PinRequest(pin_id=self.ask("pin_version", mpb.PinVersionRequest(space="graph", version=1, term_s=60, owner="me")).pin_id)
+        pin = mpb.PinRequest(
+            pin_id=self.ask(
+                "pin_version",
+                mpb.PinVersionRequest(space="graph", version=1, term_s=60, owner="me"),
+            ).pin_id
+        )
         self.ask("renew_pin", pin)
         self.ask("release_pin", pin)
         record = self.ask("export_space", mpb.ExportSpaceRequest(space="graph", version=1))
-        self.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record, address=f"{FOLDER}/a"))
+        self.ask(
+            "import_space",
+            mpb.ImportSpaceRequest(name="copy", record=record, address=f"{FOLDER}/a"),
+        )
         self.ask("drop_space", mpb.DropSpaceRequest(space="victim", if_exists=True))
 
     def _submit(self) -> None:
@@ -84,7 +116,10 @@ class FuzzedMetad(InProcessMetad):
         }
         for kind, options in kinds.items():
             version = 1 if kind in ("audit", "export-tables", "backup") else 0
-            job = self.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind=kind, options=options, version=version))
+            job = self.ask(
+                "submit_job",
+                mpb.SubmitJobRequest(space="graph", kind=kind, options=options, version=version),
+            )
         options = {"from": f"{FOLDER}/a", "sha256": "0" * 64}
         self.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind="restore", options=options))
         job_request = mpb.JobRequest(job_id=job.job_id)

@@ -1,8 +1,8 @@
 """Mutations of recorded requests: valid envelopes whose fields and arrays are hostile.
 
-`mutations` takes any protobuf message and its arrays (none for a plain message) and gives an endless stream of changed copies. It does
-not depend on a service, only on field types, values of other requests (`Donors`) and the shape of arrays. The same generator
-state gives the same stream.
+`mutations` takes any protobuf message and its arrays (none for a plain message) and gives an
+endless stream of changed copies. It does not depend on a service, only on field types, values of
+other requests (`Donors`) and the shape of arrays. The same generator state gives the same stream.
 """
 
 from __future__ import annotations
@@ -20,11 +20,65 @@ Arrays = dict[str, NDArray[Any]]
 
 _MAX_EDITS = 3
 _LONG_TEXT_LENGTH = 3000
-"""Elements that a list or array grows to: enough to leave a page, few enough to send by the thousand."""
-_BITS = {Field.CPPTYPE_INT32: (31, True), Field.CPPTYPE_INT64: (63, True), Field.CPPTYPE_UINT32: (32, False), Field.CPPTYPE_UINT64: (64, False)}
-_FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 5e-324, 1e-300, 1e300, float("nan"), float("inf"), float("-inf"))
-_INTEGERS = (0, 1, 2, 3, 7, 9, 10, 100, 255, 65535, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, 1 << 40, (1 << 62), (1 << 63) - 1)
-_TEXTS = ("", "weight", "id", "nope", "x" * 300, "age < 30", "when > 5 and", "dst.vec[99] > 1", "not", "é\0", "../../up", "0", "-1", "1.2.3")
+"""Elements that a list or array grows to: enough to leave a page, few enough to send by the
+thousand.
+"""
+_BITS = {
+    Field.CPPTYPE_INT32: (31, True),
+    Field.CPPTYPE_INT64: (63, True),
+    Field.CPPTYPE_UINT32: (32, False),
+    Field.CPPTYPE_UINT64: (64, False),
+}
+_FLOATS = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.0,
+    5e-324,
+    1e-300,
+    1e300,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+)
+_INTEGERS = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    9,
+    10,
+    100,
+    255,
+    65535,
+    1 << 20,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 32,
+    1 << 40,
+    (1 << 62),
+    (1 << 63) - 1,
+)
+_TEXTS = (
+    "",
+    "weight",
+    "id",
+    "nope",
+    "x" * 300,
+    "age < 30",
+    "when > 5 and",
+    "dst.vec[99] > 1",
+    "not",
+    "é\0",
+    "../../up",
+    "0",
+    "-1",
+    "1.2.3",
+)
 _DTYPES = ("int8", "int32", "int64", "uint8", "uint32", "uint64", "float32", "float64", "bool")
 
 
@@ -80,7 +134,8 @@ def mutations(
     donors : Donors, optional
         What other requests consist of.
     rare_fields : collection of str
-        Names of fields that are changed seldom: most changes of what a request is about end at the same refusal.
+        Names of fields that are changed seldom: most changes of what a request is about end at the
+        same refusal.
     """
     editor = _Editor(rng, donors or Donors(), frozenset(rare_fields))
     while True:
@@ -120,13 +175,15 @@ def _short_repr(value: object) -> str:
 class _Editor:
     """Changes things in place, one at a time."""
 
-    def __init__(self, rng: np.random.Generator, donors: Donors, rare_fields: frozenset[str]) -> None:
+    def __init__(
+        self, rng: np.random.Generator, donors: Donors, rare_fields: frozenset[str]
+    ) -> None:
         self._rng, self._donors, self._rare = rng, donors, rare_fields
 
     def _pick(self, choices: Sequence[Any]) -> Any:
         return choices[int(self._rng.integers(len(choices)))]
 
-    # -- messages -------------------------------------------------------------------------------------------------
+    # -- messages ----------------------------------------------------------------------------------
 
     def edit_message(self, message: Message, path: str = "") -> str:
         """Change a field of a message, or of one inside of it."""
@@ -134,9 +191,15 @@ class _Editor:
         if not len(fields):
             return f"{path}(no fields)"
         set_fields = [descriptor for descriptor, _ in message.ListFields()]
-        descriptor = self._pick(set_fields) if set_fields and self._rng.integers(4) else self._pick(list(fields))
+        descriptor = (
+            self._pick(set_fields)
+            if set_fields and self._rng.integers(4)
+            else self._pick(list(fields))
+        )
         for _ in range(4):
-            is_rare_only = descriptor.cpp_type == Field.CPPTYPE_MESSAGE and all(f.name in self._rare for f, _ in _submessage_fields(message, descriptor))
+            is_rare_only = descriptor.cpp_type == Field.CPPTYPE_MESSAGE and all(
+                f.name in self._rare for f, _ in _submessage_fields(message, descriptor)
+            )
             if descriptor.name not in self._rare and not is_rare_only:
                 break
             descriptor = self._pick(list(fields))
@@ -172,7 +235,11 @@ class _Editor:
             repeated[index] = self._scalar(descriptor, values[index])
             return f"{name}[{index}]={_short_repr(repeated[index])}"
         if action == 3 or not values:
-            element = repeated.add() if is_message else self._scalar(descriptor, values[0] if values else None)
+            element = (
+                repeated.add()
+                if is_message
+                else self._scalar(descriptor, values[0] if values else None)
+            )
             if is_message:
                 return self.edit_message(element, f"{name}[+].")
             repeated.append(element)
@@ -187,7 +254,9 @@ class _Editor:
         copies = [_copy_message(value) for value in new_values] if is_message else new_values
         del repeated[:]
         repeated.extend(copies)
-        return f"{name}: {len(values)} became {len(new_values)}" + (" reversed" if action == 7 else "")
+        return f"{name}: {len(values)} became {len(new_values)}" + (
+            " reversed" if action == 7 else ""
+        )
 
     def _scalar(self, descriptor: Field, value: Any) -> Any:
         match descriptor.cpp_type:
@@ -207,10 +276,18 @@ class _Editor:
             case kind:
                 bits, signed = _BITS[kind]
                 low, high = (-(1 << bits), (1 << bits) - 1) if signed else (0, (1 << bits) - 1)
-                integers = [*_INTEGERS, *(-integer for integer in _INTEGERS), low, high, (value or 0) + 1, (value or 0) - 1, int(self._rng.integers(40))]
+                integers = [
+                    *_INTEGERS,
+                    *(-integer for integer in _INTEGERS),
+                    low,
+                    high,
+                    (value or 0) + 1,
+                    (value or 0) - 1,
+                    int(self._rng.integers(40)),
+                ]
                 return self._pick([integer for integer in integers if low <= integer <= high])
 
-    # -- arrays ---------------------------------------------------------------------------------------------------
+    # -- arrays ------------------------------------------------------------------------------------
 
     def edit_arrays(self, arrays: Arrays) -> str:
         """Change an array, or which there are."""
@@ -220,7 +297,9 @@ class _Editor:
             del arrays[name]
             return f"without {name}"
         if action == 1:
-            other_name = self._pick(sorted({*arrays, *self._donors.arrays, "types", "times", "positions", "0.0.0"}))
+            other_name = self._pick(
+                sorted({*arrays, *self._donors.arrays, "types", "times", "positions", "0.0.0"})
+            )
             arrays[other_name.replace("#", str(int(self._rng.integers(4))))] = arrays[name]
             return f"{name} as {other_name} too"
         donated = self._donors.arrays.get(_mask_digits(name), [])
@@ -248,9 +327,13 @@ class _Editor:
         if action == 7:
             return flat[:0], "emptied"
         if action == 8:
-            return np.resize(flat, flat.size + int(rng.integers(1, 4))) if flat.size else np.zeros(3, flat.dtype), "lengthened"
+            return np.resize(flat, flat.size + int(rng.integers(1, 4))) if flat.size else np.zeros(
+                3, flat.dtype
+            ), "lengthened"
         if action == 9:
-            return np.resize(flat, _LONG_TEXT_LENGTH) if flat.size else np.zeros(_LONG_TEXT_LENGTH, flat.dtype), f"of {_LONG_TEXT_LENGTH}"
+            return np.resize(flat, _LONG_TEXT_LENGTH) if flat.size else np.zeros(
+                _LONG_TEXT_LENGTH, flat.dtype
+            ), f"of {_LONG_TEXT_LENGTH}"
         if action == 10:
             return rng.permutation(flat), "shuffled"
         if action == 11:
@@ -268,5 +351,13 @@ class _Editor:
             return not value
         limits = np.iinfo(dtype)
         low, high = int(limits.min), int(limits.max)
-        integers = [*_INTEGERS, *(-integer for integer in _INTEGERS), low, high, int(value) + 1, int(value) - 1, int(self._rng.integers(1000))]
+        integers = [
+            *_INTEGERS,
+            *(-integer for integer in _INTEGERS),
+            low,
+            high,
+            int(value) + 1,
+            int(value) - 1,
+            int(self._rng.integers(1000)),
+        ]
         return self._pick([integer for integer in integers if low <= integer <= high])

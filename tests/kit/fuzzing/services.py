@@ -1,8 +1,8 @@
 """The services of a small cluster in one process, and the requests that its storageds are sent.
 
-Everything is real (RocksDB, builds, images, handlers) but the network: calls go from handler to handler. `Services` records what each
-storaged is asked, so that a campaign can start from requests that graphd really sends.
-"""
+Everything is real (RocksDB, builds, images, handlers) but the network: calls go from handler to
+handler. `Services` records what each storaged is asked, so that a campaign can start from requests
+that graphd really sends."""
 
 from __future__ import annotations
 
@@ -57,14 +57,23 @@ def decode_request(method: Method, content: Content) -> Content:
 
 
 class _RecordingTransport(LocalTransport):
-    def __init__(self, host: int, handlers: Mapping[str, Handler], recorded: list[RecordedCall]) -> None:
+    def __init__(
+        self, host: int, handlers: Mapping[str, Handler], recorded: list[RecordedCall]
+    ) -> None:
         super().__init__(handlers)
         self._host, self._recorded = host, recorded
         self._names = {method.path: name for name, method in STORE.items()}
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
         if isinstance(request, Frame):
-            self._recorded.append(RecordedCall(host=self._host, method=self._names[method.path], head=request.head, arrays=dict(request.arrays)))
+            self._recorded.append(
+                RecordedCall(
+                    host=self._host,
+                    method=self._names[method.path],
+                    head=request.head,
+                    arrays=dict(request.arrays),
+                )
+            )
         return super().call(method, decode_request(method, request), timeout_s)
 
 
@@ -79,21 +88,37 @@ class Services:
 
     def __init__(self, folder: Path, storageds: int) -> None:
         self.recorded: list[RecordedCall] = []
-        self._metad = Metad(MetadSettings(data=folder / "metad", listen=_ANY_PORT, http_listen=_ANY_PORT))
+        self._metad = Metad(
+            MetadSettings(data=folder / "metad", listen=_ANY_PORT, http_listen=_ANY_PORT)
+        )
         to_metad = LocalTransport(self._metad.handlers)
         names = [f"host:{1 + index}" for index in range(storageds)]
         self.storageds = [
             Storaged(
                 StoragedSettings(
-                    data=folder / f"storaged-{index}", listen=_ANY_PORT, http_listen=_ANY_PORT, advertise=name, heartbeat_interval_s=0.2, poll_wait_s=1
+                    data=folder / f"storaged-{index}",
+                    listen=_ANY_PORT,
+                    http_listen=_ANY_PORT,
+                    advertise=name,
+                    heartbeat_interval_s=0.2,
+                    poll_wait_s=1,
                 ),
                 to_metad,
             )
             for index, name in enumerate(names)
         ]
-        hosts = {name: _RecordingTransport(index, self.storageds[index].handlers, self.recorded) for index, name in enumerate(names)}
+        hosts = {
+            name: _RecordingTransport(index, self.storageds[index].handlers, self.recorded)
+            for index, name in enumerate(names)
+        }
         self._graphd = Graphd(
-            GraphdSettings(listen=_ANY_PORT, http_listen=_ANY_PORT, advertise="graphd:1", heartbeat_interval_s=0.2, poll_wait_s=1),
+            GraphdSettings(
+                listen=_ANY_PORT,
+                http_listen=_ANY_PORT,
+                advertise="graphd:1",
+                heartbeat_interval_s=0.2,
+                poll_wait_s=1,
+            ),
             to_metad,
             lambda address, _: hosts[address],
         )
@@ -104,7 +129,11 @@ class Services:
         for service in (self._metad, *self.storageds, self._graphd):
             service.start()
         deadline = time.monotonic() + _READY_S
-        while missing := [*self._metad.ready(), *(problem for each in self.storageds for problem in each.ready()), *self._graphd.ready()]:
+        while missing := [
+            *self._metad.ready(),
+            *(problem for each in self.storageds for problem in each.ready()),
+            *self._graphd.ready(),
+        ]:
             assert time.monotonic() < deadline, missing
             time.sleep(0.01)
 
@@ -114,9 +143,13 @@ class Services:
         for service in (self._graphd, *self.storageds, self._metad):
             service.stop()
 
-    def call_storaged(self, host: int, method: str, content: Content, timeout_s: float = 30.0) -> Content:
+    def call_storaged(
+        self, host: int, method: str, content: Content, timeout_s: float = 30.0
+    ) -> Content:
         """What a storaged answers, as its own server would ask it."""
-        return self.storageds[host].handlers[STORE[method].path](decode_request(STORE[method], content), CallContext.with_timeout(timeout_s))
+        return self.storageds[host].handlers[STORE[method].path](
+            decode_request(STORE[method], content), CallContext.with_timeout(timeout_s)
+        )
 
 
 @contextlib.contextmanager
@@ -131,15 +164,35 @@ def services(folder: Path, storageds: int) -> Iterator[Services]:
 
 
 def select_distinct(recorded: list[RecordedCall], limit: int) -> list[RecordedCall]:
-    """Up to ``limit`` requests of each method and host, as different as their heads and sections are."""
+    """Up to ``limit`` requests of each method and host, as different as their heads and sections
+    are.
+    """
     by_method: dict[tuple[int, str], dict[str, RecordedCall]] = {}
     for request in recorded:
         kinds = by_method.setdefault((request.host, request.method), {})
         fields = sorted(field.name for field, _ in request.head.ListFields())
-        filter_text = request.head.at.where.text if request.head.DESCRIPTOR.fields_by_name.get("at") is not None else ""
-        kinds.setdefault(f"{fields} {sorted(request.arrays)} {filter_text} {getattr(request.head, 'weight', '')}", request)
-    return [request for kinds in by_method.values() for request in _spread_evenly(list(kinds.values()), limit)]
+        filter_text = (
+            request.head.at.where.text
+            if request.head.DESCRIPTOR.fields_by_name.get("at") is not None
+            else ""
+        )
+        kinds.setdefault(
+            (
+                f"{fields} {sorted(request.arrays)} {filter_text} "
+                f"{getattr(request.head, 'weight', '')}"
+            ),
+            request,
+        )
+    return [
+        request
+        for kinds in by_method.values()
+        for request in _spread_evenly(list(kinds.values()), limit)
+    ]
 
 
 def _spread_evenly(requests: list[RecordedCall], limit: int) -> list[RecordedCall]:
-    return requests if len(requests) <= limit else [requests[int(index)] for index in np.linspace(0, len(requests) - 1, limit)]
+    return (
+        requests
+        if len(requests) <= limit
+        else [requests[int(index)] for index in np.linspace(0, len(requests) - 1, limit)]
+    )

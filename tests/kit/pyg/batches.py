@@ -1,4 +1,6 @@
-"""Epochs as PyTorch's datasets: every node once, over ranks and worker processes, whatever is killed, stopped, restarted or published meanwhile."""
+"""Epochs as PyTorch's datasets: every node once, over ranks and worker processes, whatever is
+killed, stopped, restarted or published meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def sample_slowly(graph: Graph, nodes: Ids, seed: int) -> Any:
 
 
 def sample_or_die(graph: Graph, nodes: Ids, seed: int, *, order: Path) -> Any:
-    """As `slowly`, but the process that ``order`` names dies in the middle of it, when it holds none of the locks that workers share."""
+    """As `slowly`, but the process that ``order`` names dies in the middle of it, when it holds
+    none of the locks that workers share.
+    """
     time.sleep(0.025)
     if order.exists() and order.read_text() == str(os.getpid()):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -61,7 +65,12 @@ def saved_state(batches: NodeBatches | BatchLoader) -> dict[str, Any]:
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_node_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, workers: int) -> None:
-    loaders = [BatchLoader(NodeBatches(papers, "paper", 200, sample_batch, seed=3, rank=rank, world=2), workers) for rank in range(2)]
+    loaders = [
+        BatchLoader(
+            NodeBatches(papers, "paper", 200, sample_batch, seed=3, rank=rank, world=2), workers
+        )
+        for rank in range(2)
+    ]
     epoch_orders = []
     for epoch in range(2):
         assert {loader.batches.epoch for loader in loaders} == {epoch}
@@ -75,17 +84,32 @@ def test_every_node_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, wo
 def test_spawned_workers_give_what_forked_ones_give(embedded: Client) -> None:
     with embedded.graph("citations").pin() as pinned:
         batches = [NodeBatches(pinned, "paper", 300, sample_batch, seed=3) for _ in range(2)]
-        spawned, forked = (list(BatchLoader(b, 2, multiprocessing_context=context)) for b, context in zip(batches, ("spawn", "fork"), strict=True))
+        spawned, forked = (
+            list(BatchLoader(b, 2, multiprocessing_context=context))
+            for b, context in zip(batches, ("spawn", "fork"), strict=True)
+        )
         assert [batch.token for batch in spawned] == [batch.token for batch in forked]
         assert Counter(node for batch in spawned for node in seeds_of(batch)) == EVERY
 
 
 def test_torch_dataloader_accepts_batches(papers: Graph) -> None:
     batches = NodeBatches(papers, "paper", 300, seed=1)
-    first = [nodes for batch in DataLoader(batches, batch_size=None, num_workers=2) for nodes in batch.tolist()]
-    repeated = [nodes for batch in DataLoader(batches, batch_size=None, num_workers=2) for nodes in batch.tolist()]
+    first = [
+        nodes
+        for batch in DataLoader(batches, batch_size=None, num_workers=2)
+        for nodes in batch.tolist()
+    ]
+    repeated = [
+        nodes
+        for batch in DataLoader(batches, batch_size=None, num_workers=2)
+        for nodes in batch.tolist()
+    ]
     batches.set_epoch(1)
-    second = [nodes for batch in DataLoader(batches, batch_size=None, num_workers=2) for nodes in batch.tolist()]
+    second = [
+        nodes
+        for batch in DataLoader(batches, batch_size=None, num_workers=2)
+        for nodes in batch.tolist()
+    ]
     assert Counter(first) == Counter(second) == EVERY
     assert first == repeated != second
 
@@ -112,7 +136,9 @@ def test_ahead_limits_batches_prepared_in_advance(papers: Graph, ahead: int) -> 
         started_seeds.append(seed)
         return nodes
 
-    for consumed, _ in enumerate(NodeBatches(papers, "paper", 250, recording, seed=5, ahead=ahead), start=1):
+    for consumed, _ in enumerate(
+        NodeBatches(papers, "paper", 250, recording, seed=5, ahead=ahead), start=1
+    ):
         deadline = time.monotonic() + 600
         while len(started_seeds) < min(consumed + ahead, 11) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -121,10 +147,17 @@ def test_ahead_limits_batches_prepared_in_advance(papers: Graph, ahead: int) -> 
 
 def test_epoch_resumes_with_other_worker_and_rank_counts(papers: Graph) -> None:
     def rank(rank_index: int, world: int, workers: int) -> BatchLoader:
-        return BatchLoader(NodeBatches(papers, "paper", 64, seed=9, rank=rank_index, world=world), workers)
+        return BatchLoader(
+            NodeBatches(papers, "paper", 64, seed=9, rank=rank_index, world=world), workers
+        )
 
     before = [rank(0, 2, 2), rank(1, 2, 0)]
-    seen = [node for loader, limit in zip(before, (7, 3), strict=True) for batch in itertools.islice(loader, limit) for node in batch.tolist()]
+    seen = [
+        node
+        for loader, limit in zip(before, (7, 3), strict=True)
+        for batch in itertools.islice(loader, limit)
+        for node in batch.tolist()
+    ]
     single_process = rank(0, 2, 0)
     single_process.load_state_dict(saved_state(before[0]))
     seen += [node for batch in itertools.islice(single_process, 2) for node in batch.tolist()]
@@ -144,7 +177,12 @@ def test_epoch_resumes_with_other_worker_and_rank_counts(papers: Graph) -> None:
 
 def test_killed_worker_loses_and_repeats_nothing(papers: Graph, tmp_path: Path) -> None:
     order = tmp_path / "order"
-    loader = BatchLoader(NodeBatches(papers, "paper", 50, functools.partial(sample_or_die, order=order), seed=2, ahead=2), 2)
+    loader = BatchLoader(
+        NodeBatches(
+            papers, "paper", 50, functools.partial(sample_or_die, order=order), seed=2, ahead=2
+        ),
+        2,
+    )
     seen: list[int] = []
     state = saved_state(loader)
 
@@ -157,7 +195,9 @@ def test_killed_worker_loses_and_repeats_nothing(papers: Graph, tmp_path: Path) 
                 (tmp_path / "draft").write_text(str(pid))
                 (tmp_path / "draft").rename(order)
 
-    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
+    with pytest.raises(
+        RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"
+    ):
         train()
     assert 500 <= len(seen) < PAPERS
     resumed = BatchLoader(NodeBatches(papers, "paper", 50, sample_slowly, seed=0), 2)
@@ -168,7 +208,9 @@ def test_killed_worker_loses_and_repeats_nothing(papers: Graph, tmp_path: Path) 
 
 def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
     with cluster.client().graph("citations").pin() as pinned:
-        expected = [batch.token for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=4)]
+        expected = [
+            batch.token for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=4)
+        ]
         received: list[str] = []
         restarted: list[threading.Thread] = []
         for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=4):
@@ -184,7 +226,9 @@ def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
 
 def test_epoch_survives_loss_of_one_graphd(cluster: LocalCluster) -> None:
     with cluster.client().graph("citations").pin() as pinned:
-        expected = [batch.token for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=6)]
+        expected = [
+            batch.token for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=6)
+        ]
         received = []
         for batch in NodeBatches(pinned, "paper", 100, sample_batch, seed=6):
             received.append(batch.token)
@@ -197,7 +241,14 @@ def test_epoch_survives_loss_of_one_graphd(cluster: LocalCluster) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
     space = f"growing{workers}"
-    client.create_space(space, {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
+    client.create_space(
+        space,
+        {
+            "direction": "both",
+            "nodes": {"paper": {"features": {"at": "int64"}}},
+            "edges": {"paper:to:paper": {}},
+        },
+    )
     graph = client.graph(space)
 
     def publish(count: int, at: int) -> None:
@@ -208,7 +259,9 @@ def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
 
     publish(400, 1)
     with graph.pin() as pinned:
-        expected = [batch.token for batch in NodeBatches(pinned, "paper", 40, versioned_subgraph, seed=8)]
+        expected = [
+            batch.token for batch in NodeBatches(pinned, "paper", 40, versioned_subgraph, seed=8)
+        ]
         loader = BatchLoader(NodeBatches(pinned, "paper", 40, versioned_subgraph, seed=8), workers)
         seen, tokens = [], []
         for index, batch in enumerate(loader):
@@ -220,7 +273,12 @@ def test_epoch_stays_on_its_version(client: Client, workers: int) -> None:
             tokens.append(batch.token)
         assert Counter(seen) == Counter(range(400))
         assert workers or tokens == expected
-        with graph.pin() as newer_graph, pytest.raises(InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"):
+        with (
+            graph.pin() as newer_graph,
+            pytest.raises(
+                InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"
+            ),
+        ):
             NodeBatches(newer_graph, "paper", 40, seed=8).load_state_dict(loader.state_dict())
 
 
@@ -231,7 +289,9 @@ def versioned_subgraph(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
 
 def labor_batch(graph: Graph, nodes: Ids, seed: int) -> Subgraph:
     """Layer-neighbor samples of nodes."""
-    return graph.sample_labor(nodes, [5, 3], direction="in", importance=1, weighted=False, seed=seed)
+    return graph.sample_labor(
+        nodes, [5, 3], direction="in", importance=1, weighted=False, seed=seed
+    )
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -271,14 +331,27 @@ def test_batch_error_is_raised_in_order_and_batch_repeats(papers: Graph) -> None
 
 def test_invalid_iteration_is_rejected(papers: Graph, client: Client) -> None:
     for call, pattern in (
-        (lambda: NodeBatches(client.graph("citations"), "paper", 10, seed=1), r"hold one: with graph\.pin"),
+        (
+            lambda: NodeBatches(client.graph("citations"), "paper", 10, seed=1),
+            r"hold one: with graph\.pin",
+        ),
         (lambda: NodeBatches(papers, "paper", 0, seed=1), "batch_size 0"),
         (lambda: NodeBatches(papers, "paper", 10, seed=1, rank=2, world=2), "rank 2 of 2"),
-        (lambda: BatchLoader(NodeBatches(papers, "paper", 10, seed=1), 2, persistent_workers=True), "persistent_workers: a loader of batches"),
-        (lambda: NodeBatches(papers, "paper", 10, seed=1).reshard([]), "expected one of every rank"),
+        (
+            lambda: BatchLoader(
+                NodeBatches(papers, "paper", 10, seed=1), 2, persistent_workers=True
+            ),
+            "persistent_workers: a loader of batches",
+        ),
+        (
+            lambda: NodeBatches(papers, "paper", 10, seed=1).reshard([]),
+            "expected one of every rank",
+        ),
         (lambda: MultiHot(3)((np.array([0, 2]), np.array([1, 3]))), "index 3: expected 0 to 2"),
         (lambda: MultiHot(3)(np.zeros((2, 3))), "a dense column"),
     ):
         with pytest.raises(InvalidRequest, match=pattern):
             call()
-    assert torch.equal(MultiHot(3)((np.array([0, 2, 2]), np.array([2, 0]))), torch.tensor([[1.0, 0, 1], [0, 0, 0]]))
+    assert torch.equal(
+        MultiHot(3)((np.array([0, 2, 2]), np.array([2, 0]))), torch.tensor([[1.0, 0, 1], [0, 0, 0]])
+    )

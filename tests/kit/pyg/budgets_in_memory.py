@@ -1,4 +1,5 @@
-"""Layers by budgets beside torch_sparse's, on one graph: the same nodes can be drawn, each as often. Prints OK.
+"""Layers by budgets beside torch_sparse's, on one graph: the same nodes can be drawn, each as
+often. Prints OK.
 
 python budgets_in_memory.py; needs torch_sparse.
 """
@@ -22,7 +23,9 @@ TYPES = (("a", "x", "a"), ("a", "y", "b"), ("b", "z", "a"))
 COUNTS, SEEDS = {"a": [2, 3], "b": [2, 2]}, torch.tensor([0, 5])
 TRIALS = 4000
 MAX_ERRORS = 5.0
-"""Standard errors between two shares of as many trials. Of 21 shares one is farther apart by chance once in 80,000 runs."""
+"""Standard errors between two shares of as many trials. Of 21 shares one is farther apart by chance
+once in 80,000 runs.
+"""
 
 
 def main() -> None:
@@ -36,7 +39,15 @@ def main() -> None:
         data[triple].edge_index = torch.from_numpy(np.stack([src, dst]))
     torch.manual_seed(1)
     with tempfile.TemporaryDirectory() as folder, asterism.open(Path(folder)) as client:
-        client.create_space("s", {"parts": 3, "direction": "both", "nodes": {name: {} for name in NODES}, "edges": {":".join(t): {} for t in TYPES}})
+        client.create_space(
+            "s",
+            {
+                "parts": 3,
+                "direction": "both",
+                "nodes": {name: {} for name in NODES},
+                "edges": {":".join(t): {} for t in TYPES},
+            },
+        )
         graph = client.graph("s")
         for name, size in NODES.items():
             graph.upsert_nodes(np.arange(size), name)
@@ -44,7 +55,10 @@ def main() -> None:
             graph.upsert_edges(src, dst, ":".join(triple))
         graph.build(timeout_s=600)
         with graph.pin() as pinned:
-            node_counts = [count_nodes(sampler) for sampler in (HGTSampler(pinned, COUNTS), Theirs(data, COUNTS))]
+            node_counts = [
+                count_nodes(sampler)
+                for sampler in (HGTSampler(pinned, COUNTS), Theirs(data, COUNTS))
+            ]
     max_errors = 0.0
     for name in NODES:
         ours, theirs = (shares[name] / TRIALS for shares in node_counts)
@@ -61,7 +75,9 @@ def count_nodes(sampler: HGTSampler | Theirs) -> dict[str, np.ndarray]:
     """How often each node is in a batch."""
     counts = {name: np.zeros(size, np.int64) for name, size in NODES.items()}
     for _ in range(TRIALS):
-        sampled = sampler.sample_from_nodes(NodeSamplerInput(input_id=None, node=SEEDS, time=None, input_type="a"))
+        sampled = sampler.sample_from_nodes(
+            NodeSamplerInput(input_id=None, node=SEEDS, time=None, input_type="a")
+        )
         for name, ids in sampled.node.items():
             counts[name][ids.numpy()] += 1
     return counts

@@ -1,4 +1,6 @@
-"""Epochs over clusters as a dataset of torch, on a real graph: over workers, made by a function, going on where they stopped."""
+"""Epochs over clusters as a dataset of torch, on a real graph: over workers, made by a function,
+going on where they stopped.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def sizes(graph: Graph, batch: ClusterBatch, seed: int) -> tuple[list[int], int,
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_each_cluster_comes_once_over_ranks_and_workers(papers: Graph, folder: Path, workers: int) -> None:
+def test_each_cluster_comes_once_over_ranks_and_workers(
+    papers: Graph, folder: Path, workers: int
+) -> None:
     cluster_sizes = np.diff(Clusters.in_folder(folder).offsets["paper"])
     orders = []
     for epoch in range(2):
@@ -55,7 +59,9 @@ def test_batch_is_subgraph_of_its_clusters(papers: Graph, folder: Path) -> None:
         for name in expected.row:
             assert np.array_equal(batch.subgraph.row[name], expected.row[name])
         assert batch.subgraph.features is not None
-        assert np.array_equal(batch.subgraph.features["paper"]["label"], papers.node_features(nodes, "label")["label"])
+        assert np.array_equal(
+            batch.subgraph.features["paper"]["label"], papers.node_features(nodes, "label")["label"]
+        )
 
 
 def test_batches_resume_with_more_ranks(papers: Graph, folder: Path) -> None:
@@ -70,13 +76,17 @@ def test_batches_resume_with_more_ranks(papers: Graph, folder: Path) -> None:
         resharded = ClusterBatches(papers, folder, 3, sizes, seed=0, rank=rank, world=3)
         resharded.reshard(states)
         remaining += list(BatchLoader(resharded))
-    assert sorted(cluster for clusters, _, _ in [*seen, *remaining] for cluster in clusters) == list(range(COUNT))
+    assert sorted(
+        cluster for clusters, _, _ in [*seen, *remaining] for cluster in clusters
+    ) == list(range(COUNT))
     with pytest.raises(InvalidRequest, match="the state is of"):
         ClusterBatches(papers, {"paper": ([1, 2], [0, 1])}, 1, seed=1).load_state_dict(states[0])
 
 
 def test_options_set_by_batches_are_rejected(papers: Graph, folder: Path) -> None:
-    with pytest.raises(InvalidRequest, match="reading with indptr, version: these are the batches' own"):
+    with pytest.raises(
+        InvalidRequest, match="reading with indptr, version: these are the batches' own"
+    ):
         ClusterBatches(papers, folder, 1, reading={"version": 3, "indptr": [0]}, seed=1)
     with pytest.raises(InvalidRequest, match="hold one: with"):
         ClusterBatches(papers.client.graph("citations"), folder, 1, seed=1)

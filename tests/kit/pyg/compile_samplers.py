@@ -1,10 +1,11 @@
-"""Compiles PyG's own C++ samplers, `torch-sparse` and what it imports, into the environment whose Python runs this.
+"""Compiles PyG's own C++ samplers, `torch-sparse` and what it imports, into the environment whose
+Python runs this.
 
     .venv-pyg/bin/python tests/kit/pyg/compile_samplers.py
 
-The index has their sources and no wheels. Nearly all of a file's time goes into torch's headers, and they have some dozens of files: as
-one file each, they take two minutes instead of the better part of an hour. Needs g++, and torch and setuptools in the environment.
-"""
+The index has their sources and no wheels. Nearly all of a file's time goes into torch's headers,
+and they have some dozens of files: as one file each, they take two minutes instead of the better
+part of an hour. Needs g++, and torch and setuptools in the environment."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ def join_sources(sources: Path) -> Path:
     files = [*sorted(sources.glob("*.cpp")), *sorted(sources.glob("cpu/*.cpp"))]
     lines = []
     for file in files:
-        lines += [f"#define registry registry_{file.stem}", f'#include "{file.relative_to(sources)}"', "#undef registry"]
+        lines += [
+            f"#define registry registry_{file.stem}",
+            f'#include "{file.relative_to(sources)}"',
+            "#undef registry",
+        ]
     combined = sources / "whole.cpp"
     combined.write_text("\n".join(lines) + "\n")
     return combined
@@ -36,8 +41,22 @@ def join_sources(sources: Path) -> Path:
 
 def compile_package(name: str, folder: Path) -> None:
     """Install one package, from its sources."""
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps", "--no-binary", ":all:"]
-    subprocess.run([*pip, "--no-build-isolation", "--dest", str(folder), f"{name}=={PACKAGES[name]}"], check=True, timeout=TIMEOUT_S)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--no-binary",
+        ":all:",
+    ]
+    subprocess.run(
+        [*pip, "--no-build-isolation", "--dest", str(folder), f"{name}=={PACKAGES[name]}"],
+        check=True,
+        timeout=TIMEOUT_S,
+    )
     with tarfile.open(next(folder.glob(f"{name}-*.tar.gz"))) as archive:
         archive.extractall(folder, filter="data")
     root = next(path for path in folder.glob(f"{name}-*") if path.is_dir())
@@ -46,9 +65,30 @@ def compile_package(name: str, folder: Path) -> None:
     system = [*cpp_extension.include_paths(), sysconfig.get_paths()["include"]]
     paths = cpp_extension.library_paths()
     library_path = root / name / libraries[0]
-    command = ["g++", "-std=c++20", "-O3", "-fPIC", "-shared", "-w", "-fopenmp", "-DAT_PARALLEL_OPENMP", str(join_sources(root / "csrc")), "-o", str(library_path)]
-    command += [*(f"-I{path}" for path in includes), *(argument for path in system for argument in ("-isystem", str(path)))]
-    command += [*(f"-L{path}" for path in paths), *(f"-Wl,-rpath,{path}" for path in paths), "-ltorch", "-ltorch_cpu", "-lc10"]
+    command = [
+        "g++",
+        "-std=c++20",
+        "-O3",
+        "-fPIC",
+        "-shared",
+        "-w",
+        "-fopenmp",
+        "-DAT_PARALLEL_OPENMP",
+        str(join_sources(root / "csrc")),
+        "-o",
+        str(library_path),
+    ]
+    command += [
+        *(f"-I{path}" for path in includes),
+        *(argument for path in system for argument in ("-isystem", str(path))),
+    ]
+    command += [
+        *(f"-L{path}" for path in paths),
+        *(f"-Wl,-rpath,{path}" for path in paths),
+        "-ltorch",
+        "-ltorch_cpu",
+        "-lc10",
+    ]
     subprocess.run(command, check=True, timeout=TIMEOUT_S)
     for library in libraries[1:]:  # the packages load each of them; all are the same one
         (root / name / library).symlink_to(libraries[0])
@@ -58,7 +98,12 @@ def compile_package(name: str, folder: Path) -> None:
 def main() -> None:
     """Compile what is not there yet."""
     with tempfile.TemporaryDirectory(dir=SITE) as folder, ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda name: compile_package(name, Path(folder)), (name for name in PACKAGES if not (SITE / name).exists())))
+        list(
+            pool.map(
+                lambda name: compile_package(name, Path(folder)),
+                (name for name in PACKAGES if not (SITE / name).exists()),
+            )
+        )
 
 
 if __name__ == "__main__":

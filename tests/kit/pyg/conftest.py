@@ -22,7 +22,14 @@ def load(client: Client, rejects_folder: Path) -> None:
         root = shared_or_skip("data", folder)
         schema = ingest.schema_of(SCHEMAS / f"{space}.yaml", root=root)
         client.create_space(space, schema)
-        ingest.load(client, space, SCHEMAS / f"{space}.yaml", root=root, on_bad_rows="skip", rejects=rejects_folder / f"{space}.csv")
+        ingest.load(
+            client,
+            space,
+            SCHEMAS / f"{space}.yaml",
+            root=root,
+            on_bad_rows="skip",
+            rejects=rejects_folder / f"{space}.csv",
+        )
         client.graph(space).build(timeout_s=600)
 
 

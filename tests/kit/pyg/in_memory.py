@@ -1,4 +1,6 @@
-"""What a graph in memory gives PyG's NodeLoader: PyG's own NeighborLoader where its sampler is built, otherwise one of the same law in NumPy."""
+"""What a graph in memory gives PyG's NodeLoader: PyG's own NeighborLoader where its sampler is
+built, otherwise one of the same law in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +27,24 @@ def cora(root: Path, word_count: int) -> Data:
     for row in rows:
         x[int(row["paper"]), [int(word) for word in row["words"].split()]] = 1
         y[int(row["paper"])] = int(row["label"])
-    pairs = torch.from_numpy(np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1)).t()
+    pairs = torch.from_numpy(
+        np.loadtxt(root / "edges.csv", np.int64, delimiter=",", skiprows=1)
+    ).t()
     return Data(x=x, y=y, edge_index=torch.cat([pairs, pairs.flip(0)], dim=1))
 
 
 class Sampler(BaseSampler):
-    """Neighbors uniformly without replacement, each node's in the hop after the one that met it: as PyG's, in NumPy."""
+    """Neighbors uniformly without replacement, each node's in the hop after the one that met it: as
+    PyG's, in NumPy.
+    """
 
     def __init__(self, data: Data, fanouts: list[int]) -> None:
         source, target = data.edge_index.numpy()
         order = np.argsort(target, kind="stable")
         self._source, self._fanouts = source[order], fanouts
-        self._indptr = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=data.num_nodes))])
+        self._indptr = np.concatenate(
+            [[0], np.cumsum(np.bincount(target, minlength=data.num_nodes))]
+        )
         self.edge_permutation_ = torch.from_numpy(order)
 
     @property
@@ -88,7 +96,11 @@ def loader_factory(data: Data, fanouts: list[int], batch: int) -> Any:
     def make_loader(nodes: Any, shuffle: bool) -> Iterable[Any]:
         size = batch if shuffle else 500
         if HAS_NATIVE_SAMPLER:
-            return NeighborLoader(data, fanouts, input_nodes=nodes, batch_size=size, shuffle=shuffle)
-        return NodeLoader(data, Sampler(data, fanouts), input_nodes=nodes, batch_size=size, shuffle=shuffle)
+            return NeighborLoader(
+                data, fanouts, input_nodes=nodes, batch_size=size, shuffle=shuffle
+            )
+        return NodeLoader(
+            data, Sampler(data, fanouts), input_nodes=nodes, batch_size=size, shuffle=shuffle
+        )
 
     return make_loader

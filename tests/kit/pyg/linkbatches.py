@@ -1,4 +1,6 @@
-"""Epochs of edges as PyTorch's datasets, with negatives, over ranks and worker processes, stopped and gone on with."""
+"""Epochs of edges as PyTorch's datasets, with negatives, over ranks and worker processes, stopped
+and gone on with.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ CITES = "cites"
 
 def make_link_batch(graph: Graph, links: LinkSeeds, seed: int) -> tuple[LinkSeeds, list[int]]:
     """Links, and the numbers of their ends in a subgraph around them."""
-    subgraph = graph.sample_subgraph(np.concatenate([links.src, links.dst]), [3], CITES, direction="in", seed=seed)
+    subgraph = graph.sample_subgraph(
+        np.concatenate([links.src, links.dst]), [3], CITES, direction="in", seed=seed
+    )
     return links, subgraph.seeds.tolist()
 
 
@@ -32,13 +36,34 @@ def ids(batches: Any) -> list[int]:
 def test_each_edge_comes_once_with_true_negatives(papers: Graph, workers: int) -> None:
     all_edges = papers.edges_at(CITES, np.arange(papers.count_edges(CITES)))
     edge_set = set(zip(all_edges.src.tolist(), all_edges.dst.tolist(), strict=True))
-    loaders = [BatchLoader(EdgeBatches(papers, CITES, 700, make_link_batch, negatives={"amount": 1}, seed=3, rank=rank, world=2), workers) for rank in range(2)]
+    loaders = [
+        BatchLoader(
+            EdgeBatches(
+                papers,
+                CITES,
+                700,
+                make_link_batch,
+                negatives={"amount": 1},
+                seed=3,
+                rank=rank,
+                world=2,
+            ),
+            workers,
+        )
+        for rank in range(2)
+    ]
     orders = []
     for _ in range(2):
         batches = [batch for loader in loaders for batch in loader]
         for links, local_ids in batches:
             assert len(local_ids) == 2 * len(links) == 4 * links.positives
-            negative = set(zip(links.src[links.positives :].tolist(), links.dst[links.positives :].tolist(), strict=True))
+            negative = set(
+                zip(
+                    links.src[links.positives :].tolist(),
+                    links.dst[links.positives :].tolist(),
+                    strict=True,
+                )
+            )
             assert not negative & edge_set
         orders.append(ids(batches))
         assert Counter(orders[-1]) == Counter(all_edges.edge_ids.tolist())
@@ -47,7 +72,16 @@ def test_each_edge_comes_once_with_true_negatives(papers: Graph, workers: int) -
 
 def test_edge_epochs_resume_exactly_and_over_more_ranks(papers: Graph) -> None:
     def batches(rank: int = 0, world: int = 1) -> EdgeBatches:
-        return EdgeBatches(papers, CITES, 900, make_link_batch, negatives={"mode": "triplet", "amount": 2}, seed=5, rank=rank, world=world)
+        return EdgeBatches(
+            papers,
+            CITES,
+            900,
+            make_link_batch,
+            negatives={"mode": "triplet", "amount": 2},
+            seed=5,
+            rank=rank,
+            world=world,
+        )
 
     expected = list(batches())
     interrupted = batches()
@@ -56,11 +90,15 @@ def test_edge_epochs_resume_exactly_and_over_more_ranks(papers: Graph) -> None:
     resumed = batches()
     resumed.load_state_dict(state)
     actual = first_batches + list(resumed)
-    assert [links.negatives.tolist() for links, _ in actual] == [links.negatives.tolist() for links, _ in expected]
+    assert [links.negatives.tolist() for links, _ in actual] == [
+        links.negatives.tolist() for links, _ in expected
+    ]
     ranks = [batches(rank, 3) for rank in range(3)]
     for rank_batches in ranks:
         rank_batches.reshard([state])
-    assert Counter(ids(first_batches) + [edge for rank_batches in ranks for edge in ids(rank_batches)]) == Counter(ids(expected))
+    assert Counter(
+        ids(first_batches) + [edge for rank_batches in ranks for edge in ids(rank_batches)]
+    ) == Counter(ids(expected))
     with pytest.raises(InvalidRequest, match="the state is of something else"):
         NodeBatches(papers, "paper", 10, seed=1).load_state_dict(state)
     with pytest.raises(InvalidRequest, match="negatives of seed"):

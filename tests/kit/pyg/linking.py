@@ -1,4 +1,6 @@
-"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by weighted negatives."""
+"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by
+weighted negatives.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,14 @@ from tests.kit.shared import shared_or_skip
 
 def test_weighted_negatives_model_finds_held_out_links() -> None:
     split = links.split(shared_or_skip("data", "facebook"))
-    assert not {tuple(pair) for pair in split.test.sort(1).values.tolist()} & {tuple(pair) for pair in split.train.tolist()}
+    assert not {tuple(pair) for pair in split.test.sort(1).values.tolist()} & {
+        tuple(pair) for pair in split.train.tolist()
+    }
     with LocalCluster(storageds=3) as cluster, links.load(cluster.client(), split).pin() as graph:
         embeddings = links.train(graph, split, negatives="popular", epochs=1, seed=0)
-    areas = [links.rank_accuracy(embeddings, split, non_links) for non_links in (split.uniform, split.popular)]
+    areas = [
+        links.rank_accuracy(embeddings, split, non_links)
+        for non_links in (split.uniform, split.popular)
+    ]
     print(areas)
     assert min(areas) > 0.8

@@ -1,4 +1,6 @@
-"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by uniform negatives beside weighted ones."""
+"""Links of Facebook's pages through PyG's LinkLoader, from a cluster of three storageds, by uniform
+negatives beside weighted ones.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,17 @@ def test_weighted_negatives_beat_uniform_on_popular_pages() -> None:
     with LocalCluster(storageds=3) as cluster, links.load(cluster.client(), split).pin() as graph:
         areas: dict[str | None, list[list[float]]] = {}
         for table in (None, "popular"):
-            trained = [links.train(graph, split, negatives=table, epochs=EPOCHS, seed=seed) for seed in range(SEEDS)]
-            areas[table] = [[links.rank_accuracy(embeddings, split, non_links) for non_links in (split.uniform, split.popular)] for embeddings in trained]
+            trained = [
+                links.train(graph, split, negatives=table, epochs=EPOCHS, seed=seed)
+                for seed in range(SEEDS)
+            ]
+            areas[table] = [
+                [
+                    links.rank_accuracy(embeddings, split, non_links)
+                    for non_links in (split.uniform, split.popular)
+                ]
+                for embeddings in trained
+            ]
     print(areas)
     uniform, weighted = np.array(areas[None]), np.array(areas["popular"])
     assert min(uniform.min(), weighted.min()) > 0.85

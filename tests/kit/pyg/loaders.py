@@ -1,4 +1,6 @@
-"""PyG's own loaders over a graph that is not in memory, on real graphs: every batch held against the edges and files that it is of."""
+"""PyG's own loaders over a graph that is not in memory, on real graphs: every batch held against
+the edges and files that it is of.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,13 @@ def edges(graph: Graph, etype: str) -> dict[int, tuple[int, int]]:
     """Source and destination of each edge of the space, by its id."""
     edges_by_id: dict[int, tuple[int, int]] = {}
     for batch in graph.scan_edges(etype):
-        edges_by_id.update(zip(batch.edge_ids.tolist(), zip(batch.src.tolist(), batch.dst.tolist(), strict=True), strict=True))
+        edges_by_id.update(
+            zip(
+                batch.edge_ids.tolist(),
+                zip(batch.src.tolist(), batch.dst.tolist(), strict=True),
+                strict=True,
+            )
+        )
     return edges_by_id
 
 
@@ -49,11 +57,15 @@ def papers_from_file() -> tuple[Any, Any]:
 
 
 def data_of(papers: Graph) -> Any:
-    return stores(papers, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)})
+    return stores(
+        papers, {"paper": {"x": "words", "y": "label"}}, encode={"words": MultiHot(WORDS)}
+    )
 
 
 def assert_batch(batch: Data, edges_by_id: dict[int, tuple[int, int]], fanouts: list[int]) -> None:
-    """Hold a homogeneous batch against the space's edges: which they are, how many each node got, hop by hop."""
+    """Hold a homogeneous batch against the space's edges: which they are, how many each node got,
+    hop by hop.
+    """
     ids = batch.n_id.tolist()
     assert len(set(ids)) == len(ids)
     ends = [(ids[a], ids[b]) for a, b in batch.edge_index.t().tolist()]
@@ -63,7 +75,13 @@ def assert_batch(batch: Data, edges_by_id: dict[int, tuple[int, int]], fanouts: 
     for hop, fanout in enumerate(fanouts):
         expanded = ids[first : first + batch.num_sampled_nodes[hop]]
         in_degrees = Counter(dst for _, dst in ends[edge : edge + batch.num_sampled_edges[hop]])
-        assert in_degrees == Counter({node: degree[node] if fanout < 0 else min(fanout, degree[node]) for node in expanded if degree[node]})
+        assert in_degrees == Counter(
+            {
+                node: degree[node] if fanout < 0 else min(fanout, degree[node])
+                for node in expanded
+                if degree[node]
+            }
+        )
         first, edge = first + batch.num_sampled_nodes[hop], edge + batch.num_sampled_edges[hop]
     assert edge == len(ends)
     assert sum(batch.num_sampled_nodes) == len(ids)
@@ -73,7 +91,13 @@ def test_node_batches_have_seeds_first_and_file_features(papers: Graph) -> None:
     edges_by_id, (x, y) = edges(papers, "cites"), papers_from_file()
     seeds = torch.randperm(2708)[:700]
     seen: list[int] = []
-    for batch in NodeLoader(data_of(papers), NeighborSampler(papers, [4, 3]), input_nodes=seeds, batch_size=128, shuffle=True):
+    for batch in NodeLoader(
+        data_of(papers),
+        NeighborSampler(papers, [4, 3]),
+        input_nodes=seeds,
+        batch_size=128,
+        shuffle=True,
+    ):
         assert_batch(batch, edges_by_id, [4, 3])
         assert torch.equal(seeds[batch.input_id], batch.n_id[: batch.batch_size])
         assert torch.equal(batch.x, x[batch.n_id])
@@ -84,14 +108,29 @@ def test_node_batches_have_seeds_first_and_file_features(papers: Graph) -> None:
 
 def test_fanouts_of_all_and_no_neighbors(papers: Graph) -> None:
     edges_by_id = edges(papers, "cites")
-    (batch,) = NodeLoader(data_of(papers), NeighborSampler(papers, [-1, 0, 2]), input_nodes=torch.arange(50), batch_size=50)
-    assert_batch(batch, edges_by_id, [-1, 0, 0])  # nobody is met in the second hop, so nobody gives neighbors in the third
+    (batch,) = NodeLoader(
+        data_of(papers),
+        NeighborSampler(papers, [-1, 0, 2]),
+        input_nodes=torch.arange(50),
+        batch_size=50,
+    )
+    assert_batch(
+        batch, edges_by_id, [-1, 0, 0]
+    )  # nobody is met in the second hop, so nobody gives neighbors in the third
     assert batch.num_sampled_edges[1:] == [0, 0]
 
 
 def assert_same_in_workers(papers: Graph, context: str) -> None:
     def epoch(**options: Any) -> list[Data]:
-        return list(NodeLoader(data_of(papers), NeighborSampler(papers, [5, 5], seed=7), input_nodes=torch.arange(600), batch_size=100, **options))
+        return list(
+            NodeLoader(
+                data_of(papers),
+                NeighborSampler(papers, [5, 5], seed=7),
+                input_nodes=torch.arange(600),
+                batch_size=100,
+                **options,
+            )
+        )
 
     without_workers, with_workers = epoch(), epoch(num_workers=2, multiprocessing_context=context)
     assert len(without_workers) == len(with_workers) == 6
@@ -111,7 +150,9 @@ def test_spawned_workers_give_the_batches_that_one_process_gives(cluster: LocalC
 
 def test_draws_follow_torch_or_a_seed_of_their_own(papers: Graph) -> None:
     def sampled_edges(sampler: NeighborSampler, first: int = 0) -> list[int]:
-        (batch,) = NodeLoader(data_of(papers), sampler, input_nodes=torch.arange(first, first + 300), batch_size=300)
+        (batch,) = NodeLoader(
+            data_of(papers), sampler, input_nodes=torch.arange(first, first + 300), batch_size=300
+        )
         return batch.e_id.tolist()
 
     unseeded, seeded = NeighborSampler(papers, [2, 2]), NeighborSampler(papers, [2, 2], seed=3)
@@ -119,15 +160,27 @@ def test_draws_follow_torch_or_a_seed_of_their_own(papers: Graph) -> None:
     first, second = sampled_edges(unseeded), sampled_edges(unseeded)
     torch.manual_seed(1)
     assert sampled_edges(unseeded) == first != second
-    assert sampled_edges(seeded) == sampled_edges(seeded) != sampled_edges(NeighborSampler(papers, [2, 2], seed=4))
+    assert (
+        sampled_edges(seeded)
+        == sampled_edges(seeded)
+        != sampled_edges(NeighborSampler(papers, [2, 2], seed=4))
+    )
     assert sampled_edges(seeded) != sampled_edges(seeded, 1)
 
 
 def test_unseeded_workers_differ_and_change_each_epoch(papers: Graph) -> None:
-    repeated_seed = torch.zeros(4, dtype=torch.int64)  # the same batch four times, two of them in each worker
+    repeated_seed = torch.zeros(
+        4, dtype=torch.int64
+    )  # the same batch four times, two of them in each worker
     degree = papers.degrees(np.arange(2708), "cites", direction="in")[:, 0]
     repeated_seed += int(degree.argmax())
-    loader = NodeLoader(data_of(papers), NeighborSampler(papers, [5]), input_nodes=repeated_seed, batch_size=1, num_workers=2)
+    loader = NodeLoader(
+        data_of(papers),
+        NeighborSampler(papers, [5]),
+        input_nodes=repeated_seed,
+        batch_size=1,
+        num_workers=2,
+    )
     samples = [tuple(batch.e_id.tolist()) for _ in range(2) for batch in loader]
     assert len(set(samples)) == len(samples) == 8
 
@@ -135,12 +188,19 @@ def test_unseeded_workers_differ_and_change_each_epoch(papers: Graph) -> None:
 def test_disjoint_trees_are_each_of_one_seed(papers: Graph) -> None:
     edges_by_id = edges(papers, "cites")
     seeds = torch.tensor([5, 9, 5, 100])
-    (batch,) = NodeLoader(data_of(papers), NeighborSampler(papers, [3, 3], disjoint=True), input_nodes=seeds, batch_size=4)
+    (batch,) = NodeLoader(
+        data_of(papers),
+        NeighborSampler(papers, [3, 3], disjoint=True),
+        input_nodes=seeds,
+        batch_size=4,
+    )
     assert batch.n_id[:4].tolist() == seeds.tolist()
     assert batch.batch[:4].tolist() == [0, 1, 2, 3]
     row, col = batch.edge_index
     assert torch.equal(batch.batch[row], batch.batch[col])
-    assert [edges_by_id[edge] for edge in batch.e_id.tolist()] == list(zip(batch.n_id[row].tolist(), batch.n_id[col].tolist(), strict=True))
+    assert [edges_by_id[edge] for edge in batch.e_id.tolist()] == list(
+        zip(batch.n_id[row].tolist(), batch.n_id[col].tolist(), strict=True)
+    )
 
 
 def test_a_bidirectional_subgraph_has_every_edge_both_ways(papers: Graph) -> None:
@@ -152,23 +212,42 @@ def test_a_bidirectional_subgraph_has_every_edge_both_ways(papers: Graph) -> Non
 
 
 def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
-    edges_by_type = {triple: edges(flights, ":".join(triple)) for triple in NeighborSampler(flights, [1])._view.edge_types}
+    edges_by_type = {
+        triple: edges(flights, ":".join(triple))
+        for triple in NeighborSampler(flights, [1])._view.edge_types
+    }
     fanouts = {triple: [3, 2] for triple in edges_by_type} | {SERVES: [0, 4]}
     seeds = nodes(flights, "airport")[:500]
     data = stores(flights, {"airport": ["position", "altitude"], "airline": ["weight"]})
-    for batch in NodeLoader(data, NeighborSampler(flights, fanouts), input_nodes=("airport", seeds), batch_size=250):
+    for batch in NodeLoader(
+        data, NeighborSampler(flights, fanouts), input_nodes=("airport", seeds), batch_size=250
+    ):
         assert isinstance(batch, HeteroData)
         assert torch.equal(seeds[batch["airport"].input_id], batch["airport"].n_id[:250])
         assert batch["airport"].batch_size == 250
         for triple, type_edges in edges_by_type.items():
             src, dst = batch[triple[0]].n_id, batch[triple[-1]].n_id
             row, col = batch[triple].edge_index
-            assert [type_edges[edge] for edge in batch[triple].e_id.tolist()] == list(zip(src[row].tolist(), dst[col].tolist(), strict=True))
+            assert [type_edges[edge] for edge in batch[triple].e_id.tolist()] == list(
+                zip(src[row].tolist(), dst[col].tolist(), strict=True)
+            )
         degree = count_in_edges(edges_by_type[ROUTE])
-        in_degrees = Counter(batch["airport"].n_id[batch[ROUTE].edge_index[1][: batch[ROUTE].num_sampled_edges[0]]].tolist())
-        assert in_degrees == Counter({int(seed): min(3, degree[int(seed)]) for seed in batch["airport"].n_id[:250] if degree[int(seed)]})
+        in_degrees = Counter(
+            batch["airport"]
+            .n_id[batch[ROUTE].edge_index[1][: batch[ROUTE].num_sampled_edges[0]]]
+            .tolist()
+        )
+        assert in_degrees == Counter(
+            {
+                int(seed): min(3, degree[int(seed)])
+                for seed in batch["airport"].n_id[:250]
+                if degree[int(seed)]
+            }
+        )
         assert batch[SERVES].num_sampled_edges[0] == 0
-        features = flights.node_features(batch["airport"].n_id.numpy(), ["position", "altitude"], "airport")
+        features = flights.node_features(
+            batch["airport"].n_id.numpy(), ["position", "altitude"], "airport"
+        )
         assert np.array_equal(batch["airport"].position.numpy(), np.asarray(features["position"]))
         assert np.array_equal(batch["airport"].altitude.numpy(), np.asarray(features["altitude"]))
         assert (batch["airline"].weight == 1).all()
@@ -176,17 +255,30 @@ def test_heterogeneous_batches_are_keyed_by_type(flights: Graph) -> None:
 
 
 def test_neighbors_follow_named_weights(flights: Graph) -> None:
-    weights = {int(e): float(w) for batch in flights.scan_edges("route") for e, w in zip(batch.edge_ids, batch.weights, strict=True)}
+    weights = {
+        int(e): float(w)
+        for batch in flights.scan_edges("route")
+        for e, w in zip(batch.edge_ids, batch.weights, strict=True)
+    }
     edges_by_id = edges(flights, "route")
     hub = count_in_edges(edges_by_id).most_common(1)[0][0]
     hub_weights = {edge: weights[edge] for edge, (_, dst) in edges_by_id.items() if dst == hub}
     mean_weights: dict[str | None, float] = {}
     for weight_name in (None, "weight"):
-        sampler = NeighborSampler(flights, {ROUTE: [20000]}, replace=True, weight_attr=weight_name, seed=5)
-        (batch,) = NodeLoader(stores(flights), sampler, input_nodes=("airport", torch.tensor([hub])), batch_size=1)
-        mean_weights[weight_name] = np.mean([hub_weights[edge] for edge in batch[ROUTE].e_id.tolist()])
+        sampler = NeighborSampler(
+            flights, {ROUTE: [20000]}, replace=True, weight_attr=weight_name, seed=5
+        )
+        (batch,) = NodeLoader(
+            stores(flights), sampler, input_nodes=("airport", torch.tensor([hub])), batch_size=1
+        )
+        mean_weights[weight_name] = np.mean(
+            [hub_weights[edge] for edge in batch[ROUTE].e_id.tolist()]
+        )
     values = np.array(list(hub_weights.values()))
-    for weight_name, p in ((None, np.full(len(values), 1 / len(values))), ("weight", values / values.sum())):
+    for weight_name, p in (
+        (None, np.full(len(values), 1 / len(values))),
+        ("weight", values / values.sum()),
+    ):
         mean = float(p @ values)
         standard_error = float(np.sqrt(p @ (values - mean) ** 2 / 20000))
         assert abs(mean_weights[weight_name] - mean) < 5 * standard_error
@@ -195,7 +287,9 @@ def test_neighbors_follow_named_weights(flights: Graph) -> None:
 
 @pytest.mark.parametrize("disjoint", [False, True])
 def test_links_come_with_binary_negatives(papers: Graph, disjoint: bool) -> None:
-    links = torch.stack([torch.tensor([a, b]) for a, b in list(edges(papers, "cites").values())[:300]], dim=1)
+    links = torch.stack(
+        [torch.tensor([a, b]) for a, b in list(edges(papers, "cites").values())[:300]], dim=1
+    )
     loader = LinkLoader(
         data_of(papers),
         NeighborSampler(papers, [3], disjoint=disjoint),
@@ -231,24 +325,43 @@ def test_links_come_with_triplets_of_the_right_types(flights: Graph, disjoint: b
         assert torch.equal(batch["airline"].n_id[batch["airline"].src_index], expected[0])
         assert torch.equal(batch["airport"].n_id[batch["airport"].dst_pos_index], expected[1])
         assert batch["airport"].dst_neg_index.shape == (50, 3)
-        assert set(batch["airport"].n_id[batch["airport"].dst_neg_index].reshape(-1).tolist()) <= airports
+        assert (
+            set(batch["airport"].n_id[batch["airport"].dst_neg_index].reshape(-1).tolist())
+            <= airports
+        )
         if disjoint:
-            assert torch.equal(batch["airport"].batch[batch["airport"].dst_neg_index], torch.arange(50).view(50, 1).expand(50, 3))
+            assert torch.equal(
+                batch["airport"].batch[batch["airport"].dst_neg_index],
+                torch.arange(50).view(50, 1).expand(50, 3),
+            )
 
 
 def test_links_can_be_an_entire_edge_type(flights: Graph) -> None:
     edges_by_id = edges(flights, "airline:serves:airport")
-    loader = LinkLoader(stores(flights), NeighborSampler(flights, [0]), edge_label_index=SERVES, batch_size=4096)
+    loader = LinkLoader(
+        stores(flights), NeighborSampler(flights, [0]), edge_label_index=SERVES, batch_size=4096
+    )
     seen: Counter[tuple[int, ...]] = Counter()
     for batch in loader:
         row, col = batch[SERVES].edge_label_index
-        seen.update(zip(batch["airline"].n_id[row].tolist(), batch["airport"].n_id[col].tolist(), strict=True))
+        seen.update(
+            zip(
+                batch["airline"].n_id[row].tolist(),
+                batch["airport"].n_id[col].tolist(),
+                strict=True,
+            )
+        )
     assert seen == Counter(edges_by_id.values())
 
 
 def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
     embedded.create_space(
-        "weighted", {"direction": "both", "nodes": {"n": {"weighted": True, "tables": {"odd": "weight - 1"}}}, "edges": {"n:to:n": {}}}
+        "weighted",
+        {
+            "direction": "both",
+            "nodes": {"n": {"weighted": True, "tables": {"odd": "weight - 1"}}},
+            "edges": {"n:to:n": {}},
+        },
     )
     graph = embedded.graph("weighted")
     graph.upsert_nodes(np.arange(10), "n", weights=[1, 1, 1, 1, 1, 1, 1, 1, 1, 31])
@@ -259,10 +372,19 @@ def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
 
         def negatives(sampling: NegativeSampling, weight: str | None = None) -> list[int]:
             sampler = NeighborSampler(pinned, [0], negative_weight=weight, seed=1)
-            (batch,) = LinkLoader(stores(pinned, {}), sampler, edge_label_index=(None, links), neg_sampling=sampling, batch_size=10)
+            (batch,) = LinkLoader(
+                stores(pinned, {}),
+                sampler,
+                edge_label_index=(None, links),
+                neg_sampling=sampling,
+                batch_size=10,
+            )
             return batch.n_id[batch.dst_neg_index].reshape(-1).tolist()
 
-        uniform, weighted = negatives(NegativeSampling("triplet", 400)), negatives(NegativeSampling("triplet", 400), "weight")
+        uniform, weighted = (
+            negatives(NegativeSampling("triplet", 400)),
+            negatives(NegativeSampling("triplet", 400), "weight"),
+        )
         assert all(300 < count < 500 for count in Counter(uniform).values())
         assert len(set(uniform)) == 10
         assert abs(weighted.count(9) - 4000 * 31 / 40) < 5 * (4000 * 31 / 40 * 9 / 40) ** 0.5
@@ -276,8 +398,15 @@ def test_negatives_follow_node_weights_or_pyg(embedded: Client) -> None:
 
 
 def test_duplicate_seed_in_batch_is_rejected(papers: Graph) -> None:
-    loader = NodeLoader(data_of(papers), NeighborSampler(papers, [2]), input_nodes=torch.tensor([3, 8, 3]), batch_size=3)
-    with pytest.raises(InvalidRequest, match=r"seed 3 of 'paper' is no node, or twice in a batch of 3"):
+    loader = NodeLoader(
+        data_of(papers),
+        NeighborSampler(papers, [2]),
+        input_nodes=torch.tensor([3, 8, 3]),
+        batch_size=3,
+    )
+    with pytest.raises(
+        InvalidRequest, match=r"seed 3 of 'paper' is no node, or twice in a batch of 3"
+    ):
         next(iter(loader))
 
 
@@ -291,14 +420,22 @@ def test_graph_without_version_is_rejected(client: Client) -> None:
 
 def test_ids_with_gaps_are_named_not_counted(flights: Graph) -> None:
     data = stores(flights, {"airport": ["altitude"]})
-    with pytest.raises(InvalidRequest, match=r"all nodes of 'airport': ids of 'airport' are not the numbers from 0 to \d+"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"all nodes of 'airport': ids of 'airport' are not the numbers from 0 to \d+",
+    ):
         NodeLoader(data, NeighborSampler(flights, [2]), input_nodes="airport")
     with pytest.raises(InvalidRequest, match="features of a whole type"):
         data[0]["airport", "altitude", None]
     all_airports = nodes(flights, "airport")
     assert all_airports.numel() == all_airports.unique().numel() == flights.count_nodes("airport")
-    loader = NodeLoader(data, NeighborSampler(flights, [2]), input_nodes=("airport", all_airports), batch_size=2048)
-    assert torch.equal(torch.cat([batch["airport"].n_id[: batch["airport"].batch_size] for batch in loader]), all_airports)
+    loader = NodeLoader(
+        data, NeighborSampler(flights, [2]), input_nodes=("airport", all_airports), batch_size=2048
+    )
+    assert torch.equal(
+        torch.cat([batch["airport"].n_id[: batch["airport"].batch_size] for batch in loader]),
+        all_airports,
+    )
 
 
 def test_stores_return_full_columns_and_are_read_only(papers: Graph) -> None:
@@ -308,7 +445,9 @@ def test_stores_return_full_columns_and_are_read_only(papers: Graph) -> None:
     assert torch.equal(features[None, "y", slice(10, 20)], y[10:20])
     assert features.get_tensor_size(None, "x") == (2708, WORDS)
     row, col, _ = graph.coo()
-    assert Counter(zip(row.tolist(), col.tolist(), strict=True)) == Counter(edges(papers, "cites").values())
+    assert Counter(zip(row.tolist(), col.tolist(), strict=True)) == Counter(
+        edges(papers, "cites").values()
+    )
     with pytest.raises(InvalidRequest, match="read a published version"):
         features.put_tensor(x, group_name=None, attr_name="x", index=None)
     with pytest.raises(InvalidRequest, match="read a published version"):

@@ -1,4 +1,6 @@
-"""PyG's loaders over nodes that came at times: every batch held against what its seeds see, and against PyG's own temporal sampler."""
+"""PyG's loaders over nodes that came at times: every batch held against what its seeds see, and
+against PyG's own temporal sampler.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from asterism_proto.errors import InvalidRequest
 USERS, ITEMS, EDGES = 30, 20, 500
 BUYS, OF = ("user", "buys", "item"), ("item", "of", "user")
 RNG = np.random.default_rng(18)
-ENDS = {BUYS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, ITEMS, EDGES)), OF: (RNG.integers(0, ITEMS, EDGES), RNG.integers(0, USERS, EDGES))}
+ENDS = {
+    BUYS: (RNG.integers(0, USERS, EDGES), RNG.integers(0, ITEMS, EDGES)),
+    OF: (RNG.integers(0, ITEMS, EDGES), RNG.integers(0, USERS, EDGES)),
+}
 ARRIVAL_TIMES = {"user": RNG.integers(0, 12, USERS), "item": RNG.integers(0, 12, ITEMS)}
 
 
@@ -29,7 +34,13 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     with asterism.open(tmp_path_factory.mktemp("joined")) as client:
         node_spec = {"features": {"t": "int64"}, "time": "t"}
         client.create_space(
-            "s", {"parts": 3, "direction": "both", "nodes": {"user": node_spec, "item": node_spec}, "edges": {"user:buys:item": {}, "item:of:user": {}}}
+            "s",
+            {
+                "parts": 3,
+                "direction": "both",
+                "nodes": {"user": node_spec, "item": node_spec},
+                "edges": {"user:buys:item": {}, "item:of:user": {}},
+            },
         )
         graph = client.graph("s")
         for name, arrival_times in ARRIVAL_TIMES.items():
@@ -47,7 +58,9 @@ def eligible_sources(triple: tuple[str, str, str], node: int, time: int) -> list
     return sorted(src[(dst == node) & (ARRIVAL_TIMES[triple[0]][src] <= time)].tolist())
 
 
-def expanded_nodes(batch: Any, triple: tuple[str, str, str], hops: int) -> Iterator[tuple[int, int, list[int]]]:
+def expanded_nodes(
+    batch: Any, triple: tuple[str, str, str], hops: int
+) -> Iterator[tuple[int, int, list[int]]]:
     """(number, node, sources of its edges of one type) of each node that the batch goes on from."""
     end = triple[2]
     sources: dict[int, list[int]] = {}
@@ -60,11 +73,19 @@ def expanded_nodes(batch: Any, triple: tuple[str, str, str], hops: int) -> Itera
 @pytest.mark.parametrize("strategy", ["uniform", "last"])
 @pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
 @pytest.mark.parametrize("given", [False, True])
-def test_trees_hold_only_arrived_nodes(joined: Graph, strategy: str, fanout: list[int], given: bool) -> None:
+def test_trees_hold_only_arrived_nodes(
+    joined: Graph, strategy: str, fanout: list[int], given: bool
+) -> None:
     """By the times that the loader gives, or by those of the seeds themselves."""
     sampler = NeighborSampler(joined, fanout, time_attr="t", temporal_strategy=strategy, seed=3)
     times = torch.arange(USERS) % 14 - 1 if given else torch.from_numpy(ARRIVAL_TIMES["user"])
-    loader = NodeLoader(stores(joined), sampler, input_nodes=("user", torch.arange(USERS)), input_time=times if given else None, batch_size=8)
+    loader = NodeLoader(
+        stores(joined),
+        sampler,
+        input_nodes=("user", torch.arange(USERS)),
+        input_time=times if given else None,
+        batch_size=8,
+    )
     first = 0
     for batch in loader:
         for triple in ENDS:
@@ -72,10 +93,17 @@ def test_trees_hold_only_arrived_nodes(joined: Graph, strategy: str, fanout: lis
                 limit = int(times[first + int(batch[triple[2]].batch[local_id])])
                 eligible = eligible_sources(triple, node, limit)
                 assert not Counter(sources) - Counter(eligible)
-                assert len(sources) == len(eligible) if fanout[0] == -1 else len(sources) >= min(2, len(eligible))
+                assert (
+                    len(sources) == len(eligible)
+                    if fanout[0] == -1
+                    else len(sources) >= min(2, len(eligible))
+                )
                 if strategy == "last":
                     latest = sorted(ARRIVAL_TIMES[triple[0]][eligible].tolist())
-                    assert sorted(ARRIVAL_TIMES[triple[0]][sources].tolist()) == latest[len(latest) - len(sources) :]
+                    assert (
+                        sorted(ARRIVAL_TIMES[triple[0]][sources].tolist())
+                        == latest[len(latest) - len(sources) :]
+                    )
         first += batch["user"].batch_size
 
 
@@ -104,7 +132,9 @@ def compressed(triple: tuple[str, str, str]) -> tuple[Any, Any]:
     src, dst = ENDS[triple]
     order = np.argsort(dst, kind="stable")
     count = len(ARRIVAL_TIMES[triple[2]])
-    return torch.from_numpy(np.r_[0, np.cumsum(np.bincount(dst, minlength=count))]), torch.from_numpy(src[order])
+    return torch.from_numpy(
+        np.r_[0, np.cumsum(np.bincount(dst, minlength=count))]
+    ), torch.from_numpy(src[order])
 
 
 def sample_with_pyg(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[Any, Any, Any]:
@@ -124,37 +154,72 @@ def sample_with_pyg(seeds: Any, fanout: list[int], *, replace: bool) -> tuple[An
         replace,
         True,
     )
-    return nodes, {triple: rows[name] for triple, name in names.items()}, {triple: cols[name] for triple, name in names.items()}
+    return (
+        nodes,
+        {triple: rows[name] for triple, name in names.items()},
+        {triple: cols[name] for triple, name in names.items()},
+    )
 
 
 def test_full_trees_match_pyg_sampler(joined: Graph) -> None:
     """Seed by seed, for it does not say which tree a node is of."""
     for user in range(USERS):
-        loader = NodeLoader(stores(joined), NeighborSampler(joined, [-1, -1], time_attr="t"), input_nodes=("user", torch.tensor([user])))
+        loader = NodeLoader(
+            stores(joined),
+            NeighborSampler(joined, [-1, -1], time_attr="t"),
+            input_nodes=("user", torch.tensor([user])),
+        )
         (batch,) = loader
         nodes, rows, cols = sample_with_pyg(torch.tensor([user]), [-1, -1], replace=False)
         for triple in ENDS:
             ends = batch[triple].edge_index
-            our_edges = zip(batch[triple[0]].n_id[ends[0]].tolist(), batch[triple[2]].n_id[ends[1]].tolist(), strict=True)
-            pyg_edges = zip(nodes[triple[0]][rows[triple]].tolist(), nodes[triple[2]][cols[triple]].tolist(), strict=True)
+            our_edges = zip(
+                batch[triple[0]].n_id[ends[0]].tolist(),
+                batch[triple[2]].n_id[ends[1]].tolist(),
+                strict=True,
+            )
+            pyg_edges = zip(
+                nodes[triple[0]][rows[triple]].tolist(),
+                nodes[triple[2]][cols[triple]].tolist(),
+                strict=True,
+            )
             assert Counter(our_edges) == Counter(pyg_edges)
 
 
 def test_neighbor_frequencies_match_pyg_sampler(joined: Graph) -> None:
-    """With replacement: without, it draws from all neighbors and leaves out those that come later, so that it gives fewer than there are."""
+    """With replacement: without, it draws from all neighbors and leaves out those that come later,
+    so that it gives fewer than there are.
+    """
     user, draws, n = int(np.argmax(ARRIVAL_TIMES["user"] == 6)), 3, 4000
     eligible = eligible_sources(OF, user, 6)
-    probabilities = {node: 1 - (1 - times / len(eligible)) ** draws for node, times in Counter(eligible).items()}
+    probabilities = {
+        node: 1 - (1 - times / len(eligible)) ** draws for node, times in Counter(eligible).items()
+    }
     seeds = torch.full((n,), user)
     batch = next(
         iter(
-            NodeLoader(stores(joined), NeighborSampler(joined, {OF: [draws]}, time_attr="t", replace=True), input_nodes=("user", seeds), batch_size=n)
+            NodeLoader(
+                stores(joined),
+                NeighborSampler(joined, {OF: [draws]}, time_attr="t", replace=True),
+                input_nodes=("user", seeds),
+                batch_size=n,
+            )
         )
     )
     rows, cols = batch[OF].edge_index
-    our_counts = Counter(node for node, _ in {(int(batch["item"].n_id[row]), int(col)) for row, col in zip(rows, cols, strict=True)})
+    our_counts = Counter(
+        node
+        for node, _ in {
+            (int(batch["item"].n_id[row]), int(col)) for row, col in zip(rows, cols, strict=True)
+        }
+    )
     nodes, rows, cols = sample_with_pyg(seeds, [draws], replace=True)
-    pyg_counts = Counter(node for node, _ in {(int(nodes["item"][row]), int(col)) for row, col in zip(rows[OF], cols[OF], strict=True)})
+    pyg_counts = Counter(
+        node
+        for node, _ in {
+            (int(nodes["item"][row]), int(col)) for row, col in zip(rows[OF], cols[OF], strict=True)
+        }
+    )
     assert set(our_counts) == set(pyg_counts) == set(probabilities)
     for node, probability in probabilities.items():
         error = (probability * (1 - probability) / n) ** 0.5
@@ -164,8 +229,19 @@ def test_neighbor_frequencies_match_pyg_sampler(joined: Graph) -> None:
 
 
 def test_invalid_times_are_rejected(joined: Graph) -> None:
-    with pytest.raises(InvalidRequest, match=r"time_attr 'when': expected the time .* user:buys:item: t, item:of:user: t"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"time_attr 'when': expected the time .* user:buys:item: t, item:of:user: t",
+    ):
         NeighborSampler(joined, [2], time_attr="when")
     ends = torch.stack([torch.from_numpy(column[:4]) for column in ENDS[BUYS]])
     with pytest.raises(InvalidRequest, match="a sampler with time_attr, and no edge_label_time"):
-        next(iter(LinkLoader(stores(joined), NeighborSampler(joined, [2], time_attr="t"), edge_label_index=(BUYS, ends))))
+        next(
+            iter(
+                LinkLoader(
+                    stores(joined),
+                    NeighborSampler(joined, [2], time_attr="t"),
+                    edge_label_index=(BUYS, ends),
+                )
+            )
+        )

@@ -39,8 +39,15 @@ def test_a_data_keeps_edges_weights_features_labels_and_masks(service: Client) -
         title="papers",
         split=torch.tensor([1, 2, 3]),
     )
-    loaded = service.load_graph("data", data, node_type="paper", relation="cites", build=True, parts=2)
-    assert (loaded.nodes, loaded.edges, loaded.names, sorted(loaded.left_out)) == (50, 300, {}, ["split", "title"])
+    loaded = service.load_graph(
+        "data", data, node_type="paper", relation="cites", build=True, parts=2
+    )
+    assert (loaded.nodes, loaded.edges, loaded.names, sorted(loaded.left_out)) == (
+        50,
+        300,
+        {},
+        ["split", "title"],
+    )
     graph = service.graph("data")
     kind = graph.schema.node_types[0]
     assert {f.name: (f.kind, f.shape) for f in kind.features} == {
@@ -52,10 +59,22 @@ def test_a_data_keeps_edges_weights_features_labels_and_masks(service: Client) -
     assert (kind.feature("x").dtype, kind.feature("train_mask").dtype) == ("float16", "bool")
     nodes = nodes_of(graph, "paper")
     assert nodes == {
-        i: {"weight": 1.0, "x": data.x[i].tolist(), "y": i, "train_mask": bool(data.train_mask[i]), "names": f"paper {i}"} for i in range(50)
+        i: {
+            "weight": 1.0,
+            "x": data.x[i].tolist(),
+            "y": i,
+            "train_mask": bool(data.train_mask[i]),
+            "names": f"paper {i}",
+        }
+        for i in range(50)
     }
     assert edges_of(graph, "cites") == [
-        (int(index[0, e]), int(index[1, e]), {"weight": float(data.edge_weight[e]), "edge_attr": data.edge_attr[e].tolist()}) for e in range(300)
+        (
+            int(index[0, e]),
+            int(index[1, e]),
+            {"weight": float(data.edge_weight[e]), "edge_attr": data.edge_attr[e].tolist()},
+        )
+        for e in range(300)
     ]
 
 
@@ -69,38 +88,70 @@ def test_a_hetero_data_keeps_every_type(service: Client) -> None:
     data["item", "rev_buys", "user"].edge_index = data["user", "buys", "item"].edge_index.flip(0)
     data["user", "knows", "user"].edge_index = torch.zeros(2, 0, dtype=torch.int64)
     data.year = 2020
-    with pytest.raises(InvalidRequest, match=r"weight 'paid': expected a number a row, found float32\[1\]"):
+    with pytest.raises(
+        InvalidRequest, match=r"weight 'paid': expected a number a row, found float32\[1\]"
+    ):
         service.load_graph("hetero", data, weights={"user:buys:item": "paid"})
     data["user", "buys", "item"].paid = data["user", "buys", "item"].paid[:, 0]
-    loaded = service.load_graph("hetero", data, weights={"user:buys:item": "paid"}, build=True, parts=2)
+    loaded = service.load_graph(
+        "hetero", data, weights={"user:buys:item": "paid"}, build=True, parts=2
+    )
     assert (loaded.nodes, loaded.edges, loaded.left_out) == (29, 40, ("year",))
     graph = service.graph("hetero")
-    assert [kind.name for kind in graph.schema.edge_types] == ["user:buys:item", "item:rev_buys:user", "user:knows:user"]
+    assert [kind.name for kind in graph.schema.edge_types] == [
+        "user:buys:item",
+        "item:rev_buys:user",
+        "user:knows:user",
+    ]
     paid = data["user", "buys", "item"].paid.tolist()
-    assert edges_of(graph, "buys") == [(i, i % 9, {"weight": paid[i], "paid": paid[i]}) for i in range(20)]
+    assert edges_of(graph, "buys") == [
+        (i, i % 9, {"weight": paid[i], "paid": paid[i]}) for i in range(20)
+    ]
     assert edges_of(graph, "rev_buys") == [(i % 9, i, {"weight": 1.0}) for i in range(20)]
-    assert nodes_of(graph, "item") == {i: {"weight": float(i), "x": data["item"].x[i].float().tolist()} for i in range(9)}
+    assert nodes_of(graph, "item") == {
+        i: {"weight": float(i), "x": data["item"].x[i].float().tolist()} for i in range(9)
+    }
     assert sorted(nodes_of(graph, "user")) == list(range(20))
 
 
 def test_transposed_sparse_adjacency_keeps_direction(service: Client) -> None:
-    data = Data(edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]]), edge_weight=torch.tensor([1.0, 2.0, 3.0, 4.0]), num_nodes=5)
+    data = Data(
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 2, 0, 0]]),
+        edge_weight=torch.tensor([1.0, 2.0, 3.0, 4.0]),
+        num_nodes=5,
+    )
     sparse_data = ToSparseTensor(attr="edge_weight", layout=torch.sparse_csr)(data.clone())
     assert "edge_index" not in sparse_data
     service.load_graph("sparse", sparse_data, build=True, parts=2)
-    weights = {(src, dst): columns["weight"] for src, dst, columns in edges_of(service.graph("sparse"), "edge")}
+    weights = {
+        (src, dst): columns["weight"]
+        for src, dst, columns in edges_of(service.graph("sparse"), "edge")
+    }
     assert weights == {(0, 1): 1.0, (1, 2): 2.0, (2, 0): 3.0, (3, 0): 4.0}
     assert sorted(nodes_of(service.graph("sparse"), "node")) == [0, 1, 2, 3, 4]
 
 
 def test_invalid_values_are_rejected_with_their_row(service: Client) -> None:
     index = torch.tensor([[0, 1, 2], [1, 2, 7]])
-    with pytest.raises(InvalidRequest, match=r"edge type 'node:edge:node': the destination of row 2 is 7; expected a node of 'node', 0 to 2"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"edge type 'node:edge:node': the destination of row 2 is 7; expected a node of "
+            r"'node', 0 to 2"
+        ),
+    ):
         service.load_graph("refused", Data(x=torch.ones(3, 1), edge_index=index))
     with pytest.raises(InvalidRequest, match=r"the weight of row 1 is nan"):
-        service.load_graph("refused", Data(num_nodes=8, edge_index=index, edge_weight=torch.tensor([1.0, float("nan"), 2.0])))
+        service.load_graph(
+            "refused",
+            Data(num_nodes=8, edge_index=index, edge_weight=torch.tensor([1.0, float("nan"), 2.0])),
+        )
     with pytest.raises(InvalidRequest, match=r"attribute 'x' is a sparse tensor"):
-        service.load_graph("refused", Data(x=torch.eye(8).to_sparse(), edge_index=index, num_nodes=8))
+        service.load_graph(
+            "refused", Data(x=torch.eye(8).to_sparse(), edge_index=index, num_nodes=8)
+        )
     with pytest.raises(InvalidRequest, match=r"attribute 'x' has dtype complex64"):
-        service.load_graph("refused", Data(x=torch.ones(8, dtype=torch.complex64), edge_index=index))
+        service.load_graph(
+            "refused", Data(x=torch.ones(8, dtype=torch.complex64), edge_index=index)
+        )
     assert "refused" not in [space.name for space in service.spaces()]

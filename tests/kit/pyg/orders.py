@@ -1,4 +1,6 @@
-"""Epochs of PyG's loaders that go on where a trainer stopped: every seed once, whatever is killed, restarted or published meanwhile."""
+"""Epochs of PyG's loaders that go on where a trainer stopped: every seed once, whatever is killed,
+restarted or published meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def mark_with_pid(batch: Any) -> Any:
 
 @pytest.fixture
 def tensors_in_files() -> Iterator[None]:
-    """Workers hand tensors over in files: those of one that is killed are then not asked for over its own socket."""
+    """Workers hand tensors over in files: those of one that is killed are then not asked for over
+    its own socket.
+    """
     strategy = torch.multiprocessing.get_sharing_strategy()
     torch.multiprocessing.set_sharing_strategy("file_system")
     yield
@@ -44,7 +48,13 @@ def tensors_in_files() -> Iterator[None]:
 
 
 def make_loader(graph: Graph, order: BatchOrder, **options: Any) -> Any:
-    return NodeLoader(stores(graph, {"paper": {"y": "label"}}), NeighborSampler(graph, [3, 2], seed=7), TRAIN, batch_sampler=order, **options)
+    return NodeLoader(
+        stores(graph, {"paper": {"y": "label"}}),
+        NeighborSampler(graph, [3, 2], seed=7),
+        TRAIN,
+        batch_sampler=order,
+        **options,
+    )
 
 
 def seeds_of(batch: Any) -> list[int]:
@@ -63,7 +73,14 @@ def test_every_seed_comes_once_an_epoch_over_ranks_and_workers(papers: Graph, wo
     for epoch in range(2):
         assert {order.epoch for order in orders} == {epoch}
         assert [len(order) for order in orders] == [8, 8]
-        seen = [[seed for batch in order.through(make_loader(papers, order, num_workers=workers)) for seed in seeds_of(batch)] for order in orders]
+        seen = [
+            [
+                seed
+                for batch in order.through(make_loader(papers, order, num_workers=workers))
+                for seed in seeds_of(batch)
+            ]
+            for order in orders
+        ]
         assert Counter(itertools.chain(*seen)) == EVERY
         first.append(seen[0])
     assert first[0] != first[1]
@@ -73,7 +90,12 @@ def test_links_come_once_an_epoch_too(papers: Graph) -> None:
     links = torch.stack([TRAIN, TRAIN.flip(0)])
     order = BatchOrder(len(TRAIN), 256, seed=1)
     loader = LinkLoader(
-        stores(papers, {}), NeighborSampler(papers, [2]), edge_label_index=(None, links), batch_sampler=order, neg_sampling="binary", num_workers=2
+        stores(papers, {}),
+        NeighborSampler(papers, [2]),
+        edge_label_index=(None, links),
+        batch_sampler=order,
+        neg_sampling="binary",
+        num_workers=2,
     )
     seen = []
     for batch in order.through(loader):
@@ -85,7 +107,9 @@ def test_links_come_once_an_epoch_too(papers: Graph) -> None:
 
 def test_killed_pyg_worker_loses_and_repeats_nothing(papers: Graph, tensors_in_files: None) -> None:
     uninterrupted = BatchOrder(len(TRAIN), 100, seed=2)
-    expected = [batch_values(batch) for batch in uninterrupted.through(make_loader(papers, uninterrupted))]
+    expected = [
+        batch_values(batch) for batch in uninterrupted.through(make_loader(papers, uninterrupted))
+    ]
     order = BatchOrder(len(TRAIN), 100, seed=2)
     seen: list[int] = []
     received: list[Any] = []
@@ -93,14 +117,18 @@ def test_killed_pyg_worker_loses_and_repeats_nothing(papers: Graph, tensors_in_f
 
     def train() -> None:
         nonlocal state
-        for batch in order.through(make_loader(papers, order, num_workers=2, transform=mark_with_pid)):
+        for batch in order.through(
+            make_loader(papers, order, num_workers=2, transform=mark_with_pid)
+        ):
             seen.extend(seeds_of(batch))
             received.append(batch_values(batch))
             state = json.loads(json.dumps(order.state_dict()))
             if len(received) == 5:
                 os.kill(batch.pid, signal.SIGKILL)
 
-    with pytest.raises(RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"):
+    with pytest.raises(
+        RuntimeError, match=r"DataLoader worker \(pid.* (exited unexpectedly|is killed by signal)"
+    ):
         train()
     assert 5 <= len(received) < len(expected)
     resumed = BatchOrder(len(TRAIN), 100, seed=0)
@@ -116,7 +144,10 @@ def test_killed_pyg_worker_loses_and_repeats_nothing(papers: Graph, tensors_in_f
 def test_pyg_loader_waits_for_restarted_server(cluster: LocalCluster) -> None:
     with cluster.client().graph("citations").pin() as pinned:
         uninterrupted, order = (BatchOrder(len(TRAIN), 100, seed=4) for _ in range(2))
-        expected = [batch_values(batch) for batch in uninterrupted.through(make_loader(pinned, uninterrupted))]
+        expected = [
+            batch_values(batch)
+            for batch in uninterrupted.through(make_loader(pinned, uninterrupted))
+        ]
         received: list[Any] = []
         restarted: list[threading.Thread] = []
         for batch in order.through(make_loader(pinned, order, num_workers=2)):
@@ -131,7 +162,14 @@ def test_pyg_loader_waits_for_restarted_server(cluster: LocalCluster) -> None:
 
 
 def test_pyg_loader_stays_on_its_version(client: Client) -> None:
-    client.create_space("renewed", {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
+    client.create_space(
+        "renewed",
+        {
+            "direction": "both",
+            "nodes": {"paper": {"features": {"at": "int64"}}},
+            "edges": {"paper:to:paper": {}},
+        },
+    )
     graph = client.graph("renewed")
 
     def publish(at: int) -> None:
@@ -143,7 +181,13 @@ def test_pyg_loader_stays_on_its_version(client: Client) -> None:
     publish(1)
     with graph.pin() as pinned:
         order, seen = BatchOrder(400, 40, seed=8), []
-        loader = NodeLoader(stores(pinned, {"paper": ["at"]}), NeighborSampler(pinned, [2]), torch.arange(400), batch_sampler=order, num_workers=2)
+        loader = NodeLoader(
+            stores(pinned, {"paper": ["at"]}),
+            NeighborSampler(pinned, [2]),
+            torch.arange(400),
+            batch_sampler=order,
+            num_workers=2,
+        )
         for index, batch in enumerate(order.through(loader)):
             if index == 1:
                 publish(2)
@@ -158,11 +202,20 @@ def test_pyg_loader_stays_on_its_version(client: Client) -> None:
 
 def test_pyg_loader_epoch_resumes_with_other_rank_count(papers: Graph) -> None:
     before = BatchOrder(len(TRAIN), 64, seed=9)
-    seen = [seed for batch in itertools.islice(before.through(make_loader(papers, before)), 7) for seed in seeds_of(batch)]
+    seen = [
+        seed
+        for batch in itertools.islice(before.through(make_loader(papers, before)), 7)
+        for seed in seeds_of(batch)
+    ]
     after = [BatchOrder(len(TRAIN), 64, seed=9, rank=rank, world=3) for rank in range(3)]
     for order in after:
         order.reshard([before.state_dict()])
-    seen += [seed for order in after for batch in order.through(make_loader(papers, order)) for seed in seeds_of(batch)]
+    seen += [
+        seed
+        for order in after
+        for batch in order.through(make_loader(papers, order))
+        for seed in seeds_of(batch)
+    ]
     assert Counter(seen) == EVERY
     with pytest.raises(InvalidRequest, match="the state is of 1800 places, there are 10"):
         BatchOrder(10, 5, seed=1).load_state_dict(before.state_dict())

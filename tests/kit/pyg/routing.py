@@ -13,7 +13,14 @@ def test_hetero_model_learns_regions_from_weighted_routes() -> None:
         airport_data = routes.split_airports(graph, root)
         assert not set(airport_data.train.tolist()) & set(airport_data.test.tolist())
         accuracy = routes.train(graph, airport_data, weight="weight", seed=0, epochs=4)
-    majority_share = float((airport_data.region[airport_data.test] == airport_data.region[airport_data.train].mode().values).double().mean())
+    majority_share = float(
+        (
+            airport_data.region[airport_data.test]
+            == airport_data.region[airport_data.train].mode().values
+        )
+        .double()
+        .mean()
+    )
     print(f"{accuracy} of {len(airport_data.test)}, by the commonest region alone {majority_share}")
     assert majority_share < 0.4
     assert accuracy > 0.85

@@ -1,4 +1,6 @@
-"""Epochs of subgraphs drawn as a whole, as a dataset of torch: over ranks and workers, going on where they stopped."""
+"""Epochs of subgraphs drawn as a whole, as a dataset of torch: over ranks and workers, going on
+where they stopped.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,25 @@ def nodes(graph: Graph, subgraph: Subgraph, seed: int) -> tuple[int, ...]:
 
 
 def epochs(graph: Graph, **options: Any) -> SaintBatches:
-    return SaintBatches(RandomWalkSampler(graph, "cites", 20, 2, seed=1), COUNT, nodes, seed=3, **options)
+    return SaintBatches(
+        RandomWalkSampler(graph, "cites", 20, 2, seed=1), COUNT, nodes, seed=3, **options
+    )
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_epoch_is_equal_over_ranks_without_repeats(papers: Graph, workers: int) -> None:
     batches = epochs(papers)
     single_rank = [sorted(batches) for _ in range(2)]
-    shared = sorted(batch for rank in range(2) for batch in BatchLoader(epochs(papers, rank=rank, world=2), workers))
+    shared = sorted(
+        batch
+        for rank in range(2)
+        for batch in BatchLoader(epochs(papers, rank=rank, world=2), workers)
+    )
     assert shared == single_rank[0]
     assert len(set(single_rank[0]) | set(single_rank[1])) == 2 * COUNT
-    subgraph = next(iter(SaintBatches(RandomWalkSampler(papers, "cites", 20, 2, seed=1), COUNT, seed=3)))
+    subgraph = next(
+        iter(SaintBatches(RandomWalkSampler(papers, "cites", 20, 2, seed=1), COUNT, seed=3))
+    )
     assert tuple(subgraph.nodes["paper"].tolist()) in set(single_rank[0])
     assert subgraph.edge_ids is not None
 
@@ -46,12 +56,19 @@ def test_epoch_resumes_exactly(papers: Graph) -> None:
     resumed.load_state_dict(state)
     assert first_batches + list(resumed) == list(epochs(papers))
     with pytest.raises(InvalidRequest, match="the state is of 'RandomWalkSampler"):
-        SaintBatches(NodeSampler(papers, "cites", 20, seed=1), COUNT, nodes, seed=3).load_state_dict(state)
+        SaintBatches(
+            NodeSampler(papers, "cites", 20, seed=1), COUNT, nodes, seed=3
+        ).load_state_dict(state)
 
 
 def test_coefficients_come_with_subgraphs(papers: Graph) -> None:
     sampler = NodeSampler(papers, "cites", 400, seed=2)
     norms = sampler.normalize(5)
-    for subgraph, node_norms, edge_norms in SaintBatches(sampler, 3, lambda graph, found, seed: (found, *norms.of(found)), seed=1):
-        assert (len(node_norms), len(edge_norms)) == (len(subgraph.nodes["paper"]), len(next(iter(subgraph.row.values()))))
+    for subgraph, node_norms, edge_norms in SaintBatches(
+        sampler, 3, lambda graph, found, seed: (found, *norms.of(found)), seed=1
+    ):
+        assert (len(node_norms), len(edge_norms)) == (
+            len(subgraph.nodes["paper"]),
+            len(next(iter(subgraph.row.values()))),
+        )
         assert np.isfinite(node_norms).all()

@@ -1,4 +1,6 @@
-"""What users of a made-up shop buy next, through PyG's LinkLoader with times, from a cluster of three storageds."""
+"""What users of a made-up shop buy next, through PyG's LinkLoader with times, from a cluster of
+three storageds.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,13 @@ from tests.kit.cluster import LocalCluster
 def test_recent_purchases_predict_next_and_leaks_inflate_auc() -> None:
     shop = tastes.make_shop()
     with LocalCluster(storageds=3) as cluster, tastes.load(cluster.client(), shop).pin() as graph:
-        models = {mode: tastes.train(graph, shop, mode, epochs=1, seed=0) for mode in tastes.SAMPLING_MODES}
-        own_scores = {mode: tastes.test_auc(graph, shop, model, mode) for mode, model in models.items()}
+        models = {
+            mode: tastes.train(graph, shop, mode, epochs=1, seed=0)
+            for mode in tastes.SAMPLING_MODES
+        }
+        own_scores = {
+            mode: tastes.test_auc(graph, shop, model, mode) for mode, model in models.items()
+        }
         honest_score = tastes.test_auc(graph, shop, models["whenever"], "until then")
     print(own_scores, honest_score)
     assert own_scores["the last ones"] > 0.7

@@ -1,4 +1,6 @@
-"""PyG's loaders over edges that have times: every batch held against all edges that each seed sees at its own time."""
+"""PyG's loaders over edges that have times: every batch held against all edges that each seed sees
+at its own time.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,25 @@ def bought(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Graph]:
     """Users who buy and follow, at times, and edges that have none."""
     with asterism.open(tmp_path_factory.mktemp("timed")) as client:
         edge_spec = {"features": {"when": "int64"}, "time": "when"}
-        edges = {"user:buys:item": edge_spec, "user:follows:user": edge_spec | {"features": {"when": "float32"}}, "item:of:user": {}}
-        client.create_space("s", {"parts": 3, "direction": "both", "nodes": {"user": {}, "item": {}}, "edges": edges})
+        edges = {
+            "user:buys:item": edge_spec,
+            "user:follows:user": edge_spec | {"features": {"when": "float32"}},
+            "item:of:user": {},
+        }
+        client.create_space(
+            "s",
+            {"parts": 3, "direction": "both", "nodes": {"user": {}, "item": {}}, "edges": edges},
+        )
         graph = client.graph("s")
         graph.upsert_nodes(np.arange(USERS), "user")
         graph.upsert_nodes(np.arange(ITEMS), "item")
         for triple, (src, dst) in ENDS.items():
-            graph.upsert_edges(src, dst, ":".join(triple), features={"when": TIMES[triple]} if triple in TIMES else None)
+            graph.upsert_edges(
+                src,
+                dst,
+                ":".join(triple),
+                features={"when": TIMES[triple]} if triple in TIMES else None,
+            )
         graph.build(timeout_s=600)
         with graph.pin() as pinned:
             yield pinned
@@ -51,7 +65,13 @@ def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
     """The row in ``ENDS`` of each edge id."""
     rows: dict[tuple[str, str, str], dict[int, int]] = {}
     for triple, (src, dst) in ENDS.items():
-        columns = [np.concatenate(column) for column in zip(*((b.edge_ids, b.src, b.dst) for b in bought.scan_edges(":".join(triple))), strict=True)]
+        columns = [
+            np.concatenate(column)
+            for column in zip(
+                *((b.edge_ids, b.src, b.dst) for b in bought.scan_edges(":".join(triple))),
+                strict=True,
+            )
+        ]
         order = np.argsort(columns[0])
         assert np.array_equal(np.stack(columns[1:])[:, order], np.stack([src, dst]))
         rows[triple] = {int(eid): row for row, eid in enumerate(columns[0][order])}
@@ -59,30 +79,47 @@ def ids(bought: Graph) -> dict[tuple[str, str, str], dict[int, int]]:
 
 
 def eligible_rows(triple: tuple[str, str, str], node: int, time: float) -> list[int]:
-    """Rows of the edges that lead to a node until a time, the earliest first, of equal times by (source, edge)."""
+    """Rows of the edges that lead to a node until a time, the earliest first, of equal times by
+    (source, edge).
+    """
     src, dst = ENDS[triple]
     times = TIMES.get(triple, np.full(len(src), -np.inf))
-    return sorted(np.flatnonzero((dst == node) & (times <= time)).tolist(), key=lambda row: (times[row], src[row], row))
+    return sorted(
+        np.flatnonzero((dst == node) & (times <= time)).tolist(),
+        key=lambda row: (times[row], src[row], row),
+    )
 
 
 def expanded_nodes(
     batch: Any, triple: tuple[str, str, str], rows: dict[int, int], limits: list[float], hops: int
 ) -> Iterator[tuple[int, float, list[int]]]:
-    """(node, its tree's time, rows of its edges of one type) of each node that the batch goes on from."""
+    """(node, its tree's time, rows of its edges of one type) of each node that the batch goes on
+    from.
+    """
     end = triple[2]
     counts = [int(count) for count in batch[end].num_sampled_nodes]
     rows_by_node: dict[int, list[int]] = {}
-    for column, eid in zip(batch[triple].edge_index[1].tolist(), batch[triple].e_id.tolist(), strict=True):
+    for column, eid in zip(
+        batch[triple].edge_index[1].tolist(), batch[triple].e_id.tolist(), strict=True
+    ):
         rows_by_node.setdefault(column, []).append(rows[eid])
     for local_id in range(sum(counts[:hops])):
-        yield int(batch[end].n_id[local_id]), limits[int(batch[end].batch[local_id])], rows_by_node.get(local_id, [])
+        yield (
+            int(batch[end].n_id[local_id]),
+            limits[int(batch[end].batch[local_id])],
+            rows_by_node.get(local_id, []),
+        )
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "last"])
 @pytest.mark.parametrize("fanout", [[-1, -1], [3, 2]])
-def test_trees_hold_only_edges_before_seed_times(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]], strategy: str, fanout: list[int]) -> None:
+def test_trees_hold_only_edges_before_seed_times(
+    bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]], strategy: str, fanout: list[int]
+) -> None:
     sampler = NeighborSampler(bought, fanout, time_attr="when", temporal_strategy=strategy, seed=3)
-    loader = NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES, batch_size=8)
+    loader = NodeLoader(
+        stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES, batch_size=8
+    )
     first = 0
     for batch in loader:
         size = batch["user"].batch_size
@@ -101,7 +138,9 @@ def test_trees_hold_only_edges_before_seed_times(bought: Graph, ids: dict[tuple[
         first += size
 
 
-def test_link_ends_see_only_edges_before_the_link(bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]]) -> None:
+def test_link_ends_see_only_edges_before_the_link(
+    bought: Graph, ids: dict[tuple[str, str, str], dict[int, int]]
+) -> None:
     src, dst = (torch.from_numpy(column[:12]) for column in ENDS[BUYS])
     times = torch.from_numpy(TIMES[BUYS][:12])
     sampler = NeighborSampler(bought, [4, 3], time_attr="when", seed=3)
@@ -116,8 +155,13 @@ def test_link_ends_see_only_edges_before_the_link(bought: Graph, ids: dict[tuple
         )
         links = 0
         for batch in loader:
-            size = len(batch[BUYS].input_id) if negatives is None or negatives.is_binary() else len(batch["user"].src_index)
-            # PyG takes the trees of a link, and of its negatives, together: all are of the link's time.
+            size = (
+                len(batch[BUYS].input_id)
+                if negatives is None or negatives.is_binary()
+                else len(batch["user"].src_index)
+            )
+            # PyG takes the trees of a link, and of its negatives, together: all are of the link's
+            # time.
             limits = [float(time) - 1 for time in times[links : links + size]]
             for triple in (BUYS, FOLLOWS):
                 for node, limit, rows in expanded_nodes(batch, triple, ids[triple], limits, 2):
@@ -127,19 +171,48 @@ def test_link_ends_see_only_edges_before_the_link(bought: Graph, ids: dict[tuple
 
 
 def test_invalid_times_are_rejected(bought: Graph) -> None:
-    with pytest.raises(InvalidRequest, match=r"time_attr 'year': expected the time .* user:buys:item: when, .* item:of:user: none"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"time_attr 'year': expected the time .* user:buys:item: when, .* item:of:user: none",
+    ):
         NeighborSampler(bought, [2], time_attr="year")
     with pytest.raises(
         InvalidRequest,
-        match="time_attr 'when': expected the time that edge types, or the nodes they come from, have declared; these are item:of:user: none",
+        match=(
+            "time_attr 'when': expected the time that edge types, or the nodes they come "
+            "from, have declared; these are item:of:user: none"
+        ),
     ):
         NeighborSampler(bought, {OF: [2]}, time_attr="when")
     with pytest.raises(InvalidRequest, match="temporal_strategy 'newest'"):
         NeighborSampler(bought, [2], time_attr="when", temporal_strategy="newest")
     with pytest.raises(InvalidRequest, match="input_time to a sampler without times"):
-        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], disjoint=True), input_nodes=("user", SEEDS), input_time=SEED_TIMES)))
+        next(
+            iter(
+                NodeLoader(
+                    stores(bought),
+                    NeighborSampler(bought, [2], disjoint=True),
+                    input_nodes=("user", SEEDS),
+                    input_time=SEED_TIMES,
+                )
+            )
+        )
     with pytest.raises(InvalidRequest, match="a sampler with time_attr, and no input_time"):
-        next(iter(NodeLoader(stores(bought), NeighborSampler(bought, [2], time_attr="when"), input_nodes=("user", SEEDS))))
+        next(
+            iter(
+                NodeLoader(
+                    stores(bought),
+                    NeighborSampler(bought, [2], time_attr="when"),
+                    input_nodes=("user", SEEDS),
+                )
+            )
+        )
     sampler = NeighborSampler(bought, [2], time_attr="when", temporal_strategy="last", replace=True)
     with pytest.raises(InvalidRequest, match="the last neighbors with replacement"):
-        next(iter(NodeLoader(stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES)))
+        next(
+            iter(
+                NodeLoader(
+                    stores(bought), sampler, input_nodes=("user", SEEDS), input_time=SEED_TIMES
+                )
+            )
+        )

@@ -1,4 +1,6 @@
-"""DeepWalk on Facebook's pages, by weighted walks and negatives from a cluster of three storageds."""
+"""DeepWalk on Facebook's pages, by weighted walks and negatives from a cluster of three
+storageds.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,13 @@ from tests.kit.shared import shared_or_skip
 
 def test_walk_embeddings_separate_links_from_non_links() -> None:
     links, test_links, pages = deepwalk.split(shared_or_skip("data", "facebook"))
-    assert not {tuple(pair) for pair in test_links.tolist()} & {tuple(pair) for pair in links.tolist()}
-    with LocalCluster(storageds=3) as cluster, deepwalk.load(cluster.client(), links, pages).pin() as graph:
+    assert not {tuple(pair) for pair in test_links.tolist()} & {
+        tuple(pair) for pair in links.tolist()
+    }
+    with (
+        LocalCluster(storageds=3) as cluster,
+        deepwalk.load(cluster.client(), links, pages).pin() as graph,
+    ):
         assert sum(len(batch) for batch in graph.scan_edges("likes")) == 2 * len(links)
         embeddings = deepwalk.train(graph, pages, epochs=3, seed=1)
     assert deepwalk.roc_auc(embeddings, test_links, links) >= 0.9

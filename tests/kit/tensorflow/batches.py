@@ -1,4 +1,6 @@
-"""Epochs as datasets of TensorFlow: every node once, whoever is killed, restarted or published meanwhile; read by ``tf.function`` and Keras too."""
+"""Epochs as datasets of TensorFlow: every node once, whoever is killed, restarted or published
+meanwhile; read by ``tf.function`` and Keras too.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,10 @@ def seeds_of(batch: Any) -> list[int]:
 
 
 def test_each_node_comes_once_over_ranks_in_shuffled_order(papers: Graph) -> None:
-    ranks = [NodeBatches(papers, "paper", 200, sample_batch, seed=3, rank=rank, world=2) for rank in range(2)]
+    ranks = [
+        NodeBatches(papers, "paper", 200, sample_batch, seed=3, rank=rank, world=2)
+        for rank in range(2)
+    ]
     epoch_orders = []
     for epoch in range(2):
         assert {rank.epoch for rank in ranks} == {epoch}
@@ -81,15 +86,24 @@ def test_batches_match_graph_with_and_without_threads(papers: Graph) -> None:
         return sample_batch(graph, nodes, seed)
 
     batches = list(NodeBatches(papers, "paper", 500, recording, seed=5, ahead=0))
-    assert [batch_values(batch) for batch in NodeBatches(papers, "paper", 500, sample_batch, seed=5, ahead=3)] == [batch_values(batch) for batch in batches]
-    for batch, seed in zip(batches, seeds[1:], strict=True):  # the first one told what batches are like
+    assert [
+        batch_values(batch)
+        for batch in NodeBatches(papers, "paper", 500, sample_batch, seed=5, ahead=3)
+    ] == [batch_values(batch) for batch in batches]
+    for batch, seed in zip(
+        batches, seeds[1:], strict=True
+    ):  # the first one told what batches are like
         expected = sample_batch(papers, np.array(seeds_of(batch)), seed)
         assert batch["row"]["paper:cites:paper"].dtype == tf.int64
         for name in ("nodes", "row", "col", "edge_ids"):
             for kind, array in getattr(expected, name).items():
                 assert np.array_equal(batch[name][kind], array)
-        assert np.array_equal(batch["features"]["paper"]["label"], np.asarray(expected.features["paper"]["label"]))
-        assert batch["num_sampled_edges"]["paper:cites:paper"].numpy().tolist() == list(expected.num_sampled_edges["paper:cites:paper"])
+        assert np.array_equal(
+            batch["features"]["paper"]["label"], np.asarray(expected.features["paper"]["label"])
+        )
+        assert batch["num_sampled_edges"]["paper:cites:paper"].numpy().tolist() == list(
+            expected.num_sampled_edges["paper:cites:paper"]
+        )
 
 
 def test_dataset_has_static_widths_inside_tf_function(papers: Graph) -> None:
@@ -108,7 +122,10 @@ def test_dataset_has_static_widths_inside_tf_function(papers: Graph) -> None:
             neighbors += tf.reduce_sum(batch["near"])
         return nodes, neighbors
 
-    expected = sum(int(batch["near"].numpy().sum()) for batch in NodeBatches(papers, "paper", 300, with_neighbors, seed=2))
+    expected = sum(
+        int(batch["near"].numpy().sum())
+        for batch in NodeBatches(papers, "paper", 300, with_neighbors, seed=2)
+    )
     assert [int(value) for value in total()] == [sum(range(PAPERS)), expected]
     assert batches.left == PAPERS, "nobody noted a step"
 
@@ -123,10 +140,20 @@ def test_keras_training_advances_the_dataset_position(papers: Graph) -> None:
         return x, np.asarray(graph.node_features(nodes, ["label"], "paper")["label"])
 
     batches = NodeBatches(papers, "paper", 256, word_vectors, seed=1)
-    model = tf.keras.Sequential([tf.keras.Input((1433,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(7)])
-    model.compile(tf.keras.optimizers.Adam(0.01), tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
-    callback = tf.keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: remaining.append(batches.left))
-    history = model.fit(batches.dataset(), epochs=4, verbose=0, callbacks=[batches.noting(), callback])
+    model = tf.keras.Sequential(
+        [tf.keras.Input((1433,)), tf.keras.layers.Dense(32, "relu"), tf.keras.layers.Dense(7)]
+    )
+    model.compile(
+        tf.keras.optimizers.Adam(0.01),
+        tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    callback = tf.keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: remaining.append(batches.left)
+    )
+    history = model.fit(
+        batches.dataset(), epochs=4, verbose=0, callbacks=[batches.noting(), callback]
+    )
     assert remaining == [PAPERS - 256 * ((step + 1) % 11) for step in range(44)]
     assert batches.epoch == 4
     assert history.history["accuracy"][-1] > 0.8
@@ -134,24 +161,37 @@ def test_keras_training_advances_the_dataset_position(papers: Graph) -> None:
         batches.note()
 
 
-def test_killed_trainer_resumes_from_checkpoint_exactly(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_killed_trainer_resumes_from_checkpoint_exactly(
+    cluster: LocalCluster, tmp_path: Path
+) -> None:
     seen = tmp_path / "seen"
     (tmp_path / "trainer.py").write_text(KILLED)
     codes = []
     for kill_step in (6, 8, 100):
-        command = [sys.executable, str(tmp_path / "trainer.py"), cluster.addresses, str(tmp_path / "kept"), str(seen), str(kill_step)]
+        command = [
+            sys.executable,
+            str(tmp_path / "trainer.py"),
+            cluster.addresses,
+            str(tmp_path / "kept"),
+            str(seen),
+            str(kill_step),
+        ]
         codes.append(subprocess.run(command, timeout=600, check=False).returncode)
     assert codes == [-9, -9, 0]
     steps = [json.loads(line) for line in seen.read_text().splitlines()]
     assert len(steps) == 28
     assert Counter(node for nodes in steps for node in nodes) == EVERY
     with cluster.client().graph("citations").pin() as pinned:
-        assert [nodes.numpy().tolist() for nodes in NodeBatches(pinned, "paper", 100, seed=3)] == steps
+        assert [
+            nodes.numpy().tolist() for nodes in NodeBatches(pinned, "paper", 100, seed=3)
+        ] == steps
 
 
 def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
     with cluster.client().graph("citations").pin() as pinned:
-        expected = [batch_values(batch) for batch in NodeBatches(pinned, "paper", 200, sample_batch, seed=4)]
+        expected = [
+            batch_values(batch) for batch in NodeBatches(pinned, "paper", 200, sample_batch, seed=4)
+        ]
         received, restarted = [], []
         for batch in NodeBatches(pinned, "paper", 200, sample_batch, seed=4):
             received.append(batch_values(batch))
@@ -165,7 +205,14 @@ def test_epoch_waits_for_restarted_server(cluster: LocalCluster) -> None:
 
 
 def test_epoch_stays_on_its_version(client: Client) -> None:
-    client.create_space("growing", {"direction": "both", "nodes": {"paper": {"features": {"at": "int64"}}}, "edges": {"paper:to:paper": {}}})
+    client.create_space(
+        "growing",
+        {
+            "direction": "both",
+            "nodes": {"paper": {"features": {"at": "int64"}}},
+            "edges": {"paper:to:paper": {}},
+        },
+    )
     graph = client.graph("growing")
 
     def publish(count: int, at: int) -> None:
@@ -187,13 +234,20 @@ def test_epoch_stays_on_its_version(client: Client) -> None:
             assert set(batch["features"]["paper"]["at"].numpy().tolist()) == {1}
             seen += seeds_of(batch)
         assert Counter(seen) == Counter(range(400))
-        with graph.pin() as newer_graph, pytest.raises(InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"):
+        with (
+            graph.pin() as newer_graph,
+            pytest.raises(
+                InvalidRequest, match="of 'paper' in version 1, this reads 'paper' in version 2"
+            ),
+        ):
             NodeBatches(newer_graph, "paper", 40, seed=8).load_state_dict(batches.state_dict())
 
 
 def test_epoch_resumes_also_over_other_ranks(papers: Graph) -> None:
     interrupted = NodeBatches(papers, "paper", 250, sample_batch, seed=5)
-    expected = [batch_values(batch) for batch in NodeBatches(papers, "paper", 250, sample_batch, seed=5)]
+    expected = [
+        batch_values(batch) for batch in NodeBatches(papers, "paper", 250, sample_batch, seed=5)
+    ]
     first_batches = [batch_values(batch) for batch in itertools.islice(interrupted, 4)]
     state = json.loads(json.dumps(interrupted.state_dict()))
     resumed = NodeBatches(papers, "paper", 250, sample_batch, seed=0)

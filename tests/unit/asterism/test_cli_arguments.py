@@ -50,7 +50,9 @@ def test_every_error_has_an_exit_code_that_is_not_success(cls: type[errors.Aster
 
 
 def test_the_table_of_exit_codes_lists_each_code() -> None:
-    documented = {int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)}
+    documented = {
+        int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)
+    }
     assert documented == {code.value for code in ExitCode}
 
 
@@ -62,26 +64,94 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["space", "create", "shop", "no-such-file.yaml"], "no-such-file.yaml"),
         (["job", "show", "seven"], "JOB"),
         (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
-        (["sample", "negatives", "shop", "17,3", "23"], "17,3 23: expected sources such as 17 23, or pairs"),
+        (
+            ["sample", "negatives", "shop", "17,3", "23"],
+            "17,3 23: expected sources such as 17 23, or pairs",
+        ),
         (["sample", "negatives", "shop", "1,2,3"], "1,2,3: expected sources"),
         (["sample", "negatives", "shop", "1,"], "pair '1,': expected nodes with commas between"),
-        (["sample", "walk", "shop", "1", "--step", "a", "--metapath", "a2b"], "both --metapath 'a2b' and --step 'a'"),
-        (["sample", "subgraph", "shop", "1", "--fanout", "3,-2"], "--fanout '3,-2': expected whole numbers from -1 on"),
+        (
+            ["sample", "walk", "shop", "1", "--step", "a", "--metapath", "a2b"],
+            "both --metapath 'a2b' and --step 'a'",
+        ),
+        (
+            ["sample", "subgraph", "shop", "1", "--fanout", "3,-2"],
+            "--fanout '3,-2': expected whole numbers from -1 on",
+        ),
         (["sample", "adjacency", "shop", "--rows", "1", "--cols", ""], "--cols ''"),
         (["sample", "top", "shop", "1", "-k", "0"], "-k"),
         (["load", "shop", ".", "--parts", "3"], "--create"),
         (["load", "shop", ".", "--weight", "item"], "--weight 'item'"),
         (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
-        (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--assign", "no-such-assignment"], "no-such-assignment"),
-        (["export", "assignment", "--space", "s", "--out", "o", "--parts", "2", "--balance-by", "item"], "--balance-by 'item'"),
-        (["export", "assignment", "--space", "s", "--out", "o", "--parts", "2", "--balance-by", "item=no.npy"], "no.npy"),
-        (["export", "dgl", "--space", "s", "--out", "o", "--parts", "2", "--no-balance-ntypes", "--balance-by", "a=b"], "--no-balance-ntypes"),
+        (
+            [
+                "export",
+                "dgl",
+                "--space",
+                "s",
+                "--out",
+                "o",
+                "--parts",
+                "2",
+                "--assign",
+                "no-such-assignment",
+            ],
+            "no-such-assignment",
+        ),
+        (
+            [
+                "export",
+                "assignment",
+                "--space",
+                "s",
+                "--out",
+                "o",
+                "--parts",
+                "2",
+                "--balance-by",
+                "item",
+            ],
+            "--balance-by 'item'",
+        ),
+        (
+            [
+                "export",
+                "assignment",
+                "--space",
+                "s",
+                "--out",
+                "o",
+                "--parts",
+                "2",
+                "--balance-by",
+                "item=no.npy",
+            ],
+            "no.npy",
+        ),
+        (
+            [
+                "export",
+                "dgl",
+                "--space",
+                "s",
+                "--out",
+                "o",
+                "--parts",
+                "2",
+                "--no-balance-ntypes",
+                "--balance-by",
+                "a=b",
+            ],
+            "--no-balance-ntypes",
+        ),
         (["status", "--path", "x", "--address", "a:1"], "which of the two"),
         (["status", "--timeout", "0"], "--timeout"),
         (["status", "--address", "nonsense:port"], "nonsense:port"),
     ],
 )
-def test_usage_error_is_one_line_that_names_the_cause(typed: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_error_is_one_line_that_names_the_cause(
+    typed: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(typed) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert out == ""
@@ -91,7 +161,10 @@ def test_usage_error_is_one_line_that_names_the_cause(typed: list[str], told: st
 
 
 def test_unreachable_address_is_exit_code_4_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["status", "--address", "127.0.0.1:1", "--timeout", "1", "--json"]) in (ExitCode.UNAVAILABLE, ExitCode.TIMEOUT)
+    assert run(["status", "--address", "127.0.0.1:1", "--timeout", "1", "--json"]) in (
+        ExitCode.UNAVAILABLE,
+        ExitCode.TIMEOUT,
+    )
     out, err = capsys.readouterr()
     assert out == ""
     assert "127.0.0.1:1" in err
@@ -101,9 +174,31 @@ def test_unreachable_address_is_exit_code_4_and_named(capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     "command",
     [
-        *([], ["serve"], ["load"], ["status"], ["space", "create"], ["job", "submit"], ["export", "dgl"]),
+        *(
+            [],
+            ["serve"],
+            ["load"],
+            ["status"],
+            ["space", "create"],
+            ["job", "submit"],
+            ["export", "dgl"],
+        ),
         *(["export", name] for name in ("assignment", "dispatch", "verify")),
-        *(["sample", name] for name in ("nodes", "edges", "neighbors", "fanout", "like", "negatives", "labels", "walk", "pairs", "subgraph")),
+        *(
+            ["sample", name]
+            for name in (
+                "nodes",
+                "edges",
+                "neighbors",
+                "fanout",
+                "like",
+                "negatives",
+                "labels",
+                "walk",
+                "pairs",
+                "subgraph",
+            )
+        ),
         *(["sample", name] for name in ("layer", "adjacency", "top", "all", "degrees", "graphs")),
     ],
 )
@@ -120,7 +215,14 @@ class Colour(IntEnum):
 
 def test_records_become_plain_json() -> None:
     sample = NodeSample(nodes=np.array([3, 1]), types=np.array([0, 0], np.int32), seed=9, version=2)
-    assert json.loads(json.dumps(to_json_value(sample))) == {"nodes": [3, 1], "types": [0, 0], "probabilities": None, "seed": 9, "version": 2, "token": ""}
+    assert json.loads(json.dumps(to_json_value(sample))) == {
+        "nodes": [3, 1],
+        "types": [0, 0],
+        "probabilities": None,
+        "seed": 9,
+        "version": 2,
+        "token": "",
+    }
     assert to_json_value(Colour.RED) == "RED"
     assert to_json_value({"a": (1, None, Path("x"))}) == {"a": [1, None, "x"]}
 
@@ -153,7 +255,13 @@ def test_counts_are_of_all_node_types_or_of_each() -> None:
             parse_counts(invalid)
 
 
-@pytest.mark.parametrize(("name", "text"), [("a.json", '{"nodes": {"user": {}}, "parts": 2}'), ("a.yaml", "parts: 2\nnodes:\n  user: {}\n")])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"nodes": {"user": {}}, "parts": 2}'),
+        ("a.yaml", "parts: 2\nnodes:\n  user: {}\n"),
+    ],
+)
 def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     assert read_schema(tmp_path / name) == Schema(node_types=(NodeType(name="user"),), parts=2)
@@ -169,7 +277,9 @@ def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> 
         ("a.yaml", "nodes: {user: {}}\nedges: {'user:to:item': {}}", "item"),
     ],
 )
-def test_a_wrong_schema_file_is_refused_by_name(tmp_path: Path, name: str, text: str, told: str) -> None:
+def test_a_wrong_schema_file_is_refused_by_name(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(errors.InvalidRequest, match=told) as excinfo:
         read_schema(tmp_path / name)
@@ -177,12 +287,23 @@ def test_a_wrong_schema_file_is_refused_by_name(tmp_path: Path, name: str, text:
 
 
 def host(uuid: str, *, online: bool) -> Host:
-    return Host(uuid=uuid, role="STORAGED", address=f"{uuid}:9779", http_address="", online=online, last_beat_ms=0, parts=2, free_bytes=0)
+    return Host(
+        uuid=uuid,
+        role="STORAGED",
+        address=f"{uuid}:9779",
+        http_address="",
+        online=online,
+        last_beat_ms=0,
+        parts=2,
+        free_bytes=0,
+    )
 
 
 def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
     schema = Schema(node_types=(NodeType(name="user"),), parts=2)
-    space = SpaceInfo(name="shop", space_id=1, schema=schema, version=0, created_ms=0, hosts=(("a",), ("b",)))
+    space = SpaceInfo(
+        name="shop", space_id=1, schema=schema, version=0, created_ms=0, hosts=(("a",), ("b",))
+    )
     assert readiness_problems([host("a", online=True), host("b", online=True)], [space]) == []
     problems = readiness_problems([host("a", online=True), host("b", online=False)], [space])
     assert "storaged b:9779 is offline" in problems

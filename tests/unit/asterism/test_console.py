@@ -1,4 +1,6 @@
-"""The console's text: where statements end, what words may follow, what is remembered, what parameters are."""
+"""The console's text: where statements end, what words may follow, what is remembered, what
+parameters are.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,22 @@ from hypothesis import strategies as st
 from tests.kit.waiting import HANG_S
 
 from asterism.cli.console import history, scanning
-from asterism.cli.console.completing import MAX_AGE_S, SchemaNameCache, SchemaNames, candidates, collect_names
+from asterism.cli.console.completing import (
+    MAX_AGE_S,
+    SchemaNameCache,
+    SchemaNames,
+    candidates,
+    collect_names,
+)
 from asterism.cli.console.prompting import is_complete, split_statements
 from asterism.cli.console.running import parse_parameter
-from asterism.cli.console.scanning import KEYWORDS, StatementSplitter, is_blank, statement_spans, tokenize
+from asterism.cli.console.scanning import (
+    KEYWORDS,
+    StatementSplitter,
+    is_blank,
+    statement_spans,
+    tokenize,
+)
 from asterism.cli.console.scripts import iter_statements
 from asterism.records.catalog import SpaceInfo
 from asterism_model.schema.schema import Schema
@@ -25,8 +39,15 @@ from asterism_proto.errors import InvalidRequest
 
 SCHEMA = Schema.from_dict(
     {
-        "nodes": {"user": {"features": {"age": "int64"}}, "item": {"tables": {"popular": "pow(weight, 2)"}, "weighted": True}},
-        "edges": {"user:buys:item": {"features": {"at": "int64"}}, "user:likes:user": {}, "user:likes:item": {}},
+        "nodes": {
+            "user": {"features": {"age": "int64"}},
+            "item": {"tables": {"popular": "pow(weight, 2)"}, "weighted": True},
+        },
+        "edges": {
+            "user:buys:item": {"features": {"at": "int64"}},
+            "user:likes:user": {},
+            "user:likes:item": {},
+        },
     }
 )
 SCHEMA_NAMES = collect_names(SCHEMA, ("shop", "shops", "other"))
@@ -34,7 +55,10 @@ SCHEMA_NAMES = collect_names(SCHEMA, ("shop", "shops", "other"))
 
 def test_keywords_are_those_of_the_grammar(root: Path) -> None:
     grammar = (root / "services/graphd/query/ngql.lark").read_text()
-    assert set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"} == KEYWORDS
+    assert (
+        set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"}
+        == KEYWORDS
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,13 +77,37 @@ def test_keywords_are_those_of_the_grammar(root: Path) -> None:
     ],
 )
 def test_statements_of_a_text_with_their_lines(text: str, found: list[tuple[str, int]]) -> None:
-    assert [(statement.text, statement.line) for statement in iter_statements(text.splitlines(keepends=True))] == found
+    assert [
+        (statement.text, statement.line)
+        for statement in iter_statements(text.splitlines(keepends=True))
+    ] == found
 
 
 @given(
-    st.lists(st.sampled_from(["a", ";", "'", '"', "`", "\n", " ", "#", "//", "/*", "*/", "\\", "$x", "1.5", "a:b:c", "ü", ":"]), max_size=30).map(
-        "".join
-    )
+    st.lists(
+        st.sampled_from(
+            [
+                "a",
+                ";",
+                "'",
+                '"',
+                "`",
+                "\n",
+                " ",
+                "#",
+                "//",
+                "/*",
+                "*/",
+                "\\",
+                "$x",
+                "1.5",
+                "a:b:c",
+                "ü",
+                ":",
+            ]
+        ),
+        max_size=30,
+    ).map("".join)
 )
 def test_tokens_cover_the_text_and_lines_split_alike(text: str) -> None:
     tokens = list(tokenize(text))
@@ -68,11 +116,17 @@ def test_tokens_cover_the_text_and_lines_split_alike(text: str) -> None:
     if not any(line.lstrip().startswith(":") for line in text.splitlines()):
         spans, _ = statement_spans(text)
         splitter = StatementSplitter()
-        by_line = [statement.text for line in text.splitlines(keepends=True) for statement in splitter.feed(line)]
+        by_line = [
+            statement.text
+            for line in text.splitlines(keepends=True)
+            for statement in splitter.feed(line)
+        ]
         assert by_line == [text[start:end] for start, end in spans]
 
 
-def test_endless_statement_is_refused_before_it_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_statement_is_refused_before_it_is_in_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(scanning, "MAX_LENGTH", 100)
     with pytest.raises(InvalidRequest, match="line 1: a statement of more than 100 characters"):
         list(iter_statements("GO\n" for _ in range(1000)))
@@ -146,9 +200,12 @@ def test_stale_schema_names_are_fetched_once_in_background() -> None:
         def spaces(self) -> list[Any]:
             fetch_threads.append(threading.current_thread())
             release_reply.wait(HANG_S)
-            return [SpaceInfo(name="shop", space_id=1, schema=SCHEMA, version=1, created_ms=0, hosts=())]
+            return [
+                SpaceInfo(name="shop", space_id=1, schema=SCHEMA, version=1, created_ms=0, hosts=())
+            ]
 
-    cache = SchemaNameCache(SlowClient(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]  # of a client it asks for spaces alone
+    # Of a client it asks for spaces alone.
+    cache = SchemaNameCache(SlowClient(), lambda: "shop", lambda: now[0])  # type: ignore[arg-type]
     assert cache.names() == SchemaNames()
     assert cache.names() == SchemaNames()
     assert len(fetch_threads) == 1
@@ -199,8 +256,21 @@ def test_parameters_are_json_and_lists_of_numbers_are_arrays() -> None:
     assert parse_parameter('"a"') == "a"
     assert parse_parameter("true") is True
     assert parse_parameter('["a", "b"]') == ["a", "b"]
-    for text, dtype in (("[1, 2]", np.int64), ("[1, 2.5]", np.float64), ("[[1, 2], [3, 4]]", np.int64), ("[]", np.int64)):
+    for text, dtype in (
+        ("[1, 2]", np.int64),
+        ("[1, 2.5]", np.float64),
+        ("[[1, 2], [3, 4]]", np.int64),
+        ("[]", np.int64),
+    ):
         assert parse_parameter(text).dtype == dtype
-    for text in ("three", "{}", '[1, "a"]', "[[1], [2, 3]]", "[null]", "[1e", "[99999999999999999999]"):
+    for text in (
+        "three",
+        "{}",
+        '[1, "a"]',
+        "[[1], [2, 3]]",
+        "[null]",
+        "[1e",
+        "[99999999999999999999]",
+    ):
         with pytest.raises(InvalidRequest, match=re.escape(text)):
             parse_parameter(text)

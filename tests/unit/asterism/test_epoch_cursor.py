@@ -1,4 +1,6 @@
-"""Epochs: every number once, whatever the ranks, however often they stop, and however many go on."""
+"""Epochs: every number once, whatever the ranks, however often they stop, and however many go
+on.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +28,27 @@ def take_all(cursor: EpochCursor, batch: int = 70) -> list[int]:
 
 @settings(deadline=None)
 @given(st.integers(0, 300), st.integers(0, 2**64 - 1), st.integers(1, 7), st.integers(0, 3))
-def test_all_ranks_together_visit_every_number_once_an_epoch(size: int, seed: int, world: int, epoch: int) -> None:
-    cursors = [EpochCursor(size, seed=seed, rank=rank, world=world, epoch=epoch) for rank in range(world)]
+def test_all_ranks_together_visit_every_number_once_an_epoch(
+    size: int, seed: int, world: int, epoch: int
+) -> None:
+    cursors = [
+        EpochCursor(size, seed=seed, rank=rank, world=world, epoch=epoch) for rank in range(world)
+    ]
     shares = [take_all(cursor) for cursor in cursors]
     assert Counter(number for share in shares for number in share) == Counter(range(size))
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
     for cursor in cursors:
         cursor.next_epoch()
-    assert Counter(number for cursor in cursors for number in take_all(cursor)) == Counter(range(size))
+    assert Counter(number for cursor in cursors for number in take_all(cursor)) == Counter(
+        range(size)
+    )
 
 
 @settings(deadline=None)
 @given(st.integers(0, 200), st.integers(0, 99), st.integers(1, 5), st.data())
-def test_resharding_visits_exactly_the_remaining_numbers(size: int, seed: int, world: int, data: st.DataObject) -> None:
+def test_resharding_visits_exactly_the_remaining_numbers(
+    size: int, seed: int, world: int, data: st.DataObject
+) -> None:
     cursors = [EpochCursor(size, seed=seed, rank=rank, world=world) for rank in range(world)]
     visited: list[int] = []
     for _ in range(data.draw(st.integers(0, 3))):
@@ -50,13 +60,17 @@ def test_resharding_visits_exactly_the_remaining_numbers(size: int, seed: int, w
         assert len(set(positions)) == len(positions)
         states = [json.loads(json.dumps(cursor.state_dict())) for cursor in cursors]
         world = data.draw(st.integers(1, 5))
-        cursors = [EpochCursor.resharded(states[::-1], rank=rank, world=world) for rank in range(world)]
+        cursors = [
+            EpochCursor.resharded(states[::-1], rank=rank, world=world) for rank in range(world)
+        ]
         assert max(cursor.left for cursor in cursors) - min(cursor.left for cursor in cursors) <= 1
     visited += [number for cursor in cursors for number in take_all(cursor)]
     assert Counter(visited) == Counter(range(size))
     for cursor in cursors:
         cursor.next_epoch()
-    assert Counter(number for cursor in cursors for number in take_all(cursor)) == Counter(range(size))
+    assert Counter(number for cursor in cursors for number in take_all(cursor)) == Counter(
+        range(size)
+    )
 
 
 def test_cursor_resumes_from_its_saved_state() -> None:
@@ -71,7 +85,11 @@ def test_cursor_resumes_from_its_saved_state() -> None:
 
 
 def test_orders_differ_by_epoch_and_seed() -> None:
-    orders = [EpochCursor(500, seed=seed, epoch=epoch).take(500).tolist() for seed in range(3) for epoch in range(3)]
+    orders = [
+        EpochCursor(500, seed=seed, epoch=epoch).take(500).tolist()
+        for seed in range(3)
+        for epoch in range(3)
+    ]
     assert len({tuple(order) for order in orders}) == 9
     assert EpochCursor(500, seed=2, epoch=1).take(500).tolist() == orders[7]
 
@@ -123,7 +141,10 @@ def test_invalid_states_and_ranks_are_refused() -> None:
         (states[:2], r"states of ranks \[0, 1\]: expected one of every rank below 3"),
         ([states[0], states[1], states[1]], r"ranks \[0, 1, 1\]"),
         ([], r"ranks \[\]"),
-        ([*states[:2], EpochCursor(10, seed=1, rank=2, world=3, epoch=1).state_dict()], r"different epoch: \[0, 0, 1\]"),
+        (
+            [*states[:2], EpochCursor(10, seed=1, rank=2, world=3, epoch=1).state_dict()],
+            r"different epoch: \[0, 0, 1\]",
+        ),
         ([*states[:2], EpochCursor(11, seed=1, rank=2, world=3).state_dict()], "different size"),
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
@@ -139,7 +160,9 @@ def test_invalid_states_and_ranks_are_refused() -> None:
 def test_keys_and_streams_match_those_of_the_services(seed: int, tags: list[int]) -> None:
     assert hashing.key_of(seed, *tags) == int(rng.key_of(seed, *tags))
     key = np.uint64(hashing.key_of(seed, *tags))
-    assert hashing.key_stream(int(key), 3).tolist() == [int(rng.word(key, np.uint64(i))) for i in range(3)]
+    assert hashing.key_stream(int(key), 3).tolist() == [
+        int(rng.word(key, np.uint64(i))) for i in range(3)
+    ]
 
 
 def test_shuffles_are_uniform_permutations() -> None:
@@ -157,7 +180,11 @@ def test_share_is_split_and_rejoined_at_any_position() -> None:
     visited = share.take(7).tolist()
     parts = share.split(3)
     assert sum(part.left for part in parts) == share.left == len(expected) - 7
-    visited += [number for part, count in zip(parts, (4, 0, 9), strict=True) for number in part.take(count).tolist()]
+    visited += [
+        number
+        for part, count in zip(parts, (4, 0, 9), strict=True)
+        for number in part.take(count).tolist()
+    ]
     rejoined = EpochCursor.resharded([part.state_dict() for part in parts], rank=0, world=1)
     assert (rejoined.epoch, rejoined.left) == (3, len(expected) - 20)
     for part in rejoined.split(2):

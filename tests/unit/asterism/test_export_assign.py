@@ -18,7 +18,9 @@ from asterism_proto.errors import InvalidRequest, NotFound
 PAPER = TypePlan(name="paper", label="paper", type_id=0, columns=())
 
 
-def folder(path: Path, lines: str, meta: str = '{"version": "1.0.0", "num_parts": 3, "algo_name": "metis"}') -> Path:
+def folder(
+    path: Path, lines: str, meta: str = '{"version": "1.0.0", "num_parts": 3, "algo_name": "metis"}'
+) -> Path:
     (path / "paper.txt").write_text(lines)
     (path / "partition_meta.json").write_text(meta)
     return path
@@ -27,23 +29,38 @@ def folder(path: Path, lines: str, meta: str = '{"version": "1.0.0", "num_parts"
 def test_random_part_depends_only_on_seed_type_and_id() -> None:
     ids = np.arange(1000) * 13
     owners = assignment_files.random_owners(ids, parts=5, seed=1, type_id=2)
-    np.testing.assert_array_equal(assignment_files.random_owners(ids[::-3].copy(), parts=5, seed=1, type_id=2), owners[::-3])
+    np.testing.assert_array_equal(
+        assignment_files.random_owners(ids[::-3].copy(), parts=5, seed=1, type_id=2), owners[::-3]
+    )
     assert (assignment_files.random_owners(ids, parts=5, seed=2, type_id=2) != owners).any()
     assert (assignment_files.random_owners(ids, parts=5, seed=1, type_id=3) != owners).any()
 
 
 def test_hashed_part_is_splitmix64_scaled_to_the_parts() -> None:
     ids, parts = np.array([0, 1, 2, 77, (1 << 62) + 5]), 7
-    assert assignment_files.hashed_owners(ids, parts=parts).tolist() == [int(mix64(np.uint64(i))) * parts >> 64 for i in ids]
+    assert assignment_files.hashed_owners(ids, parts=parts).tolist() == [
+        int(mix64(np.uint64(i))) * parts >> 64 for i in ids
+    ]
 
 
 @pytest.mark.parametrize("stride", [1, 8, 1 << 20])
-@pytest.mark.parametrize("method", [functools.partial(assignment_files.random_owners, seed=0, type_id=0), assignment_files.hashed_owners], ids=["random", "hash"])
-def test_parts_are_balanced_for_any_stride_of_the_ids(stride: int, method: Callable[..., np.ndarray]) -> None:
+@pytest.mark.parametrize(
+    "method",
+    [
+        functools.partial(assignment_files.random_owners, seed=0, type_id=0),
+        assignment_files.hashed_owners,
+    ],
+    ids=["random", "hash"],
+)
+def test_parts_are_balanced_for_any_stride_of_the_ids(
+    stride: int, method: Callable[..., np.ndarray]
+) -> None:
     n, parts = 80_000, 8
     counts = np.bincount(method(np.arange(n) * stride, parts=parts), minlength=parts)
     expected = n / parts
-    assert ((counts - expected) ** 2 / expected).sum() < 30  # chi-square with 7 degrees of freedom: p < 1e-4
+    assert (
+        (counts - expected) ** 2 / expected
+    ).sum() < 30  # chi-square with 7 degrees of freedom: p < 1e-4
 
 
 def test_empty_part_gets_the_last_node_of_the_fullest() -> None:
@@ -68,7 +85,9 @@ def test_too_few_nodes_for_all_parts_are_warned_about() -> None:
 
 
 def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
-    (owners,), num_parts, method = assignment_files.read_owners(folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts={3, 6})
+    (owners,), num_parts, method = assignment_files.read_owners(
+        folder(tmp_path, "2\n0\n1\n1\n"), [PAPER], [4], parts={3, 6}
+    )
     assert num_parts == 3
     assert owners.tolist() == [2, 0, 1, 1]
     assert method == "metis"
@@ -87,14 +106,22 @@ def test_a_folder_gives_the_parts_line_by_line(tmp_path: Path) -> None:
         ("", 3, ["paper.txt", "0 lines"]),
     ],
 )
-def test_a_wrong_line_is_refused_with_file_and_line(tmp_path: Path, lines: str, count: int, words: list[str]) -> None:
+def test_a_wrong_line_is_refused_with_file_and_line(
+    tmp_path: Path, lines: str, count: int, words: list[str]
+) -> None:
     with pytest.raises(InvalidRequest) as excinfo:
         assignment_files.read_owners(folder(tmp_path, lines), [PAPER], [count], parts={3})
     assert [word for word in words if word not in str(excinfo.value)] == []
 
 
 @pytest.mark.parametrize(
-    ("meta", "words"), [("[]", "num_parts"), ("{", "num_parts"), ('{"num_parts": 4}', "num_parts is 4"), ('{"num_parts": "x"}', "num_parts")]
+    ("meta", "words"),
+    [
+        ("[]", "num_parts"),
+        ("{", "num_parts"),
+        ('{"num_parts": 4}', "num_parts is 4"),
+        ('{"num_parts": "x"}', "num_parts"),
+    ],
 )
 def test_a_wrong_meta_file_is_refused(tmp_path: Path, meta: str, words: str) -> None:
     with pytest.raises(InvalidRequest, match=words):

@@ -19,7 +19,9 @@ from asterism.export.adjacency import MetisGraph
 from asterism.export.coarsening import CoarseningLevels
 
 
-def make_levels(graph: MetisGraph, folder: Path, columns: np.ndarray, *, parts: int = 4, seed: int = 1) -> CoarseningLevels:
+def make_levels(
+    graph: MetisGraph, folder: Path, columns: np.ndarray, *, parts: int = 4, seed: int = 1
+) -> CoarseningLevels:
     return CoarseningLevels(graph, columns, parts=parts, seed=seed, scratch=folder)
 
 
@@ -30,9 +32,13 @@ def cut_weight(graph: MetisGraph, owners: np.ndarray) -> int:
 
 
 def stars_and_islands() -> tuple[np.ndarray, np.ndarray, int]:
-    """Parallel edges, loops, two hubs whose leaves have no other neighbor, and nodes without any."""
+    """Parallel edges, loops, two hubs whose leaves have no other neighbor, and nodes without
+    any.
+    """
     generator = np.random.default_rng(5)
-    src = np.concatenate([generator.integers(0, 60, 200), np.zeros(100, np.int64), np.ones(100, np.int64)])
+    src = np.concatenate(
+        [generator.integers(0, 60, 200), np.zeros(100, np.int64), np.ones(100, np.int64)]
+    )
     dst = np.concatenate([generator.integers(0, 60, 200), np.arange(100, 200), np.arange(200, 300)])
     return src, dst, 320
 
@@ -44,7 +50,9 @@ def test_coarse_nodes_merge_at_most_two_and_sum_weights(tmp_path: Path) -> None:
     hierarchy.coarsen(few_nodes=nodes - 1)
     coarse_of = hierarchy._finer_levels[0].coarse_of
     assert np.bincount(coarse_of).max() == 2
-    assert len(hierarchy.graph) == coarse_of.max() + 1 < 0.56 * nodes  # leaves of a hub, and islands, go together
+    assert (
+        len(hierarchy.graph) == coarse_of.max() + 1 < 0.56 * nodes
+    )  # leaves of a hub, and islands, go together
     expected = Counter[tuple[int, int]]()
     for u, v in zip(coarse_of[src].tolist(), coarse_of[dst].tolist(), strict=True):
         if u != v:
@@ -55,7 +63,9 @@ def test_coarse_nodes_merge_at_most_two_and_sum_weights(tmp_path: Path) -> None:
     assert len(set(edges)) == len(edges)
     assert dict(zip(edges, hierarchy.graph.weights.tolist(), strict=True)) == expected
     for x in range(2):
-        np.testing.assert_array_equal(hierarchy.columns[:, x], np.bincount(coarse_of, columns[:, x]))
+        np.testing.assert_array_equal(
+            hierarchy.columns[:, x], np.bincount(coarse_of, columns[:, x])
+        )
 
 
 def test_no_coarse_node_is_too_heavy(tmp_path: Path) -> None:
@@ -76,12 +86,17 @@ def test_refinement_reduces_the_cut_and_keeps_balance(tmp_path: Path, parts: int
     hierarchy = make_levels(adjacency(src, dst, 3000), tmp_path, columns, parts=parts)
     hierarchy.coarsen(few_nodes=800)
     assert hierarchy.depth >= 2
-    owners, _ = metis.partition_graph(hierarchy.graph, parts, constraints=hierarchy.columns, seed=1, objective="cut")
+    owners, _ = metis.partition_graph(
+        hierarchy.graph, parts, constraints=hierarchy.columns, seed=1, objective="cut"
+    )
     coarse_cut = cut_weight(hierarchy.graph, owners)
     refined = hierarchy.refine(owners, 0.03)
     assert cut_weight(graph, refined) < coarse_cut
     for mask in (rare, ~rare):
-        assert np.bincount(refined[mask], minlength=parts).max() <= np.ceil(1.03 * mask.sum() / parts) + 1
+        assert (
+            np.bincount(refined[mask], minlength=parts).max()
+            <= np.ceil(1.03 * mask.sum() / parts) + 1
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -96,9 +111,13 @@ def test_refinement_moves_nodes_out_of_a_full_part(tmp_path: Path) -> None:
 def test_coarse_graph_is_set_by_the_seed(tmp_path: Path) -> None:
     coarse_graphs = []
     for seed in (1, 1, 2):
-        hierarchy = make_levels(adjacency(*ring(), 2000), tmp_path, np.ones((2000, 1), np.int64), seed=seed)
+        hierarchy = make_levels(
+            adjacency(*ring(), 2000), tmp_path, np.ones((2000, 1), np.int64), seed=seed
+        )
         hierarchy.coarsen(few_nodes=300)
-        coarse_graphs.append((hierarchy.graph.neighbors.tobytes(), hierarchy.graph.weights.tobytes()))
+        coarse_graphs.append(
+            (hierarchy.graph.neighbors.tobytes(), hierarchy.graph.weights.tobytes())
+        )
     assert coarse_graphs[0] == coarse_graphs[1] != coarse_graphs[2]
 
 
@@ -117,10 +136,16 @@ def random_graph(nodes: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
 
 def grid(nodes: int, edges: int) -> tuple[np.ndarray, np.ndarray]:
     node_grid = np.arange(nodes).reshape(200, -1)
-    return np.concatenate([node_grid[:, 1:].ravel(), node_grid[1:].ravel()]), np.concatenate([node_grid[:, :-1].ravel(), node_grid[:-1].ravel()])
+    return np.concatenate([node_grid[:, 1:].ravel(), node_grid[1:].ravel()]), np.concatenate(
+        [node_grid[:, :-1].ravel(), node_grid[:-1].ravel()]
+    )
 
 
-SHAPES = {"communities": lambda n, e: communities(n, e, seed=3), "random": random_graph, "grid": grid}
+SHAPES = {
+    "communities": lambda n, e: communities(n, e, seed=3),
+    "random": random_graph,
+    "grid": grid,
+}
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -129,11 +154,18 @@ def test_coarsening_cuts_hardly_more_than_direct_metis(tmp_path: Path, shape: st
     src, dst = SHAPES[shape](nodes, 400_000)
     graph, coarsened_cuts, direct_cuts = adjacency(src, dst, nodes), [], []
     for seed in range(3):
-        direct_cuts.append(cut_weight(graph, metis.partition_graph(graph, 4, constraints=ones, seed=seed, objective="cut")[0]))
+        direct_cuts.append(
+            cut_weight(
+                graph,
+                metis.partition_graph(graph, 4, constraints=ones, seed=seed, objective="cut")[0],
+            )
+        )
         hierarchy = make_levels(adjacency(src, dst, nodes), tmp_path, ones, seed=seed)
         hierarchy.coarsen(few_nodes=12_000)
         assert hierarchy.depth == 2
-        owners, _ = metis.partition_graph(hierarchy.graph, 4, constraints=hierarchy.columns, seed=seed, objective="cut")
+        owners, _ = metis.partition_graph(
+            hierarchy.graph, 4, constraints=hierarchy.columns, seed=seed, objective="cut"
+        )
         coarsened_cuts.append(cut_weight(graph, hierarchy.refine(owners, 0.03)))
     assert np.mean(coarsened_cuts) <= 1.02 * np.mean(direct_cuts), (coarsened_cuts, direct_cuts)
 
@@ -184,8 +216,19 @@ print(json.dumps(taken(nodes, pairs, parts, few, objective)))
         ("communities", 4, 60_000, "cut", 3.5),
     ],
 )
-def test_memory_use_is_at_most_the_stated_need(kind: str, parts: int, few: int, objective: str, most: float) -> None:
+def test_memory_use_is_at_most_the_stated_need(
+    kind: str, parts: int, few: int, objective: str, most: float
+) -> None:
     arguments = json.dumps([kind, 120_000, 900_000, parts, few, objective])
-    completed = subprocess.run([sys.executable, "-c", _MEASURING_PROGRAM, arguments], capture_output=True, text=True, timeout=HANG_S, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-c", _MEASURING_PROGRAM, arguments],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=True,
+    )
     for used, stated_need in json.loads(completed.stdout):
-        assert stated_need / most - (12 << 20) < used <= stated_need, (used >> 20, stated_need >> 20)
+        assert stated_need / most - (12 << 20) < used <= stated_need, (
+            used >> 20,
+            stated_need >> 20,
+        )

@@ -33,7 +33,12 @@ def test_owner_and_type_of_an_id_skip_empty_ranges() -> None:
 
 @pytest.mark.parametrize(
     "ids",
-    [np.arange(6), np.array([0, 1, 3, 4, 7]), np.array([5, 90, 1 << 40, (1 << 62) + 1]), np.array([], np.int64)],
+    [
+        np.arange(6),
+        np.array([0, 1, 3, 4, 7]),
+        np.array([5, 90, 1 << 40, (1 << 62) + 1]),
+        np.array([], np.int64),
+    ],
     ids=["dense", "holes", "sparse", "none"],
 )
 def test_a_table_finds_its_ids_and_no_others(ids: np.ndarray) -> None:
@@ -48,7 +53,10 @@ def test_nodes_are_numbered_by_part_and_then_by_id() -> None:
     owners = np.array([1, 0, 1, 0, 0], np.int32)
     ranges = GlobalIdRanges.from_counts(np.array([[3], [2]]))
     gids = np.empty(5, np.int64)
-    assert [(part, ids.tolist()) for part, ids in table.assign_gids(owners, ranges, 0, gids)] == [(0, [10, 40, 95]), (1, [3, 11])]
+    assert [(part, ids.tolist()) for part, ids in table.assign_gids(owners, ranges, 0, gids)] == [
+        (0, [10, 40, 95]),
+        (1, [3, 11]),
+    ]
     assert gids.tolist() == [3, 0, 4, 1, 2]
     assert table.gid(np.array([3, 10, 11, 40, 95, 4])).tolist() == [3, 0, 4, 1, 2, -1]
 
@@ -64,7 +72,10 @@ def schema(**node_features: object) -> Schema:
 
 def test_types_are_sorted_by_name_as_in_dgl() -> None:
     export_plan = make_plan(schema(), homogeneous=False, weight="w")
-    assert [(kind.label, kind.type_id) for kind in export_plan.nodes] == [("author", 1), ("paper", 0)]
+    assert [(kind.label, kind.type_id) for kind in export_plan.nodes] == [
+        ("author", 1),
+        ("paper", 0),
+    ]
     assert [(kind.label, kind.type_id, kind.src, kind.dst) for kind in export_plan.edges] == [
         ("author:writes:paper", 1, 0, 1),
         ("paper:cites:paper", 0, 1, 1),
@@ -74,7 +85,11 @@ def test_types_are_sorted_by_name_as_in_dgl() -> None:
 
 
 def test_columns_unsupported_by_dgl_are_dropped_or_widened() -> None:
-    export_plan = make_plan(schema(a="bool", b="uint16", c={"kind": "ragged", "dtype": "int64"}, d="bytes", e="uint64"), homogeneous=False, weight=None)
+    export_plan = make_plan(
+        schema(a="bool", b="uint16", c={"kind": "ragged", "dtype": "int64"}, d="bytes", e="uint64"),
+        homogeneous=False,
+        weight=None,
+    )
     columns = {column.name: str(column.dtype) for column in export_plan.nodes[1].columns}
     assert columns == {"a": "uint8", "b": "int32", "e": "int64"}
     assert len(export_plan.warnings) == 4
@@ -87,8 +102,16 @@ def test_heterogeneous_graph_needs_type_names() -> None:
 
 
 def test_homogeneous_graph_has_the_names_of_dgl() -> None:
-    export_plan = make_plan(Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}), homogeneous=True, weight=None)
-    assert (export_plan.nodes[0].label, export_plan.edges[0].label, export_plan.edges[0].name) == ("_N", "_N:_E:_N", "user:knows:user")
+    export_plan = make_plan(
+        Schema.from_dict({"nodes": {"user": {}}, "edges": {"user:knows:user": {}}}),
+        homogeneous=True,
+        weight=None,
+    )
+    assert (export_plan.nodes[0].label, export_plan.edges[0].label, export_plan.edges[0].name) == (
+        "_N",
+        "_N:_E:_N",
+        "user:knows:user",
+    )
     assert not export_plan.is_heterogeneous
 
 

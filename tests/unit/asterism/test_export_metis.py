@@ -29,7 +29,14 @@ def adjacency(src: np.ndarray, dst: np.ndarray, nodes: int) -> MetisGraph:
 def test_parallel_edges_become_weights_and_loops_are_dropped() -> None:
     graph = adjacency(np.array([0, 1, 0, 2, 3]), np.array([1, 0, 1, 2, 1]), 5)
     assert graph.indptr.tolist() == [0, 1, 3, 3, 4, 4]
-    assert sorted(zip(np.repeat(np.arange(5), np.diff(graph.indptr)).tolist(), graph.neighbors.tolist(), graph.weights.tolist(), strict=True)) == [
+    assert sorted(
+        zip(
+            np.repeat(np.arange(5), np.diff(graph.indptr)).tolist(),
+            graph.neighbors.tolist(),
+            graph.weights.tolist(),
+            strict=True,
+        )
+    ) == [
         (0, 1, 3),
         (1, 0, 3),
         (1, 3, 1),
@@ -54,7 +61,9 @@ def either_build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("objective", metis.OBJECTIVES)
 def test_metis_cuts_far_fewer_edges_than_chance(objective: str) -> None:
     src, dst = ring()
-    owners, warnings = metis.partition_graph(adjacency(src, dst, 2000), 4, constraints=ONES, seed=1, objective=objective)
+    owners, warnings = metis.partition_graph(
+        adjacency(src, dst, 2000), 4, constraints=ONES, seed=1, objective=objective
+    )
     assert warnings == []
     assert (owners[src] != owners[dst]).mean() < 0.1
     assert np.bincount(owners, minlength=4).max() < 1.1 * 500
@@ -63,16 +72,23 @@ def test_metis_cuts_far_fewer_edges_than_chance(objective: str) -> None:
 @pytest.mark.usefixtures("either_build")
 def test_the_same_seed_gives_the_same_parts() -> None:
     graph = adjacency(*ring(), 2000)
-    first, repeated, other = (metis.partition_graph(graph, 4, constraints=ONES, seed=seed, objective="cut")[0] for seed in (1, 1, 2))
+    first, repeated, other = (
+        metis.partition_graph(graph, 4, constraints=ONES, seed=seed, objective="cut")[0]
+        for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(first, repeated)
     assert (first != other).any()
 
 
 @pytest.mark.usefixtures("either_build")
 def test_each_constraint_is_balanced_by_itself() -> None:
-    rare = np.arange(2000) < 200  # a stretch of the ring: one constraint alone would put it into one part
+    rare = (
+        np.arange(2000) < 200
+    )  # a stretch of the ring: one constraint alone would put it into one part
     constraints = np.stack([rare, ~rare], axis=1).astype(np.int64)
-    owners, _ = metis.partition_graph(adjacency(*ring(), 2000), 4, constraints=constraints, seed=1, objective="cut")
+    owners, _ = metis.partition_graph(
+        adjacency(*ring(), 2000), 4, constraints=constraints, seed=1, objective="cut"
+    )
     assert np.bincount(owners[rare], minlength=4).max() < 1.25 * 50
     assert np.bincount(owners[~rare], minlength=4).max() < 1.1 * 450
 
@@ -85,22 +101,32 @@ def test_pymetis_python_call_is_a_fallback() -> None:
 
 def test_graph_without_more_nodes_than_parts_needs_no_metis() -> None:
     graph = adjacency(np.array([0]), np.array([1]), 3)
-    assert metis.partition_graph(graph, 4, constraints=ONES[:3], seed=1, objective="cut")[0].tolist() == [0, 1, 2]
-    assert metis.partition_graph(graph, 1, constraints=ONES[:3], seed=1, objective="cut")[0].tolist() == [0, 0, 0]
+    assert metis.partition_graph(graph, 4, constraints=ONES[:3], seed=1, objective="cut")[
+        0
+    ].tolist() == [0, 1, 2]
+    assert metis.partition_graph(graph, 1, constraints=ONES[:3], seed=1, objective="cut")[
+        0
+    ].tolist() == [0, 0, 0]
 
 
 def test_an_unknown_objective_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="speed"):
-        metis.partition_graph(adjacency(*ring(), 2000), 4, constraints=ONES, seed=1, objective="speed")
+        metis.partition_graph(
+            adjacency(*ring(), 2000), 4, constraints=ONES, seed=1, objective="speed"
+        )
 
 
 def test_parts_respect_the_requested_imbalance() -> None:
     graph = adjacency(*ring(), 2000)
-    owners, _ = metis.partition_graph(graph, 4, constraints=ONES, seed=1, objective="cut", imbalance=0.001)
+    owners, _ = metis.partition_graph(
+        graph, 4, constraints=ONES, seed=1, objective="cut", imbalance=0.001
+    )
     assert np.bincount(owners, minlength=4).max() <= 502
 
 
 def test_numbers_beyond_31_bits_go_to_the_wide_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metis, "_metis32", lambda: pytest.fail("these sums do not fit 32 bits"))
-    owners, _ = metis.partition_graph(adjacency(*ring(), 2000), 4, constraints=ONES * (1 << 30), seed=1, objective="cut")
+    owners, _ = metis.partition_graph(
+        adjacency(*ring(), 2000), 4, constraints=ONES * (1 << 30), seed=1, objective="cut"
+    )
     assert np.bincount(owners, minlength=4).max() < 1.1 * 500

@@ -1,4 +1,6 @@
-"""Euler's JSON and euler.meta: what is read of them, in what order, within what memory, and what is refused where."""
+"""Euler's JSON and euler.meta: what is read of them, in what order, within what memory, and what is
+refused where.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,21 @@ from asterism_model.schema.schema import Schema
 
 
 def write_graph(folder: Path, document: Any, meta: bytes | None = None, **layout: Any) -> Path:
-    (folder / "graph.json").write_text(document if isinstance(document, str) else json.dumps(document, **layout))
+    (folder / "graph.json").write_text(
+        document if isinstance(document, str) else json.dumps(document, **layout)
+    )
     if meta is not None:
         (folder / "euler.meta").write_bytes(meta)
     return folder / "graph.json"
 
 
 def node(i: int, kind: object = 0, weight: object = 1.0, **features: Any) -> dict[str, Any]:
-    return {"id": i, "type": kind, "weight": weight, "features": [{"name": n, "type": t, "value": v} for n, (t, v) in features.items()]}
+    return {
+        "id": i,
+        "type": kind,
+        "weight": weight,
+        "features": [{"name": n, "type": t, "value": v} for n, (t, v) in features.items()],
+    }
 
 
 def edge(src: int, dst: int, kind: object = 0, weight: object = 1.0) -> dict[str, Any]:
@@ -47,20 +56,28 @@ def test_sample_graph_has_the_handwritten_schema(tmp_path: Path) -> None:
     assert source.files == (path,)
     assert source.total_rows == 18
     nodes, edges = read_all(source)
-    assert [(chunk.ntype, chunk.ids.tolist(), chunk.weights.tolist()) for chunk in nodes if chunk.weights is not None] == [
+    assert [
+        (chunk.ntype, chunk.ids.tolist(), chunk.weights.tolist())
+        for chunk in nodes
+        if chunk.weights is not None
+    ] == [
         ("_1", [1, 3, 5], [1, 3, 5]),
         ("_0", [2, 4, 6], [2, 4, 6]),
     ]
-    assert {(chunk.etype, s, d) for chunk in edges for s, d in zip(chunk.src.tolist(), chunk.dst.tolist(), strict=True)} == {
-        (f"_{s % 2}:_{d % 2}:_{d % 2}", s, d) for s, d in euler_graph.PAIRS
-    }
+    assert {
+        (chunk.etype, s, d)
+        for chunk in edges
+        for s, d in zip(chunk.src.tolist(), chunk.dst.tolist(), strict=True)
+    } == {(f"_{s % 2}:_{d % 2}:_{d % 2}", s, d) for s, d in euler_graph.PAIRS}
     assert 0 < sum(chunk.nbytes for chunk in [*nodes, *edges]) <= source.total_bytes
     assert np.allclose(nodes[0].features["f3"], [[1.1, 1.2], [3.1, 3.2], [5.1, 5.2]])
 
 
 def test_meta_file_gives_the_numbers_of_types(tmp_path: Path) -> None:
     document = euler_graph.as_json()
-    path = write_graph(tmp_path, document, euler_graph.meta(document, ["0", "never", "1"], ["1", "unused", "0"]))
+    path = write_graph(
+        tmp_path, document, euler_graph.meta(document, ["0", "never", "1"], ["1", "unused", "0"])
+    )
     source = open_source(path)
     assert [node_type.name for node_type in source.schema.node_types] == ["_0", "never", "_1"]
     assert [t.relation for t in source.schema.edge_types] == ["_1", "_1", "unused", "_0"]
@@ -78,14 +95,22 @@ def test_truncated_or_overlong_meta_is_refused(tmp_path: Path, cut: int) -> None
 
 
 def test_edges_may_come_before_nodes_and_other_keys_between(tmp_path: Path) -> None:
-    document = {"name": "g", "edges": [edge(1, 2)], "about": {"x": [1, {"y": "]"}]}, "nodes": [node(1, "a"), node(2, "b")]}
+    document = {
+        "name": "g",
+        "edges": [edge(1, 2)],
+        "about": {"x": [1, {"y": "]"}]},
+        "nodes": [node(1, "a"), node(2, "b")],
+    }
     nodes, edges = read_all(open_source(write_graph(tmp_path, document)))
     assert [chunk.etype for chunk in edges] == ["a:_0:b"]
     assert [chunk.ntype for chunk in nodes] == ["a", "b"]
 
 
 def test_chunks_are_bounded_and_reproducible(tmp_path: Path) -> None:
-    document = {"nodes": [node(i, f"t{i % 2}") for i in range(25)], "edges": [edge(i, i + 1) for i in range(24)]}
+    document = {
+        "nodes": [node(i, f"t{i % 2}") for i in range(25)],
+        "edges": [edge(i, i + 1) for i in range(24)],
+    }
     source = open_source(write_graph(tmp_path, document), chunk_rows=10)
     nodes, edges = read_all(source)
     assert [len(chunk) for chunk in nodes] == [5, 5, 5, 5, 3, 2]
@@ -94,7 +119,9 @@ def test_chunks_are_bounded_and_reproducible(tmp_path: Path) -> None:
     assert [chunk.ids.tolist() for chunk in nodes] == [chunk.ids.tolist() for chunk in repeated[0]]
 
 
-def test_long_file_is_read_within_a_small_buffer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_file_is_read_within_a_small_buffer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "BLOCK_BYTES", 64)
     document = {"nodes": [node(i, x=("binary", "é]}," * (i % 7))) for i in range(200)], "edges": []}
     path = write_graph(tmp_path, document, ensure_ascii=False)
@@ -117,7 +144,14 @@ def test_long_file_is_read_within_a_small_buffer(tmp_path: Path, monkeypatch: py
 
 
 def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
-    document = {"nodes": [node(1, "a", d=("dense", [1, 2.5]), s=("sparse", [7])), node(2, "a"), node(3, "b", t=("binary", "x"))], "edges": []}
+    document = {
+        "nodes": [
+            node(1, "a", d=("dense", [1, 2.5]), s=("sparse", [7])),
+            node(2, "a"),
+            node(3, "b", t=("binary", "x")),
+        ],
+        "edges": [],
+    }
     source = open_source(write_graph(tmp_path, document))
     first, second = source.node_chunks()
     dense, (indptr, values) = first.features["d"], first.features["s"]
@@ -153,10 +187,14 @@ def test_missing_values_are_zero_or_empty_per_type(tmp_path: Path) -> None:
         ("seven", "", "expected an object"),
     ],
 )
-def test_bad_row_is_reported_with_its_line_and_skipped(tmp_path: Path, row: Any, column: str, reason: str) -> None:
+def test_bad_row_is_reported_with_its_line_and_skipped(
+    tmp_path: Path, row: Any, column: str, reason: str
+) -> None:
     good = node(1, d=("dense", [1, 2]), s=("sparse", [3]), t=("binary", "x"))
     rows = ",\n".join(json.dumps(item) for item in (good, row, node(2)))
-    (chunk,) = open_source(write_graph(tmp_path, f'{{"nodes": [\n{rows}\n], "edges": []}}')).node_chunks()
+    (chunk,) = open_source(
+        write_graph(tmp_path, f'{{"nodes": [\n{rows}\n], "edges": []}}')
+    ).node_chunks()
     assert chunk.ids.tolist() == [1, 2]
     (bad,) = chunk.bad
     assert (bad.file, bad.row, bad.column) == ("graph.json", 3, column)
@@ -166,15 +204,29 @@ def test_bad_row_is_reported_with_its_line_and_skipped(tmp_path: Path, row: Any,
 def test_dangling_edge_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = ",\n".join(json.dumps(item) for item in (edge(1, 2), edge(1, 9), edge(3, 2), edge(2, 1)))
     nodes = [node(1, "a"), node(2, "b"), node(3, "a", weight=-1)]
-    source = open_source(write_graph(tmp_path, f'{{"nodes": {json.dumps(nodes)}, "edges": [\n{rows}]}}'))
+    source = open_source(
+        write_graph(tmp_path, f'{{"nodes": {json.dumps(nodes)}, "edges": [\n{rows}]}}')
+    )
     loaded = {("a", 1), ("b", 2)}
-    chunks = list(source.edge_chunks(lambda ntype, ids: np.array([(ntype, i) in loaded for i in ids.tolist()])))
-    assert [(chunk.etype, chunk.src.tolist(), chunk.dst.tolist()) for chunk in chunks] == [("a:_0:b", [1], [2]), ("b:_0:a", [2], [1])]
-    assert [(bad.row, bad.column, bad.value) for chunk in chunks for bad in chunk.bad] == [(3, "dst", "9"), (4, "src", "3")]
+    chunks = list(
+        source.edge_chunks(
+            lambda ntype, ids: np.array([(ntype, i) in loaded for i in ids.tolist()])
+        )
+    )
+    assert [(chunk.etype, chunk.src.tolist(), chunk.dst.tolist()) for chunk in chunks] == [
+        ("a:_0:b", [1], [2]),
+        ("b:_0:a", [2], [1]),
+    ]
+    assert [(bad.row, bad.column, bad.value) for chunk in chunks for bad in chunk.bad] == [
+        (3, "dst", "9"),
+        (4, "src", "3"),
+    ]
 
 
 def test_chunk_of_only_bad_rows_is_reported(tmp_path: Path) -> None:
-    source = open_source(write_graph(tmp_path, {"nodes": [node(1)], "edges": [edge(1, 9), edge(-1, 1)]}))
+    source = open_source(
+        write_graph(tmp_path, {"nodes": [node(1)], "edges": [edge(1, 9), edge(-1, 1)]})
+    )
     (chunk,) = source.edge_chunks()
     assert (len(chunk), len(chunk.bad)) == (0, 2)
 
@@ -183,14 +235,23 @@ def test_chunk_of_only_bad_rows_is_reported(tmp_path: Path) -> None:
     ("text", "refused"),
     [
         ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": 2, ', "line 3: this is no JSON"),
-        ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1}\n', "line 3: expected , or ], found the end"),
+        (
+            '{"nodes": [\n{"id": 1, "type": 0, "weight": 1}\n',
+            "line 3: expected , or ], found the end",
+        ),
         ('{"nodes": [\n{"id": 1, "type": 0, "weight": 1} {}]}', "line 2: expected , or ], found {"),
         ('{"nodes": [{"id": 1,\n"type": oops}]}', "line 2: this is no JSON"),
         ('{"nodes": [],\n"nodes": []}', "line 2: 'nodes' is there twice"),
         ('{"nodes": [], "edges": []}', "no node of it can be read"),
-        ('{"nodes": [{"id": 1, "type": "a", "weight": 1}, {"id": 1, "type": "b", "weight": 1}]}', "node 1 is of type 'a' and of type 'b'"),
+        (
+            '{"nodes": [{"id": 1, "type": "a", "weight": 1}, {"id": 1, "type": "b", "weight": 1}]}',
+            "node 1 is of type 'a' and of type 'b'",
+        ),
         ('{"nodes": [' + "[" * 100_000, "line 1: "),
-        ('{"nodes": [\n{"id": ' + "9" * 5000 + "}]}", "line 2: this can not be read: Exceeds the limit"),
+        (
+            '{"nodes": [\n{"id": ' + "9" * 5000 + "}]}",
+            "line 2: this can not be read: Exceeds the limit",
+        ),
     ],
 )
 def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refused: str) -> None:
@@ -200,7 +261,9 @@ def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refu
 
 def test_dgl_metadata_is_not_read_as_euler(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"node_type 0: expected a list"):
-        open_source(write_graph(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}}))
+        open_source(
+            write_graph(tmp_path, {"graph_name": "dgl", "node_type": 0, "edges": {"a:b:c": {}}})
+        )
 
 
 def test_invalid_utf8_is_refused(tmp_path: Path) -> None:
@@ -211,7 +274,12 @@ def test_invalid_utf8_is_refused(tmp_path: Path) -> None:
 
 
 def test_reserved_names_need_renaming_and_options_are_checked(tmp_path: Path) -> None:
-    row = {"id": 1, "type": 0, "weight": 2, "features": [{"name": "id", "type": "sparse", "value": [5]}]}
+    row = {
+        "id": 1,
+        "type": 0,
+        "weight": 2,
+        "features": [{"name": "id", "type": "sparse", "value": [5]}],
+    }
     path = write_graph(tmp_path, {"nodes": [row], "edges": []})
     with pytest.raises(InvalidRequest, match="feature 'id': the name is reserved"):
         open_source(path)
@@ -222,9 +290,15 @@ def test_reserved_names_need_renaming_and_options_are_checked(tmp_path: Path) ->
         open_source(path, weights={"a": "b"})
 
 
-def test_endless_element_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_element_is_refused_before_it_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "MAX_ELEMENT", 1000)
     monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
-    path = write_graph(tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000)
-    with pytest.raises(InvalidRequest, match="line 3: what begins here has no end within 1,000 letters"):
+    path = write_graph(
+        tmp_path, '{"nodes": [\n{"id": 1, "type": 0, "weight": 1},\n{"id": "' + "x" * 100_000
+    )
+    with pytest.raises(
+        InvalidRequest, match="line 3: what begins here has no end within 1,000 letters"
+    ):
         open_source(path)

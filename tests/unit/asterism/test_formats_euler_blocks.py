@@ -1,4 +1,6 @@
-"""JSON of Euler 1.x: a block for each node on its line, the same graph as in JSON of 2.0, and what is refused where."""
+"""JSON of Euler 1.x: a block for each node on its line, the same graph as in JSON of 2.0, and what
+is refused where.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ HANDWRITTEN = """\
 
 def write_graph(folder: Path, blocks: list[Any] | str, meta: dict[str, int] | None = None) -> Path:
     path = folder / "graph.json"
-    path.write_text(blocks if isinstance(blocks, str) else "".join(json.dumps(block) + "\n" for block in blocks))
+    path.write_text(
+        blocks if isinstance(blocks, str) else "".join(json.dumps(block) + "\n" for block in blocks)
+    )
     if meta is not None:
         (folder / "graph_meta.json").write_text(json.dumps(meta))
     return path
@@ -43,15 +47,31 @@ def read_content(source: Any) -> tuple[dict[tuple[str, int], Any], list[Any], li
         records: list[dict[str, Any]] = [{} for _ in range(len(chunk))]
         for name, column in chunk.features.items():
             for index, row in enumerate(records):
-                row[name] = (column[1][column[0][index] : column[0][index + 1]] if isinstance(column, tuple) else np.asarray(column)[index]).tolist()
+                row[name] = (
+                    column[1][column[0][index] : column[0][index + 1]]
+                    if isinstance(column, tuple)
+                    else np.asarray(column)[index]
+                ).tolist()
         return records
 
     nodes, edges, bad = {}, [], []
     for chunk in source.node_chunks():
-        nodes |= {(chunk.ntype, i): properties for i, *properties in zip(chunk.ids.tolist(), chunk.weights.tolist(), rows(chunk), strict=True)}
+        nodes |= {
+            (chunk.ntype, i): properties
+            for i, *properties in zip(
+                chunk.ids.tolist(), chunk.weights.tolist(), rows(chunk), strict=True
+            )
+        }
         bad += chunk.bad
     for chunk in source.edge_chunks():
-        edges += zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), chunk.weights.tolist(), rows(chunk), strict=True)
+        edges += zip(
+            [chunk.etype] * len(chunk),
+            chunk.src.tolist(),
+            chunk.dst.tolist(),
+            chunk.weights.tolist(),
+            rows(chunk),
+            strict=True,
+        )
         bad += chunk.bad
     return nodes, sorted(edges, key=repr), bad
 
@@ -61,7 +81,15 @@ def test_handwritten_file_is_read_exactly(tmp_path: Path) -> None:
     assert isinstance(source, EulerSource)
     nodes, edges, bad = read_content(source)
     assert nodes == {
-        ("_0", 10): [1.5, {"uint64_0": [7, 8, 9], "float_0": [0.25, -1], "float_1": [3], "binary_0": list(b"ten")}],
+        ("_0", 10): [
+            1.5,
+            {
+                "uint64_0": [7, 8, 9],
+                "float_0": [0.25, -1],
+                "float_1": [3],
+                "binary_0": list(b"ten"),
+            },
+        ],
         ("_1", 11): [0, {"binary_0": [], "float_0": [0]}],
         ("_1", 12): [2, {"binary_0": [], "float_0": [1]}],
     }
@@ -89,20 +117,36 @@ def test_blocks_give_the_same_graph_as_json_of_2_0(tmp_path: Path) -> None:
     assert read_content(from_blocks) == read_content(from_json)
     assert len(read_content(from_blocks)[1]) == 12
     assert from_blocks.total_rows == from_json.total_rows == 18
-    assert 0 < sum(chunk.nbytes for chunk in [*from_blocks.node_chunks(), *from_blocks.edge_chunks()]) <= from_blocks.total_bytes
+    assert (
+        0
+        < sum(chunk.nbytes for chunk in [*from_blocks.node_chunks(), *from_blocks.edge_chunks()])
+        <= from_blocks.total_bytes
+    )
     small_chunks = open_source(old, chunk_rows=4)
-    assert max(len(chunk) for chunk in [*small_chunks.node_chunks(), *small_chunks.edge_chunks()]) <= 4
+    assert (
+        max(len(chunk) for chunk in [*small_chunks.node_chunks(), *small_chunks.edge_chunks()]) <= 4
+    )
     assert read_content(small_chunks) == read_content(from_json)
 
 
 def test_meta_file_gives_the_number_of_types(tmp_path: Path) -> None:
-    path = write_graph(tmp_path, HANDWRITTEN, {**euler_graph.META, "node_type_num": 3, "edge_type_num": 4})
+    path = write_graph(
+        tmp_path, HANDWRITTEN, {**euler_graph.META, "node_type_num": 3, "edge_type_num": 4}
+    )
     source = open_source(path)
     assert [t.name for t in source.schema.node_types] == ["_0", "_1", "_2"]
-    assert list(dict.fromkeys(t.relation for t in source.schema.edge_types)) == ["_0", "_1", "_2", "_3"]
+    assert list(dict.fromkeys(t.relation for t in source.schema.edge_types)) == [
+        "_0",
+        "_1",
+        "_2",
+        "_3",
+    ]
     assert source.files == (path, tmp_path / "graph_meta.json")
     (tmp_path / "graph_meta.json").write_text('{"node_type_num": 2, "edge_type_num": "two"}')
-    with pytest.raises(InvalidRequest, match=r"graph_meta\.json: no meta of Euler 1\.x: expected a number of edge_type_num"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"graph_meta\.json: no meta of Euler 1\.x: expected a number of edge_type_num",
+    ):
         open_source(path)
 
 
@@ -120,36 +164,87 @@ def set_value(*path: str | int, to: Any) -> Callable[[Any], None]:
     [
         (set_value("node_id", to=-3), "node_id", "-3", "an id is not negative"),
         (set_value("node_weight", to=-1), "node_weight", "-1", "a weight is not negative"),
-        (set_value("node_type", to=2), "node_type", "2", "the meta beside the file has 2 node types"),
+        (
+            set_value("node_type", to=2),
+            "node_type",
+            "2",
+            "the meta beside the file has 2 node types",
+        ),
         (set_value("node_type", to="0"), "node_type", "0", "a type is a whole number"),
         (set_value("float_feature", "0", to=[1.0]), "float_0", "[1.0]", "expected 2 values"),
-        (set_value("float_feature", "0", to=[1.0, 1e300]), "float_0", "1e+300", "does not fit float32"),
-        (set_value("uint64_feature", "0", to=[1 << 63]), "uint64_0", "9223372036854775808", "does not fit int64"),
-        (set_value("uint64_feature", "5", to=[1]), "uint64_feature", "5", "below the 2 of the meta"),
-        (set_value("binary_feature", to=["a"]), "binary_feature", "['a']", "expected an object of features"),
-        (set_value("edge", 0, "src_id", to=5), "src_id", "5", "an edge stands in the block of its source"),
-        (set_value("edge", 0, "weight", to=9.0), "weight", "9.0", "the same edge weighs 5.0 among the neighbors of node 4"),
-        (set_value("edge", 0, "edge_type", to=0), "dst_id", "5", "not among the neighbors of node 4 by edges of type 0"),
+        (
+            set_value("float_feature", "0", to=[1.0, 1e300]),
+            "float_0",
+            "1e+300",
+            "does not fit float32",
+        ),
+        (
+            set_value("uint64_feature", "0", to=[1 << 63]),
+            "uint64_0",
+            "9223372036854775808",
+            "does not fit int64",
+        ),
+        (
+            set_value("uint64_feature", "5", to=[1]),
+            "uint64_feature",
+            "5",
+            "below the 2 of the meta",
+        ),
+        (
+            set_value("binary_feature", to=["a"]),
+            "binary_feature",
+            "['a']",
+            "expected an object of features",
+        ),
+        (
+            set_value("edge", 0, "src_id", to=5),
+            "src_id",
+            "5",
+            "an edge stands in the block of its source",
+        ),
+        (
+            set_value("edge", 0, "weight", to=9.0),
+            "weight",
+            "9.0",
+            "the same edge weighs 5.0 among the neighbors of node 4",
+        ),
+        (
+            set_value("edge", 0, "edge_type", to=0),
+            "dst_id",
+            "5",
+            "not among the neighbors of node 4 by edges of type 0",
+        ),
         (set_value("edge", to=7), "edge", "7", "expected a list"),
         (set_value("edge", 0, to=7), "edge", "7", "expected an object"),
         (set_value("edge", 0, "dst_id", to=[5]), "dst_id", "[5]", "an id is a whole number"),
         (set_value("neighbor", "1", "99", to=1.0), "dst_id", "99", "there is no such node"),
         (set_value("neighbor", "1", "x", to=1.0), "dst_id", "x", "an id is a whole number"),
-        (set_value("neighbor", "7", to={"5": 1.0}), "edge_type", "7", "the meta beside the file has 2 edge types"),
+        (
+            set_value("neighbor", "7", to={"5": 1.0}),
+            "edge_type",
+            "7",
+            "the meta beside the file has 2 edge types",
+        ),
         (set_value("neighbor", to=[5]), "neighbor", "[5]", "expected an object of neighbors"),
     ],
 )
-def test_bad_row_is_reported_with_its_line_and_skipped(tmp_path: Path, change: Callable[[Any], None], column: str, value: str, reason: str) -> None:
+def test_bad_row_is_reported_with_its_line_and_skipped(
+    tmp_path: Path, change: Callable[[Any], None], column: str, value: str, reason: str
+) -> None:
     blocks = euler_graph.as_blocks()
     change(blocks[3])
     nodes, edges, bad = read_content(open_source(write_graph(tmp_path, blocks, euler_graph.META)))
     assert (bad[0].file, bad[0].row, bad[0].column) == ("graph.json", 4, column)
     assert value in bad[0].value
     assert reason in bad[0].reason
-    unchanged = read_content(open_source(write_graph(tmp_path, euler_graph.as_blocks(), euler_graph.META)))
+    unchanged = read_content(
+        open_source(write_graph(tmp_path, euler_graph.as_blocks(), euler_graph.META))
+    )
     assert {4} >= {i for _, i in unchanged[0].keys() - nodes.keys()}
     assert nodes.items() <= unchanged[0].items()
-    assert [edge for edge in edges if 4 not in edge[1:3]] == [edge for edge in unchanged[1] if 4 not in edge[1:3]]
+    assert [edge for edge in edges if 4 not in edge[1:3]] == [
+        edge for edge in unchanged[1] if 4 not in edge[1:3]
+    ]
 
 
 def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
@@ -163,7 +258,10 @@ def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "refused"),
     [
-        ('{"node_id": 1, "node_type": 0, "node_weight": 1}\n{"node_id": 2,\n', "line 2: this is no JSON"),
+        (
+            '{"node_id": 1, "node_type": 0, "node_weight": 1}\n{"node_id": 2,\n',
+            "line 2: this is no JSON",
+        ),
         (
             '{"node_id": 1, "node_type": 0, "node_weight": 1, "neighbor": {"0": {"1": 1, "1": 2}}}\n',
             "line 1: this can not be read: '1' is there twice",
@@ -181,7 +279,16 @@ def test_malformed_json_is_refused_with_its_line(tmp_path: Path, text: str, refu
         open_source(write_graph(tmp_path, text))
 
 
-def test_endless_block_is_refused_before_it_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_block_is_refused_before_it_is_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(eulerblocks, "MAX_ELEMENT", 1000)
-    with pytest.raises(InvalidRequest, match="line 1: what begins here has no end within 1,000 letters"):
-        open_source(write_graph(tmp_path, '{"node_id": 1, "node_type": 0, "float_feature": {"0": [' + "1, " * 100_000))
+    with pytest.raises(
+        InvalidRequest, match="line 1: what begins here has no end within 1,000 letters"
+    ):
+        open_source(
+            write_graph(
+                tmp_path,
+                '{"node_id": 1, "node_type": 0, "float_feature": {"0": [' + "1, " * 100_000,
+            )
+        )

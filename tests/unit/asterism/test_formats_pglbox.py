@@ -1,4 +1,6 @@
-"""PGLBox's configurations and files: every key is known, every wrong one and every bad row is told with its place."""
+"""PGLBox's configurations and files: every key is known, every wrong one and every bad row is told
+with its place.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ newest_time max_steps token_slot train_pass_cap infer_pass_cap batch_node_size b
 infer_sample_num_list num_nodes embed_size hidden_size lr lazy_mode num_workers dataset_type collatefn task_name log_dir output_dir save_dir
 files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mode beta1_decay_rate beta2_decay_rate load_filter_slots auto_shard
 """
-"""The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs ask for."""
+"""The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs
+ask for.
+"""
 
 
 def test_every_upstream_key_is_supported_or_ignored() -> None:
@@ -56,22 +60,51 @@ def test_ignored_keys_are_listed_with_their_owner(tmp_path: Path) -> None:
         ({"samples": [0]}, r"samples: \[0\]: expected a list of neighbors per hop"),
         ({"sage_mode": True}, r"sage_mode: True needs samples"),
         ({"train_mode": "offline"}, r"train_mode: 'offline': expected train or online_train"),
-        ({"start_time": "2023-02-17"}, r"start_time: '2023-02-17': expected a day and hour, such as 20230217/00"),
-        ({"meta_path": "u2buy2i-u2buy2i"}, r"meta_path: 'u2buy2i-u2buy2i', step 2 starts at 'u'; the step before ends at 'i'"),
-        ({"meta_path": "u2i"}, r"meta_path: 'u2i', step 1: no edge type 'u2i'; there are u2buy2i, i2buy2u, u2u, i2t, t2i"),
+        (
+            {"start_time": "2023-02-17"},
+            r"start_time: '2023-02-17': expected a day and hour, such as 20230217/00",
+        ),
+        (
+            {"meta_path": "u2buy2i-u2buy2i"},
+            r"meta_path: 'u2buy2i-u2buy2i', step 2 starts at 'u'; the step before ends at 'i'",
+        ),
+        (
+            {"meta_path": "u2i"},
+            (
+                r"meta_path: 'u2i', step 1: no edge type 'u2i'; there are u2buy2i, i2buy2u, u2u, "
+                r"i2t, t2i"
+            ),
+        ),
         (
             {"symmetry": False, "meta_path": "i2buy2u"},
-            r"meta_path: .*, step 1: no edge type 'i2buy2u'; symmetry: True makes it of the other way",
+            (
+                r"meta_path: .*, step 1: no edge type 'i2buy2u'; symmetry: True makes it of the "
+                r"other way"
+            ),
         ),
-        ({"etype2files": "u2x:a"}, r"etype2files: 'x' of 'u2to2x' is no node type of ntype2files: u, i, t"),
-        ({"etype2files": "u2u"}, r"etype2files: 'u2u': expected type:file or folder, and each type once"),
+        (
+            {"etype2files": "u2x:a"},
+            r"etype2files: 'x' of 'u2to2x' is no node type of ntype2files: u, i, t",
+        ),
+        (
+            {"etype2files": "u2u"},
+            r"etype2files: 'u2u': expected type:file or folder, and each type once",
+        ),
         ({"pair_label": "u2q:1"}, r"pair_label: u2q:1: expected a2b:number of node types u, i, t"),
         ({"infer_node_type": "u;q"}, r"infer_node_type: no node type 'q'; there are u, i, t"),
-        ({"graph_data_local_path": "hdfs://a/b"}, r"graph_data_local_path: 'hdfs://a/b': files are read here; bring them here"),
-        ({"nfeat_info": [["u", "age", "date", 1]]}, r"nfeat_info: .* expected a list of \[node type, name, string or int32"),
+        (
+            {"graph_data_local_path": "hdfs://a/b"},
+            r"graph_data_local_path: 'hdfs://a/b': files are read here; bring them here",
+        ),
+        (
+            {"nfeat_info": [["u", "age", "date", 1]]},
+            r"nfeat_info: .* expected a list of \[node type, name, string or int32",
+        ),
     ],
 )
-def test_a_wrong_key_or_value_is_refused_by_name(tmp_path: Path, keys: dict[str, Any], said: str) -> None:
+def test_a_wrong_key_or_value_is_refused_by_name(
+    tmp_path: Path, keys: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InvalidRequest, match=rf"config\.yaml: {said}"):
         read_config(kit.write(tmp_path, **keys))
 
@@ -83,14 +116,18 @@ def test_configuration_cannot_construct_objects(tmp_path: Path) -> None:
         read_config(path)
 
 
-def read_nodes(source: GraphSource) -> tuple[dict[tuple[str, int], dict[str, list[int]]], list[BadRow]]:
+def read_nodes(
+    source: GraphSource,
+) -> tuple[dict[tuple[str, int], dict[str, list[int]]], list[BadRow]]:
     slots_by_node: dict[tuple[str, int], dict[str, list[int]]] = {}
     bad: list[BadRow] = []
     for chunk in source.node_chunks():
         bad += chunk.bad
         for row, node in enumerate(chunk.ids.tolist()):
             columns = {
-                name: value[1][value[0][row] : value[0][row + 1]].tolist() for name, value in chunk.features.items() if isinstance(value, tuple)
+                name: value[1][value[0][row] : value[0][row + 1]].tolist()
+                for name, value in chunk.features.items()
+                if isinstance(value, tuple)
             }
             assert (chunk.ntype, node) not in slots_by_node
             slots_by_node[chunk.ntype, node] = columns
@@ -104,25 +141,44 @@ def read_edges(source: GraphSource) -> tuple[Counter[tuple[str, int, int, float]
         assert isinstance(chunk, EdgeChunk)
         bad += chunk.bad
         weights = np.ones(len(chunk)) if chunk.weights is None else chunk.weights
-        counts.update(zip([chunk.etype] * len(chunk), chunk.src.tolist(), chunk.dst.tolist(), weights.tolist(), strict=True))
+        counts.update(
+            zip(
+                [chunk.etype] * len(chunk),
+                chunk.src.tolist(),
+                chunk.dst.tolist(),
+                weights.tolist(),
+                strict=True,
+            )
+        )
     return counts, bad
 
 
 def expected_edges(*, both_ways: bool) -> Counter[tuple[str, int, int, float]]:
     expected = Counter(
-        [("u:buy:i", *row) for row in kit.BUYS] + [("u:to:u", *row, 1.0) for row in kit.KNOWS] + [("i:to:t", *row, 1.0) for row in kit.HAS]
+        [("u:buy:i", *row) for row in kit.BUYS]
+        + [("u:to:u", *row, 1.0) for row in kit.KNOWS]
+        + [("i:to:t", *row, 1.0) for row in kit.HAS]
     )
     if both_ways:
         reverse_types = {"u:buy:i": "i:buy:u", "u:to:u": "u:to:u", "i:to:t": "t:to:i"}
-        expected.update([(reverse_types[name], dst, src, weight) for name, src, dst, weight in expected.elements()])
+        expected.update(
+            [
+                (reverse_types[name], dst, src, weight)
+                for name, src, dst, weight in expected.elements()
+            ]
+        )
     return expected
 
 
 @pytest.mark.parametrize("block", [64, 1 << 20])
-def test_nodes_of_types_in_shared_files_keep_their_slots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+def test_nodes_of_types_in_shared_files_keep_their_slots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
     monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", block)
     source = open_source(kit.write(tmp_path))
-    assert [(node.name, [f.name for f in node.features]) for node in source.schema.node_types] == [(name, ["_11", "_12"]) for name in ("u", "i", "t")]
+    assert [(node.name, [f.name for f in node.features]) for node in source.schema.node_types] == [
+        (name, ["_11", "_12"]) for name in ("u", "i", "t")
+    ]
     assert source.schema.ids == "global"
     nodes, bad = read_nodes(source)
     expected = {("u", user): {"_11": [], "_12": [user]} for user in kit.USERS}
@@ -146,10 +202,16 @@ def test_edges_have_weights_and_reverses_with_symmetry(tmp_path: Path, symmetry:
 
 @pytest.mark.parametrize("symmetric", [True, False])
 @pytest.mark.parametrize("rows", [1 << 18, 3])
-def test_rows_duplicated_by_sharding_are_read_once(tmp_path: Path, symmetric: bool, rows: int) -> None:
+def test_rows_duplicated_by_sharding_are_read_once(
+    tmp_path: Path, symmetric: bool, rows: int
+) -> None:
     path = kit.write(tmp_path, hadoop_shard=True, num_part=7)
     kit.write_parts(tmp_path, 7, symmetric=symmetric)
-    lines = [line for part in (tmp_path / "data/u2buy2i").iterdir() for line in part.read_text().splitlines()]
+    lines = [
+        line
+        for part in (tmp_path / "data/u2buy2i").iterdir()
+        for line in part.read_text().splitlines()
+    ]
     assert len(lines) == len(kit.BUYS) * (2 if symmetric else 1)
     assert any(src % 7 == dst % 7 for src, dst, _ in kit.BUYS)
     assert read_edges(open_source(path, chunk_rows=rows))[0] == expected_edges(both_ways=True)
@@ -158,7 +220,9 @@ def test_rows_duplicated_by_sharding_are_read_once(tmp_path: Path, symmetric: bo
 def test_bad_rows_are_reported_with_their_position_and_value(tmp_path: Path) -> None:
     path = kit.write(tmp_path)
     data = tmp_path / "data"
-    (data / "node_types/part-00000").write_text("u\t1\t12:1\n\nu\t-4\nu\nother\tx\nu\t5\t12:a,2\nu\t6\tcolour\ni\t7\t11:1,2\t11:3\n")
+    (data / "node_types/part-00000").write_text(
+        "u\t1\t12:1\n\nu\t-4\nu\nother\tx\nu\t5\t12:a,2\nu\t6\tcolour\ni\t7\t11:1,2\t11:3\n"
+    )
     (data / "u2u.txt").write_text("1\t2\n1\tb\n3\n")
     (data / "u2buy2i/edges").write_text("1\t2\t0.5\n1\t2\t-1\n1\t2\tnan\n")
     nodes, bad = read_nodes(open_source(path))
@@ -166,7 +230,10 @@ def test_bad_rows_are_reported_with_their_position_and_value(tmp_path: Path) -> 
         "node_types/part-00000, row 3, column 'id', value '-4': an id is not negative",
         "node_types/part-00000, row 4, column '', value 'u': expected a type, a tab and an id",
         "node_types/part-00000, row 6, column '12', value '12:a,2': expected int64 values",
-        "node_types/part-00000, row 7, column '', value 'colour': expected slot:value behind the id, with tabs between",
+        (
+            "node_types/part-00000, row 7, column '', value 'colour': expected slot:value behind "
+            "the id, with tabs between"
+        ),
     ]
     assert (nodes["u", 1]["_12"], nodes["i", 7]["_11"]) == ([1], [1, 2, 3])
     messages = [str(row) for row in read_edges(open_source(path))[1]]
@@ -174,16 +241,28 @@ def test_bad_rows_are_reported_with_their_position_and_value(tmp_path: Path) -> 
         "u2buy2i/edges, row 2, column 'weight', value '-1': a weight is not negative",
         "u2buy2i/edges, row 3, column 'weight', value 'nan': a weight is finite and fits float32",
     ]
-    assert any("u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in message for message in messages)
-    assert any("u2u.txt, row 3" in message and "expected 2 columns, found 1" in message for message in messages)
+    assert any(
+        "u2u.txt, row 2, column 'dst', value 'b': an id is a whole number" in message
+        for message in messages
+    )
+    assert any(
+        "u2u.txt, row 3" in message and "expected 2 columns, found 1" in message
+        for message in messages
+    )
 
 
 def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
-    path = kit.write(tmp_path, slots=[], nfeat_info=[["u", "age", "int64", 1], ["u", "word", "string", 1], ["t", "x", "float32", 2]])
+    path = kit.write(
+        tmp_path,
+        slots=[],
+        nfeat_info=[["u", "age", "int64", 1], ["u", "word", "string", 1], ["t", "x", "float32", 2]],
+    )
     (tmp_path / "data/node_types/part-00000").write_text("u\t1\tage 30 31\tword two words\n")
     (tmp_path / "data/node_types/part-00001").write_text("t\t201\tx 0.5 1e3\nt\t202\n")
     source = open_source(path)
-    assert [[(f.name, f.kind, f.dtype) for f in node.features] for node in source.schema.node_types] == [
+    assert [
+        [(f.name, f.kind, f.dtype) for f in node.features] for node in source.schema.node_types
+    ] == [
         [("age", "ragged", "int64"), ("word", "bytes", "float32")],
         [],
         [("x", "ragged", "float32")],
@@ -196,7 +275,10 @@ def test_features_of_graph4rec_are_lists_and_texts(tmp_path: Path) -> None:
 
 def test_missing_empty_or_compressed_files_are_refused(tmp_path: Path) -> None:
     path = kit.write(tmp_path, etype2files="u2u:nowhere", meta_path="u2u")
-    with pytest.raises(InvalidRequest, match=r"etype2files: 'u:to:u': nowhere: there is no such file or folder under .*data"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"etype2files: 'u:to:u': nowhere: there is no such file or folder under .*data",
+    ):
         open_source(path)
     (tmp_path / "data/nowhere").mkdir()
     with pytest.raises(InvalidRequest, match="the folder has no files"):
@@ -208,7 +290,12 @@ def test_missing_empty_or_compressed_files_are_refused(tmp_path: Path) -> None:
 
 def test_windows_of_a_routine_training_follow_each_other(tmp_path: Path) -> None:
     path = kit.write(
-        tmp_path, train_mode="online_train", start_time="20230219/22", time_delta=3, graph_data_hdfs_path="routine", graph_data_local_path="x"
+        tmp_path,
+        train_mode="online_train",
+        start_time="20230219/22",
+        time_delta=3,
+        graph_data_hdfs_path="routine",
+        graph_data_local_path="x",
     )
     for name in ("20230219/22", "20230220/01", "20230220/07"):
         (tmp_path / "routine" / name).mkdir(parents=True)
@@ -222,14 +309,18 @@ def test_windows_of_a_routine_training_follow_each_other(tmp_path: Path) -> None
     assert [window.time.hour for window in read_config(path).windows()] == [1]
 
 
-def test_memory_does_not_grow_with_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = kit.write(tmp_path)
     line = "u\t{}\t12:1\t11:5\n"
     peaks = []
     monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", 1 << 16)
     monkeypatch.setattr(csvfiles, "BLOCK_BYTES", 1 << 16)
     for rows in (20_000, 100_000):
-        (tmp_path / "data/node_types/part-00000").write_text("".join(line.format(i) for i in range(1000, 1000 + rows)))
+        (tmp_path / "data/node_types/part-00000").write_text(
+            "".join(line.format(i) for i in range(1000, 1000 + rows))
+        )
         tracemalloc.start()
         base_bytes = pa.total_allocated_bytes()
         peak_bytes, count = 0, 0

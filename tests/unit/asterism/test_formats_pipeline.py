@@ -53,7 +53,13 @@ def test_read_ahead_is_bounded_and_stops_on_exit() -> None:
 
 
 def test_first_bad_row_is_refused_with_its_location() -> None:
-    with pytest.raises(InvalidRequest, match=r"a\.csv, row 3, column 'id', value 'x,y': an id is a whole number \(1 more near by\)"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"a\.csv, row 3, column 'id', value 'x,y': an id is a whole number \(1 more near "
+            r"by\)"
+        ),
+    ):
         RejectsFile(None).record([BAD, BAD])
 
 
@@ -67,4 +73,7 @@ def test_rejects_are_counted_and_listed_and_none_leave_no_file(tmp_path: Path) -
     rejects.close()
     assert rejects.count == 3
     with (tmp_path / "rejects.csv").open(newline="") as file:
-        assert list(csv.reader(file)) == [["file", "row", "column", "value", "reason"], *[["a.csv", "3", "id", "x,y", "an id is a whole number"]] * 3]
+        assert list(csv.reader(file)) == [
+            ["file", "row", "column", "value", "reason"],
+            *[["a.csv", "3", "id", "x,y", "an id is a whole number"]] * 3,
+        ]

@@ -18,18 +18,24 @@ from asterism_proto.errors import InvalidRequest
 PEOPLE = "nodes: {person: {files: people.csv, id: id}}\n"
 
 
-def source(folder: Path, schema: str, files: Mapping[str, str | bytes] | None = None, **options: int) -> GraphSource:
+def source(
+    folder: Path, schema: str, files: Mapping[str, str | bytes] | None = None, **options: int
+) -> GraphSource:
     for name, content in (files or {}).items():
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     (folder / "schema.yaml").write_text(schema)
     return open_source(folder / "schema.yaml", **options)
 
 
-def nodes(folder: Path, schema: str, files: Mapping[str, str | bytes], **options: int) -> list[NodeChunk]:
+def nodes(
+    folder: Path, schema: str, files: Mapping[str, str | bytes], **options: int
+) -> list[NodeChunk]:
     return list(source(folder, schema, files, **options).node_chunks())
 
 
-def edges(folder: Path, schema: str, files: Mapping[str, str | bytes], **options: int) -> list[EdgeChunk]:
+def edges(
+    folder: Path, schema: str, files: Mapping[str, str | bytes], **options: int
+) -> list[EdgeChunk]:
     return list(source(folder, schema, files, **options).edge_chunks())
 
 
@@ -95,47 +101,81 @@ nodes:
         ("3,1,5", "", "3,1,5", "expected 2 columns, found 3"),
     ],
 )
-def test_bad_row_is_reported_by_line_and_others_are_kept(tmp_path: Path, row: str, column: str, value: str, reason: str) -> None:
+def test_bad_row_is_reported_by_line_and_others_are_kept(
+    tmp_path: Path, row: str, column: str, value: str, reason: str
+) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, weight: w}}\n"
     (chunk,) = nodes(tmp_path, schema, {"people.csv": f"id,w\n1,0.5\n\n{row}\r\n2,2\n"})
     assert chunk.ids.tolist() == [1, 2]
     assert chunk.weights is not None
     assert chunk.weights.tolist() == [0.5, 2]
     (bad_row,) = chunk.bad
-    assert (bad_row.file, bad_row.row, bad_row.column, bad_row.value) == ("people.csv", 4, column, value)
+    assert (bad_row.file, bad_row.row, bad_row.column, bad_row.value) == (
+        "people.csv",
+        4,
+        column,
+        value,
+    )
     assert reason in bad_row.reason
 
 
 def test_a_row_is_bad_once_even_if_two_columns_are(tmp_path: Path) -> None:
-    (chunk,) = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, weight: w}}\n", {"people.csv": "id,w\n-1,-1\n-2,1\n3,-3\n4,4\n"})
+    (chunk,) = nodes(
+        tmp_path,
+        "nodes: {person: {files: people.csv, id: id, weight: w}}\n",
+        {"people.csv": "id,w\n-1,-1\n-2,1\n3,-3\n4,4\n"},
+    )
     assert chunk.ids.tolist() == [4]
     assert bad_rows(chunk) == [(2, "id", "-1"), (3, "id", "-2"), (4, "w", "-3")]
 
 
 def test_numbers_that_do_not_fit_their_dtype_are_bad(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {age: int8, n: uint64}}}\n"
-    (chunk,) = nodes(tmp_path, schema, {"people.csv": "id,age,n\n1,127,18446744073709551615\n2,128,0\n3,0,-1\n4,0,18446744073709551616\n"})
+    (chunk,) = nodes(
+        tmp_path,
+        schema,
+        {
+            "people.csv": "id,age,n\n1,127,18446744073709551615\n2,128,0\n3,0,-1\n4,0,18446744073709551616\n"
+        },
+    )
     assert np.asarray(chunk.features["n"]).tolist() == [2**64 - 1]
     assert bad_rows(chunk) == [(3, "age", "128"), (4, "n", "-1"), (5, "n", "18446744073709551616")]
 
 
-def test_blocks_and_chunks_end_at_rows_and_count_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_and_chunks_end_at_rows_and_count_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from asterism.formats import csvfiles
 
     monkeypatch.setattr(csvfiles.CsvTable.__init__, "__kwdefaults__", {"block_bytes": 64})
     lines = ["id,w"] + [f"{i},{i}.5" if i % 10 else f"x{i},1" for i in range(1, 101)]
-    chunks = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, weight: w}}\n", {"people.csv": "\n".join(lines)}, chunk_rows=5)
+    chunks = nodes(
+        tmp_path,
+        "nodes: {person: {files: people.csv, id: id, weight: w}}\n",
+        {"people.csv": "\n".join(lines)},
+        chunk_rows=5,
+    )
     assert all(len(chunk) <= 5 for chunk in chunks)
     assert len(chunks) > 20
-    assert np.concatenate([chunk.ids for chunk in chunks]).tolist() == [i for i in range(1, 101) if i % 10]
-    assert [row for chunk in chunks for row in bad_rows(chunk)] == [(i + 1, "id", f"x{i}") for i in range(10, 101, 10)]
+    assert np.concatenate([chunk.ids for chunk in chunks]).tolist() == [
+        i for i in range(1, 101) if i % 10
+    ]
+    assert [row for chunk in chunks for row in bad_rows(chunk)] == [
+        (i + 1, "id", f"x{i}") for i in range(10, 101, 10)
+    ]
     assert sum(chunk.nbytes for chunk in chunks) == (tmp_path / "people.csv").stat().st_size
-    assert all(chunk.first_row == chunk.ids[0] + 1 for chunk in chunks if len(chunk) and chunk.ids[0] % 10 != 1)
+    assert all(
+        chunk.first_row == chunk.ids[0] + 1
+        for chunk in chunks
+        if len(chunk) and chunk.ids[0] % 10 != 1
+    )
 
 
 @pytest.mark.parametrize("delimiter", [",", "\t", "|", " ", "::", "→"])
 def test_any_delimiter_is_read(tmp_path: Path, delimiter: str) -> None:
-    schema = f'csv: {{delimiter: "{delimiter}"}}\n{PEOPLE}edges: {{person:knows:person: {{files: knows.csv, src: a, dst: b}}}}\n'.replace("\t", "\\t")
+    schema = f'csv: {{delimiter: "{delimiter}"}}\n{PEOPLE}edges: {{person:knows:person: {{files: knows.csv, src: a, dst: b}}}}\n'.replace(
+        "\t", "\\t"
+    )
     text = f"a{delimiter}b\n1{delimiter}2\n3{delimiter}1\n3{delimiter}{delimiter}1\n"
     (chunk,) = edges(tmp_path, schema, {"people.csv": "id\n1\n", "knows.csv": text})
     assert (chunk.src.tolist(), chunk.dst.tolist()) == ([1, 3], [2, 1])
@@ -143,18 +183,28 @@ def test_any_delimiter_is_read(tmp_path: Path, delimiter: str) -> None:
 
 
 def test_quoted_line_ends_are_read_where_the_schema_allows_them(tmp_path: Path) -> None:
-    schema = "csv: {multiline: true}\nnodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
-    (chunk,) = nodes(tmp_path, schema, {"people.csv": 'id,name\n1,"a\nb"\n-2,"c\n\nd"\n-3,e\n4,f\n'})
+    schema = (
+        "csv: {multiline: true}\nnodes: {person: {files: people.csv, id: id, features: "
+        "{name: bytes}}}\n"
+    )
+    (chunk,) = nodes(
+        tmp_path, schema, {"people.csv": 'id,name\n1,"a\nb"\n-2,"c\n\nd"\n-3,e\n4,f\n'}
+    )
     assert chunk.ids.tolist() == [1, 4]
     assert bad_rows(chunk) == [(4, "id", "-2"), (7, "id", "-3")]
 
 
 def test_encodings_byte_order_marks_and_raw_bytes_are_read(tmp_path: Path) -> None:
-    schema = "csv: {encoding: latin-1}\nnodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
+    schema = (
+        "csv: {encoding: latin-1}\nnodes: {person: {files: people.csv, id: id, features: "
+        "{name: bytes}}}\n"
+    )
     (chunk,) = nodes(tmp_path, schema, {"people.csv": "id,name\n1,Zoë\n".encode("latin-1")})
     assert bytes(chunk.features["name"][1]).decode() == "Zoë"
     schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
-    (chunk,) = nodes(tmp_path, schema, {"people.csv": b"\xef\xbb\xbfid,name\n1,\xff\xfe\n-1,\xff\n"})
+    (chunk,) = nodes(
+        tmp_path, schema, {"people.csv": b"\xef\xbb\xbfid,name\n1,\xff\xfe\n-1,\xff\n"}
+    )
     assert bytes(chunk.features["name"][1]) == b"\xff\xfe"
     assert bad_rows(chunk) == [(3, "id", "-1")]
 
@@ -190,8 +240,12 @@ edges:
     assert [edge.table("often").invalid for edge in parsed_schema.edge_types] == ["zero", "zero"]
     assert [edge.time for edge in parsed_schema.edge_types] == ["times", "times"]
     assert [node.time for node in parsed_schema.node_types] == ["clicks"]
-    with pytest.raises(InvalidRequest, match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there"):
-        source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018 - it is made when asked for
+    with pytest.raises(
+        InvalidRequest,
+        match="node type 'person': table 'popular': expression 'pow': column 'pow' is not there",
+    ):
+        # It is made when asked for.
+        source(tmp_path, schema.replace("pow(clicks, 0.75)", "pow"), files).schema  # noqa: B018
 
 
 def test_names_become_ids_in_the_order_of_their_first_row(tmp_path: Path) -> None:
@@ -215,13 +269,26 @@ edges:
     assert len(cities) == 5
     forward, backward = graph_source.edge_chunks()
     assert (forward.src.tolist(), forward.dst.tolist()) == ([10, 11], [2, 0])
-    assert (backward.etype, backward.src.tolist(), backward.dst.tolist(), backward.bad) == ("country:has:city", [2, 0], [10, 11], ())
-    assert [(row.row, row.value, row.reason[:4]) for row in forward.bad] == [(4, "Mars", "no n"), (5, "", "the "), (6, "", "the ")]
+    assert (backward.etype, backward.src.tolist(), backward.dst.tolist(), backward.bad) == (
+        "country:has:city",
+        [2, 0],
+        [10, 11],
+        (),
+    )
+    assert [(row.row, row.value, row.reason[:4]) for row in forward.bad] == [
+        (4, "Mars", "no n"),
+        (5, "", "the "),
+        (6, "", "the "),
+    ]
 
 
 def test_equal_rows_become_one_edge_weighted_by_their_count(tmp_path: Path) -> None:
-    schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, aggregate: count}}\n"
-    chunks = edges(tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b\n2,1\n1,2\n2,1\n-1,2\n2,1\n"})
+    schema = (
+        PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, aggregate: count}}\n"
+    )
+    chunks = edges(
+        tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b\n2,1\n1,2\n2,1\n-1,2\n2,1\n"}
+    )
     assert [bad_rows(chunk) for chunk in chunks] == [[(5, "a", "-1")], []]
     assert (chunks[1].src.tolist(), chunks[1].dst.tolist()) == ([1, 2], [2, 1])
     assert chunks[1].weights is not None
@@ -229,29 +296,63 @@ def test_equal_rows_become_one_edge_weighted_by_their_count(tmp_path: Path) -> N
 
 
 def test_weights_of_equal_rows_add_up_and_symmetry_goes_before(tmp_path: Path) -> None:
-    schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, aggregate: sum, symmetry: true}}\n"
-    chunks = [chunk for chunk in edges(tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b,w\n2,1,0.5\n1,2,2\n3,3,1\n"}) if len(chunk)]
-    assert [(c.src.tolist(), c.dst.tolist(), None if c.weights is None else c.weights.tolist()) for c in chunks] == [
+    schema = PEOPLE + (
+        "edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, aggregate: "
+        "sum, symmetry: true}}\n"
+    )
+    chunks = [
+        chunk
+        for chunk in edges(
+            tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b,w\n2,1,0.5\n1,2,2\n3,3,1\n"}
+        )
+        if len(chunk)
+    ]
+    assert [
+        (c.src.tolist(), c.dst.tolist(), None if c.weights is None else c.weights.tolist())
+        for c in chunks
+    ] == [
         ([1, 3], [2, 3], [2.5, 1]),
         ([2], [1], [2.5]),
     ]
 
 
-def test_more_rows_than_can_be_aggregated_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_than_can_be_aggregated_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("asterism.formats.edges.MAX_AGGREGATED", 2)
-    schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, aggregate: count}}\n"
+    schema = (
+        PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, aggregate: count}}\n"
+    )
     with pytest.raises(InvalidRequest, match="2 rows can be aggregated"):
         edges(tmp_path, schema, {"people.csv": "id\n1\n", "met.csv": "a,b\n1,1\n1,1\n1,1\n"})
 
 
 def test_repeats_of_unique_edges_are_bad_across_files(tmp_path: Path) -> None:
-    files = {"people.csv": "id\n1\n", "met-0.csv": "a,b\n1,2\n2,1\n", "met-1.csv": "a,b\n1,2\n3,3\n"}
-    schema = PEOPLE + "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique}}\n"
+    files = {
+        "people.csv": "id\n1\n",
+        "met-0.csv": "a,b\n1,2\n2,1\n",
+        "met-1.csv": "a,b\n1,2\n3,3\n",
+    }
+    schema = (
+        PEOPLE + "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique}}\n"
+    )
     first, second = edges(tmp_path, schema, files)
-    assert (first.src.tolist(), bad_rows(first), second.src.tolist(), [row for row, *_ in bad_rows(second)]) == ([1, 2], [], [3], [2])
-    schema = PEOPLE + "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique, symmetry: true, self_loops: true}}\n"
+    assert (
+        first.src.tolist(),
+        bad_rows(first),
+        second.src.tolist(),
+        [row for row, *_ in bad_rows(second)],
+    ) == ([1, 2], [], [3], [2])
+    schema = PEOPLE + (
+        "edges: {person:met:person: {files: met-*.csv, src: a, dst: b, edges: unique, "
+        "symmetry: true, self_loops: true}}\n"
+    )
     chunks = edges(tmp_path, schema, files)
-    pairs = [pair for chunk in chunks for pair in zip(chunk.src.tolist(), chunk.dst.tolist(), strict=True)]
+    pairs = [
+        pair
+        for chunk in chunks
+        for pair in zip(chunk.src.tolist(), chunk.dst.tolist(), strict=True)
+    ]
     assert pairs == [(1, 2), (2, 1), (3, 3), (1, 1)]
 
 
@@ -276,7 +377,9 @@ def test_ends_are_looked_up_unless_the_type_creates_them(tmp_path: Path) -> None
         return ids < 3
 
     files = {"people.csv": "id\n1\n", "met.csv": "a,b\n1,2\n1,3\n4,4\n"}
-    schema = PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, missing: reject}}\n"
+    schema = (
+        PEOPLE + "edges: {person:met:person: {files: met.csv, src: a, dst: b, missing: reject}}\n"
+    )
     (chunk,) = source(tmp_path, schema, files).edge_chunks(exists)
     assert chunk.src.tolist() == [1]
     assert bad_rows(chunk) == [(3, "b", "3"), (4, "a", "4")]
@@ -298,9 +401,14 @@ def test_parquet_columns_bring_their_own_types(tmp_path: Path) -> None:
         }
     )
     parquet.write_table(table, tmp_path / "people.parquet", row_group_size=2)
-    schema = "nodes: {person: {files: people.parquet, id: id, features: {words: , vector: , name: , kind: , flag: }}}\n"
+    schema = (
+        "nodes: {person: {files: people.parquet, id: id, features: {words: , vector: , name: "
+        ", kind: , flag: }}}\n"
+    )
     graph_source = source(tmp_path, schema)
-    assert [(f.name, f.kind, f.dtype, f.shape) for f in graph_source.schema.node_types[0].features] == [
+    assert [
+        (f.name, f.kind, f.dtype, f.shape) for f in graph_source.schema.node_types[0].features
+    ] == [
         ("words", "ragged", "int64", ()),
         ("vector", "dense", "float32", (2,)),
         ("name", "bytes", "float32", ()),
@@ -317,7 +425,10 @@ def test_parquet_columns_bring_their_own_types(tmp_path: Path) -> None:
 def test_numpy_columns_are_files_or_fields(tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.array([[0, 1], [1, 2]]))
     np.save(tmp_path / "w.npy", np.array([0.5, 1.5]))
-    np.save(tmp_path / "people.npy", np.array([(3, [1, 2]), (4, [5, 6])], [("id", ">i4"), ("v", "f4", 2)]))
+    np.save(
+        tmp_path / "people.npy",
+        np.array([(3, [1, 2]), (4, [5, 6])], [("id", ">i4"), ("v", "f4", 2)]),
+    )
     schema = """
 nodes: {person: {files: people.npy, id: id, features: {v: }}}
 edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[1]", dst: "e[0]", weight: w}}
@@ -336,20 +447,47 @@ edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ("nodes: {person: {files: people.csv, id: nr}}", "people.csv: no column 'nr'; it has id, x"),
+        (
+            "nodes: {person: {files: people.csv, id: nr}}",
+            "people.csv: no column 'nr'; it has id, x",
+        ),
         ("nodes: {person: {files: other.csv, id: id}}", "other.csv: there is no such file"),
         ("nodes: {person: {files: 'p*.tsv', id: id}}", r"p\*.tsv: no file matches"),
         ("nodes: {person: {files: people.csv, id: id, colour: red}}", "unknown word 'colour'"),
         ("nodes: {person: {files: people.csv, id: id, key: x}}", "not both"),
         ("nodes: {person: {files: people.csv}}", "no id, key, weight or feature"),
         ("nodes: {person: {files: people.csv, id: id, features: {x: int7}}}", "dtype 'int7'"),
-        ("nodes: {person: {files: people.csv, id: id, features: {x: {kind: ragged}}}}", "need `split`"),
+        (
+            "nodes: {person: {files: people.csv, id: id, features: {x: {kind: ragged}}}}",
+            "need `split`",
+        ),
         ("nodes: {person: {files: people.csv, id: id, features: {id: int64}}}", "reserved"),
-        ("nodes: {person: {files: people.csv, id: id}}\nedges: {person:met: {files: people.csv, src: id, dst: x}}", "source:relation:destination"),
-        ("nodes: {person: {files: people.csv, id: id}}\nedges: {person:met:dog: {files: people.csv, src: id, dst: x}}", "'dog'"),
-        ("nodes: {person: {files: people.csv, id: id}}\nedges: {person:met:person: {files: people.csv, src: id}}", "`dst` is missing"),
+        (
+            (
+                "nodes: {person: {files: people.csv, id: id}}\nedges: {person:met: {files: "
+                "people.csv, src: id, dst: x}}"
+            ),
+            "source:relation:destination",
+        ),
+        (
+            (
+                "nodes: {person: {files: people.csv, id: id}}\nedges: {person:met:dog: {files: "
+                "people.csv, src: id, dst: x}}"
+            ),
+            "'dog'",
+        ),
+        (
+            (
+                "nodes: {person: {files: people.csv, id: id}}\nedges: {person:met:person: "
+                "{files: people.csv, src: id}}"
+            ),
+            "`dst` is missing",
+        ),
         ("nodes: [person]", "expected a mapping"),
-        ("ids: global\nnodes: {person: {files: people.csv, key: x}, dog: {count: 3}}", "would be numbered from 0"),
+        (
+            "ids: global\nnodes: {person: {files: people.csv, key: x}, dog: {count: 3}}",
+            "would be numbered from 0",
+        ),
         ("nodes: {a: {b: [}", "can not be read"),
     ],
 )
@@ -368,7 +506,11 @@ def test_large_rows_make_smaller_chunks(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(records.split_to_limit, "__defaults__", (1000,))
     rows = "".join(f"{i},{'x' * 200}\n" for i in range(20))
-    node_chunks = nodes(tmp_path, "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n", {"people.csv": "id,name\n" + rows})
+    node_chunks = nodes(
+        tmp_path,
+        "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n",
+        {"people.csv": "id,name\n" + rows},
+    )
     assert np.concatenate([chunk.ids for chunk in node_chunks]).tolist() == list(range(20))
     assert max(len(chunk) for chunk in node_chunks) <= 4
     assert sum(chunk.nbytes for chunk in node_chunks) == (tmp_path / "people.csv").stat().st_size
@@ -388,7 +530,9 @@ def test_unclosed_quote_swallows_no_rows(tmp_path: Path) -> None:
 
 def test_rows_of_wrong_length_are_reported_among_raw_bytes(tmp_path: Path) -> None:
     schema = "nodes: {person: {files: people.csv, id: id, features: {name: bytes}}}\n"
-    (chunk,) = nodes(tmp_path, schema, {"people.csv": b"id,name\n1,\xff\n\n2,\xfe,3\n4,\xfd\n5\n-6,a\n"})
+    (chunk,) = nodes(
+        tmp_path, schema, {"people.csv": b"id,name\n1,\xff\n\n2,\xfe,3\n4,\xfd\n5\n-6,a\n"}
+    )
     assert chunk.ids.tolist() == [1, 4]
     assert bytes(chunk.features["name"][1]) == b"\xff\xfd"
     assert bad_rows(chunk) == [(4, "", "2,\ufffd,3"), (6, "", "5"), (7, "id", "-6")]

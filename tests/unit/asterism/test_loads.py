@@ -11,7 +11,11 @@ from asterism_proto.errors import InvalidRequest
 
 def columns(rows: int, lengths: list[int]) -> dict[str, object]:
     indptr = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64)
-    return {"ids": np.arange(rows), "f:tags": (indptr, np.arange(indptr[-1], dtype=np.float32)), "f:v": np.zeros((rows, 3), np.float32)}
+    return {
+        "ids": np.arange(rows),
+        "f:tags": (indptr, np.arange(indptr[-1], dtype=np.float32)),
+        "f:v": np.zeros((rows, 3), np.float32),
+    }
 
 
 @given(st.lists(st.integers(0, 40), max_size=200), st.integers(200, 2000))
@@ -25,13 +29,18 @@ def test_row_ranges_cover_every_row_within_the_limit(lengths: list[int], limit: 
         chunk = _slice_columns(arrays, start, stop)  # type: ignore[arg-type]
         indptr, values = chunk["f:tags"]
         assert indptr[0] == 0
-        assert values.nbytes + 8 * (len(indptr) - 1) + chunk["ids"].nbytes + chunk["f:v"].nbytes <= limit
+        assert (
+            values.nbytes + 8 * (len(indptr) - 1) + chunk["ids"].nbytes + chunk["f:v"].nbytes
+            <= limit
+        )
         tag_values.append(values)
     assert np.array_equal(np.concatenate(tag_values), arrays["f:tags"][1])  # type: ignore[index]
 
 
 def test_a_row_larger_than_a_message_is_refused_with_its_number() -> None:
-    with pytest.raises(InvalidRequest, match="row 2 of the chunk has 4028 bytes; a row has at most 1000"):
+    with pytest.raises(
+        InvalidRequest, match="row 2 of the chunk has 4028 bytes; a row has at most 1000"
+    ):
         list(row_ranges(3, columns(3, [0, 1, 1000]), 1000))  # type: ignore[arg-type]
 
 

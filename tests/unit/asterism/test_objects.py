@@ -1,4 +1,6 @@
-"""Objects of other libraries as tables: every format of a matrix, and everything that is refused, before a service is asked."""
+"""Objects of other libraries as tables: every format of a matrix, and everything that is refused,
+before a service is asked.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,14 @@ def edges_of(graph: Any) -> list[tuple[int, int, float]]:
     (table,) = read_tables(graph, ReadOptions()).edges
     assert table.weights is not None
     src, dst = table.ends(0, len(table))
-    return list(zip(src.tolist(), dst.tolist(), np.asarray(table.weights.slice(0, len(table))).tolist(), strict=True))
+    return list(
+        zip(
+            src.tolist(),
+            dst.tolist(),
+            np.asarray(table.weights.slice(0, len(table))).tolist(),
+            strict=True,
+        )
+    )
 
 
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
@@ -30,7 +39,9 @@ def test_a_sparse_matrix_of_any_format_has_an_edge_per_entry(form: str, kind: st
     dense = np.where(rng.random((40, 40)) < 0.1, rng.integers(1, 9, (40, 40)) / 2, 0.0)
     matrix = getattr(sp, f"{form}_{kind}")(dense)
     before = matrix.copy()
-    assert edges_of(matrix) == [(i, j, dense[i, j]) for i, j in zip(*(end.tolist() for end in dense.nonzero()), strict=True)]
+    assert edges_of(matrix) == [
+        (i, j, dense[i, j]) for i, j in zip(*(end.tolist() for end in dense.nonzero()), strict=True)
+    ]
     assert len(edges_of(matrix)) > 100
     assert (before != matrix).nnz == 0
     assert before.nnz == matrix.nnz, "the caller's matrix is as it was"
@@ -50,27 +61,46 @@ def graph_with_attribute(*values: Any) -> nx.Graph:
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        (([1, 2], [3]), r"attribute 'x' is ragged: row 0 has shape \[2\], row 1 \[1\]; pad the rows"),
+        (
+            ([1, 2], [3]),
+            r"attribute 'x' is ragged: row 0 has shape \[2\], row 1 \[1\]; pad the rows",
+        ),
         (([[1], [2, 3]], [3]), r"attribute 'x' is ragged"),
         ((1, object()), r"attribute 'x' has values of int, object, row 1 is <object"),
         ((1, "a"), r"attribute 'x' has values of int, str, row 1 is 'a'"),
         (({"a": 1}, {"a": 2}), r"attribute 'x' has values of dict, row 0"),
-        ((1, None, None), r"attribute 'x' is missing in row 1 and 1 more; give it everywhere, or say what such rows have with `fill`"),
+        (
+            (1, None, None),
+            (
+                r"attribute 'x' is missing in row 1 and 1 more; give it everywhere, or say what "
+                r"such rows have with `fill`"
+            ),
+        ),
         ((1 + 2j, 1), r"attribute 'x' has values of complex"),
         ((1 << 70, 1), r"attribute 'x' has whole numbers beyond 64 bits"),
-        ((np.datetime64("2020-01-01"), np.datetime64("2020-01-02")), r"attribute 'x' has values of datetime64"),
+        (
+            (np.datetime64("2020-01-01"), np.datetime64("2020-01-02")),
+            r"attribute 'x' has values of datetime64",
+        ),
     ],
 )
-def test_invalid_attributes_are_refused_with_row_and_value(values: tuple[Any, ...], said: str) -> None:
+def test_invalid_attributes_are_refused_with_row_and_value(
+    values: tuple[Any, ...], said: str
+) -> None:
     assert_refused(graph_with_attribute(*values), f"type 'node': {said}")
 
 
-@pytest.mark.parametrize(("weight", "shown"), [(float("nan"), "nan"), (-2.0, "-2.0"), (float("inf"), "inf"), (1e300, "1e\\+300")])
+@pytest.mark.parametrize(
+    ("weight", "shown"),
+    [(float("nan"), "nan"), (-2.0, "-2.0"), (float("inf"), "inf"), (1e300, "1e\\+300")],
+)
 def test_invalid_weights_are_refused_with_their_row(weight: float, shown: str) -> None:
     ring = nx.cycle_graph(9)
     nx.set_edge_attributes(ring, 1.0, "weight")
     ring.edges[3, 4]["weight"] = weight
-    assert_refused(ring, rf"edge type 'node:edge:node': the weight of row 4 is {shown}")  # (0, 1), (0, 8), (1, 2), (2, 3), (3, 4)
+    assert_refused(
+        ring, rf"edge type 'node:edge:node': the weight of row 4 is {shown}"
+    )  # (0, 1), (0, 8), (1, 2), (2, 3), (3, 4)
     matrix = sp.coo_array(([1.0, weight], ([0, 1], [1, 0])), shape=(2, 2))
     assert_refused(matrix, rf"the weight of row 1 is {shown}")
     frame = pd.DataFrame({"src": [0, 1], "dst": [1, 0], "w": [2.0, weight]})
@@ -82,36 +112,95 @@ def test_invalid_weights_are_refused_with_their_row(weight: float, shown: str) -
 
 def test_frames_are_refused_with_column_row_and_value() -> None:
     edges = pd.DataFrame({"src": [0, 1, 2], "dst": [1, 2, 5]})
-    assert_refused(edges, r"column 'dst', row 2, value 5: the frame of 'node' has no such node", nodes=pd.DataFrame({"id": [0, 1, 2]}))
-    assert_refused(edges, r"has no column 'from', it has src, dst; say which name the ends", ends=("from", "to"))
-    assert_refused(edges, r"the id of row 1 is 0: it is there already", nodes=pd.DataFrame({"id": [0, 0, 1, 2, 5]}))
+    assert_refused(
+        edges,
+        r"column 'dst', row 2, value 5: the frame of 'node' has no such node",
+        nodes=pd.DataFrame({"id": [0, 1, 2]}),
+    )
+    assert_refused(
+        edges,
+        r"has no column 'from', it has src, dst; say which name the ends",
+        ends=("from", "to"),
+    )
+    assert_refused(
+        edges,
+        r"the id of row 1 is 0: it is there already",
+        nodes=pd.DataFrame({"id": [0, 0, 1, 2, 5]}),
+    )
     assert_refused(pd.DataFrame({"src": [0, -1], "dst": [0, 0]}), r"node -1: ids are 0 or more")
-    assert_refused(pd.DataFrame({"src": ["a", None], "dst": ["a", "b"]}), r"column 'src', row 1, value (None|nan): it is missing")
+    assert_refused(
+        pd.DataFrame({"src": ["a", None], "dst": ["a", "b"]}),
+        r"column 'src', row 1, value (None|nan): it is missing",
+    )
     dated = edges.assign(at=pd.to_datetime(["2020-01-01"] * 3))
-    assert_refused(dated, r"attribute 'at' has dtype datetime64.* convert it, or leave it out with `only`")
+    assert_refused(
+        dated, r"attribute 'at' has dtype datetime64.* convert it, or leave it out with `only`"
+    )
     assert read_tables(dated, ReadOptions(only=frozenset())).edges[0].features == {}
 
 
 def test_object_that_is_no_graph_is_refused_with_a_list() -> None:
-    assert_refused([(0, 1)], r"the graph is a builtins.list; expected a PyG Data or HeteroData, a DGLGraph, a graph of NetworkX or igraph, a SciPy")
+    assert_refused(
+        [(0, 1)],
+        (
+            r"the graph is a builtins.list; expected a PyG Data or HeteroData, a DGLGraph, a "
+            r"graph of NetworkX or igraph, a SciPy"
+        ),
+    )
     assert_refused({"a:b:c": 3}, r"the graph is a mapping to int; expected")
-    assert_refused({"a:b": sp.eye_array(3)}, r"edge type 'a:b': expected \('user', 'buys', 'item'\)")
+    assert_refused(
+        {"a:b": sp.eye_array(3)}, r"edge type 'a:b': expected \('user', 'buys', 'item'\)"
+    )
     assert_refused(sp.eye_array(3, 4), r"a matrix of shape \[3, 4\] joins nodes of two types")
-    assert_refused({"a:b:a": sp.eye_array(3), "a:c:a": sp.eye_array(4)}, r"node type 'a' has 3 nodes in the matrix of 'a:b:a', 4 in that of 'a:c:a'")
-    assert_refused(nx.path_graph(3), r"frames of nodes go with frames of edges; a Graph has its own", nodes=pd.DataFrame())
+    assert_refused(
+        {"a:b:a": sp.eye_array(3), "a:c:a": sp.eye_array(4)},
+        r"node type 'a' has 3 nodes in the matrix of 'a:b:a', 4 in that of 'a:c:a'",
+    )
+    assert_refused(
+        nx.path_graph(3),
+        r"frames of nodes go with frames of edges; a Graph has its own",
+        nodes=pd.DataFrame(),
+    )
 
 
 def test_options_for_missing_names_are_refused() -> None:
     club = nx.karate_club_graph()
-    for option, value in (("rename", {"clob": "c"}), ("fill", {"clob": 1}), ("only", frozenset({"clob"}))):
-        assert_refused(club, rf"{option}: the object has no attribute 'clob'; it has club, weight", **{option: value})
-    assert_refused(club, r"type 'node:edge:node' has no attribute 'cost' for its weights; it has weight", weights="cost")
-    assert_refused(club, r"weights: the object has no type 'nod'; it has node, node:edge:node", weights={"nod": "club"})
-    assert_refused(nx.relabel_nodes(club, {0: -1}), r"node -1: ids are 0 or more, and below 2\^63; relabel")
+    for option, value in (
+        ("rename", {"clob": "c"}),
+        ("fill", {"clob": 1}),
+        ("only", frozenset({"clob"})),
+    ):
+        assert_refused(
+            club,
+            rf"{option}: the object has no attribute 'clob'; it has club, weight",
+            **{option: value},
+        )
+    assert_refused(
+        club,
+        r"type 'node:edge:node' has no attribute 'cost' for its weights; it has weight",
+        weights="cost",
+    )
+    assert_refused(
+        club,
+        r"weights: the object has no type 'nod'; it has node, node:edge:node",
+        weights={"nod": "club"},
+    )
+    assert_refused(
+        nx.relabel_nodes(club, {0: -1}), r"node -1: ids are 0 or more, and below 2\^63; relabel"
+    )
     named = graph_with_attribute(1, 2)
     nx.set_node_attributes(named, 3, "id")
-    assert_refused(named, r"feature 'id': the name is reserved; call it something else; say what it is to be called: rename=\{'id': \.\.\.\}")
-    assert set(read_tables(named, ReadOptions(rename={"id": "number"})).nodes[0].features) == {"x", "number"}
+    assert_refused(
+        named,
+        (
+            r"feature 'id': the name is reserved; call it something else; say what it is to be "
+            r"called: rename=\{'id': \.\.\.\}"
+        ),
+    )
+    assert set(read_tables(named, ReadOptions(rename={"id": "number"})).nodes[0].features) == {
+        "x",
+        "number",
+    }
 
 
 def test_mixed_labels_are_numbered_in_the_order_of_the_object() -> None:

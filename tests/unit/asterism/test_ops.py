@@ -15,11 +15,19 @@ from asterism import ops
 from asterism.records.samples import WalkSample
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
 
-WALKS = arrays.arrays(np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9))
+WALKS = arrays.arrays(
+    np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9)
+)
 
 
-@given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12), st.lists(st.integers(0, 4), max_size=6))
-def test_sparse_gather_equals_a_dense_gather(scale: int, coordinates: list[tuple[int, int]], rows: list[int]) -> None:
+@given(
+    st.integers(1, 5),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), max_size=12),
+    st.lists(st.integers(0, 4), max_size=6),
+)
+def test_sparse_gather_equals_a_dense_gather(
+    scale: int, coordinates: list[tuple[int, int]], rows: list[int]
+) -> None:
     indices = np.array(sorted(set(coordinates)), np.int64).reshape(-1, 2)[::-1]
     values = scale * (1 + np.arange(len(indices)))
     full = np.zeros((5, 4), np.int64)
@@ -32,12 +40,20 @@ def test_sparse_gather_equals_a_dense_gather(scale: int, coordinates: list[tuple
 
 
 @given(WALKS, st.integers(0, 7), st.integers(0, 7))
-def test_pairs_lie_within_the_window_and_skip_padding(paths: np.ndarray, left: int, right: int) -> None:
+def test_pairs_lie_within_the_window_and_skip_padding(
+    paths: np.ndarray, left: int, right: int
+) -> None:
     expected = []
     for walk in paths.tolist():
         for centre in range(len(walk)):
-            positions = [centre - d for d in range(1, left + 1)] + [centre + d for d in range(1, right + 1)]
-            expected += [[walk[centre], walk[p]] for p in positions if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0]
+            positions = [centre - d for d in range(1, left + 1)] + [
+                centre + d for d in range(1, right + 1)
+            ]
+            expected += [
+                [walk[centre], walk[p]]
+                for p in positions
+                if 0 <= p < len(walk) and walk[centre] >= 0 and walk[p] >= 0
+            ]
     assert ops.walk_pairs(paths, left, right).tolist() == expected
 
 
@@ -54,18 +70,35 @@ def test_pairs_of_unwanted_types_are_dropped_in_order(
     expected = []
     for walk, kinds in zip(paths.tolist(), types.tolist(), strict=True):
         for centre in range(len(walk)):
-            positions = [centre - d for d in range(1, window + 1)] + [centre + d for d in range(1, window + 1)]
+            positions = [centre - d for d in range(1, window + 1)] + [
+                centre + d for d in range(1, window + 1)
+            ]
             for p in positions:
-                if not 0 <= p < len(walk) or walk[centre] < 0 or walk[p] < 0 or (kinds[centre], kinds[p]) in excluded:
+                if (
+                    not 0 <= p < len(walk)
+                    or walk[centre] < 0
+                    or walk[p] < 0
+                    or (kinds[centre], kinds[p]) in excluded
+                ):
                     continue
                 if allowed is None or (kinds[centre] in allowed and kinds[p] in allowed):
                     expected.append([walk[centre], walk[p]])
-    assert ops.walk_pairs(paths, window, window, types=types, excluded=excluded, within=allowed).tolist() == expected
+    assert (
+        ops.walk_pairs(
+            paths, window, window, types=types, excluded=excluded, within=allowed
+        ).tolist()
+        == expected
+    )
 
 
 @given(WALKS, st.integers(0, 4), st.integers(0, 2**64 - 1))
-def test_shuffled_pairs_are_a_permutation_set_by_the_seed(paths: np.ndarray, window: int, seed: int) -> None:
-    ordered, shuffled = ops.walk_pairs(paths, window, window), ops.walk_pairs(paths, window, window, seed=seed)
+def test_shuffled_pairs_are_a_permutation_set_by_the_seed(
+    paths: np.ndarray, window: int, seed: int
+) -> None:
+    ordered, shuffled = (
+        ops.walk_pairs(paths, window, window),
+        ops.walk_pairs(paths, window, window, seed=seed),
+    )
     assert sorted(shuffled.tolist()) == sorted(ordered.tolist())
     assert shuffled.tolist() == ops.walk_pairs(paths, window, window, seed=seed).tolist()
     positions = ops.pair_places(paths, window, window, seed=seed)
@@ -78,25 +111,42 @@ def test_pairs_of_a_million_nodes_are_vectorized() -> None:
     assert len(pairs) == 40_000 * (25 * 6 - 2 * (1 + 2 + 3))
     gaps, counts = np.unique(pairs[:, 1] - pairs[:, 0], return_counts=True)
     assert gaps.tolist() == [-3, -2, -1, 1, 2, 3]
-    assert counts.tolist() == [40_000 * 22, 40_000 * 23, 40_000 * 24, 40_000 * 24, 40_000 * 23, 40_000 * 22]
+    assert counts.tolist() == [
+        40_000 * 22,
+        40_000 * 23,
+        40_000 * 24,
+        40_000 * 24,
+        40_000 * 23,
+        40_000 * 22,
+    ]
     assert abs(np.corrcoef(np.arange(len(pairs)), pairs[:, 0])[0, 1]) < 0.01
 
 
 def test_walk_types_follow_from_edges_or_are_unknown() -> None:
     schema = Schema(
         node_types=(NodeType(name="u"), NodeType(name="i")),
-        edge_types=(EdgeType(src_type="u", relation="buys", dst_type="i"), EdgeType(src_type="i", relation="by", dst_type="u")),
+        edge_types=(
+            EdgeType(src_type="u", relation="buys", dst_type="i"),
+            EdgeType(src_type="i", relation="by", dst_type="u"),
+        ),
     )
     nodes = np.array([[7, 5, 7, -1], [5, 5, 7, 5], [9, -1, -1, -1], [8, 8, 8, 8]])
     edges = np.array([[0, 1, -1], [-1, 1, -1], [-1, -1, -1], [-1, -1, -1]], np.int32)
     walks = WalkSample(nodes=nodes, types=edges, edge_ids=None, seed=0, version=1)
-    assert ops.walk_types(walks, schema).tolist() == [[0, 1, 0, -1], [1, 1, 0, 1], [-1, -1, -1, -1], [-1, -1, -1, -1]]
+    assert ops.walk_types(walks, schema).tolist() == [
+        [0, 1, 0, -1],
+        [1, 1, 0, 1],
+        [-1, -1, -1, -1],
+        [-1, -1, -1, -1],
+    ]
     assert ops.walk_types(walks, schema, direction="in").tolist()[0] == [1, 0, 1, -1]
 
 
 @given(st.lists(st.integers(0, 9), max_size=30))
 def test_occurrences_of_a_value_keep_their_order(values: list[int]) -> None:
-    unique, inverse, counts = np.unique(np.array(values, np.int64), return_inverse=True, return_counts=True)
+    unique, inverse, counts = np.unique(
+        np.array(values, np.int64), return_inverse=True, return_counts=True
+    )
     positions = ops.inflate_idx(inverse)
     assert sorted(positions.tolist()) == list(range(len(values)))
     assert np.repeat(unique, counts)[positions].tolist() == values
@@ -106,20 +156,36 @@ def test_occurrences_of_a_value_keep_their_order(values: list[int]) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 99), max_size=3), min_size=1, max_size=6), st.data())
-def test_gathered_rows_of_a_ragged_column_are_its_rows(rows: list[list[int]], data: st.DataObject) -> None:
+def test_gathered_rows_of_a_ragged_column_are_its_rows(
+    rows: list[list[int]], data: st.DataObject
+) -> None:
     row_ids = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8))
-    column = np.cumsum([0, *map(len, rows)]).astype(np.int64), np.array([value for row in rows for value in row], np.int64)
+    column = (
+        np.cumsum([0, *map(len, rows)]).astype(np.int64),
+        np.array([value for row in rows for value in row], np.int64),
+    )
     indptr, values = ops.ragged_gather(column, row_ids)
-    assert [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(row_ids))] == [rows[i] for i in row_ids]
+    assert [values[indptr[i] : indptr[i + 1]].tolist() for i in range(len(row_ids))] == [
+        rows[i] for i in row_ids
+    ]
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-50, 50, width=32)), max_size=20))
 def test_scatters_reduce_each_index_as_named(pairs: list[tuple[int, float]]) -> None:
-    indices, values = np.array([p for p, _ in pairs], np.int64), np.array([v for _, v in pairs], np.float64)[:, None] * np.array([1.0, -2.0])
+    indices, values = (
+        np.array([p for p, _ in pairs], np.int64),
+        np.array([v for _, v in pairs], np.float64)[:, None] * np.array([1.0, -2.0]),
+    )
     groups = [values[indices == index] for index in range(5)]
     assert np.allclose(ops.scatter_add(values, indices, 5), [g.sum(axis=0) for g in groups])
-    assert np.allclose(ops.scatter_mean(values, indices, 5), [g.mean(axis=0) if len(g) else np.zeros(2) for g in groups])
-    assert np.array_equal(ops.scatter_max(values, indices, 5), [g.max(axis=0) if len(g) else np.full(2, -1e9) for g in groups])
+    assert np.allclose(
+        ops.scatter_mean(values, indices, 5),
+        [g.mean(axis=0) if len(g) else np.zeros(2) for g in groups],
+    )
+    assert np.array_equal(
+        ops.scatter_max(values, indices, 5),
+        [g.max(axis=0) if len(g) else np.full(2, -1e9) for g in groups],
+    )
     softmax = ops.scatter_softmax(values, indices, 5)
     for index, group in enumerate(groups):
         if len(group):
@@ -138,7 +204,10 @@ def test_the_largest_of_very_small_values_is_found() -> None:
         (lambda: ops.walk_pairs([1, 2], 1, 1), r"shape \[2\]"),
         (lambda: ops.walk_pairs([[1]], -1, 1), "window -1"),
         (lambda: ops.walk_pairs([[1]], 1, 1, excluded=[(0, 1)]), "need the types"),
-        (lambda: ops.walk_pairs([[1]], 1, 1, types=[[1, 2]], within=[1]), r"types has shape \[1, 2\], walks \[1, 1\]"),
+        (
+            lambda: ops.walk_pairs([[1]], 1, 1, types=[[1, 2]], within=[1]),
+            r"types has shape \[1, 2\], walks \[1, 1\]",
+        ),
         (lambda: ops.gather([1, 2], [0, 2]), r"indices\[1\] = 2: .* less than 2"),
         (lambda: ops.inflate_idx([0, -4]), r"idx\[1\] = -4"),
         (lambda: ops.scatter_add([1.0], [0, 1], 2), "one index per update"),
@@ -146,6 +215,8 @@ def test_the_largest_of_very_small_values_is_found() -> None:
         (lambda: ops.ragged_gather((np.array([0, 1]), np.array([5])), [1]), r"rows\[0\] = 1"),
     ],
 )
-def test_invalid_arguments_are_refused_with_their_value(call: Callable[[], object], said: str) -> None:
+def test_invalid_arguments_are_refused_with_their_value(
+    call: Callable[[], object], said: str
+) -> None:
     with pytest.raises(asterism.InvalidRequest, match=said):
         call()

@@ -1,4 +1,6 @@
-"""A handle at a version asks for that version and for no other, in every call that reads; a lease that was lost stops it before it asks."""
+"""A handle at a version asks for that version and for no other, in every call that reads; a lease
+that was lost stops it before it asks.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from asterism_proto.v1 import metad_pb2 as meta
 
 
 class RecordingTransport:
-    """A transport that notes the version of every read, and answers none; of the catalog's calls, pins."""
+    """A transport that notes the version of every read, and answers none; of the catalog's calls,
+    pins.
+    """
 
     piece_bytes = 4 << 20
 
@@ -49,7 +53,11 @@ class RecordingTransport:
             return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3, owner="me")
         if method is CATALOG["renew_pin"] and self.renewal_error is not None:
             raise self.renewal_error
-        return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3) if method is CATALOG["renew_pin"] else pb.Empty()
+        return (
+            meta.Pin(pin_id=5, space="g", version=7, term_s=0.3)
+            if method is CATALOG["renew_pin"]
+            else pb.Empty()
+        )
 
     def close(self) -> None:
         pass
@@ -64,11 +72,15 @@ def transport() -> RecordingTransport:
 def client(transport: RecordingTransport) -> Client:
     client = Client(transport)
     schema = Schema.from_dict(cases.schema())
-    client.session.store_space(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
+    client.session.store_space(
+        SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=())
+    )
     return client
 
 
-def test_every_read_requests_the_version_of_its_handle(client: Client, transport: RecordingTransport) -> None:
+def test_every_read_requests_the_version_of_its_handle(
+    client: Client, transport: RecordingTransport
+) -> None:
     graph = client.graph("g").at(7)
     for name, call in cases.calls(graph).items():
         transport.versions.clear()
@@ -77,7 +89,9 @@ def test_every_read_requests_the_version_of_its_handle(client: Client, transport
         assert transport.versions == [7], name
 
 
-def test_read_cases_cover_every_method_with_a_version(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_cases_cover_every_method_with_a_version(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     called: set[str] = set()
 
     def recorder(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,7 +102,11 @@ def test_read_cases_cover_every_method_with_a_version(client: Client, monkeypatc
         return call
 
     methods = inspect.getmembers(Graph, inspect.isfunction)
-    read_methods = {name: method for name, method in methods if "version" in inspect.signature(method).parameters and not name.startswith("_")}
+    read_methods = {
+        name: method
+        for name, method in methods
+        if "version" in inspect.signature(method).parameters and not name.startswith("_")
+    }
     graph = client.graph("g").at(7)
     for name, method in read_methods.items():
         monkeypatch.setattr(Graph, name, recorder(name, method))
@@ -107,23 +125,34 @@ def test_read_cases_cover_every_method_with_a_version(client: Client, monkeypatc
         lambda graph: graph.sample_negatives(["a"], 2, "n", exclude=[["a"]]),
     ],
 )
-def test_names_are_looked_up_in_the_version_of_the_handle(transport: RecordingTransport, call: Callable[[Graph], Any]) -> None:
+def test_names_are_looked_up_in_the_version_of_the_handle(
+    transport: RecordingTransport, call: Callable[[Graph], Any]
+) -> None:
     client = Client(transport)
     schema = Schema.from_dict({"ids": "string", "nodes": {"n": {}}, "edges": {"n:to:n": {}}})
-    client.session.store_space(SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=()))
+    client.session.store_space(
+        SpaceInfo(name="g", space_id=1, schema=schema, version=9, created_ms=0, hosts=())
+    )
     with pytest.raises(NotFound, match="heard"):
         call(client.graph("g").at(7))
     assert (transport.called_methods, transport.versions) == (["node_features"], [7])
 
 
-def test_the_manifest_of_a_handle_is_that_of_its_version(client: Client, transport: RecordingTransport) -> None:
+def test_the_manifest_of_a_handle_is_that_of_its_version(
+    client: Client, transport: RecordingTransport
+) -> None:
     client.graph("g").at(7).manifest()
     assert transport.manifest_versions == [7]
 
 
-def test_handle_at_a_version_rejects_other_versions(client: Client, transport: RecordingTransport) -> None:
+def test_handle_at_a_version_rejects_other_versions(
+    client: Client, transport: RecordingTransport
+) -> None:
     graph = client.graph("g").at(7)
-    with pytest.raises(InvalidRequest, match="version 8: this graph is at version 7; ask the graph that it came from"):
+    with pytest.raises(
+        InvalidRequest,
+        match="version 8: this graph is at version 7; ask the graph that it came from",
+    ):
         graph.sample_nodes(1, version=8)
     with pytest.raises(InvalidRequest, match="version 8"):
         graph.at(8)
@@ -131,7 +160,9 @@ def test_handle_at_a_version_rejects_other_versions(client: Client, transport: R
     assert repr(graph).startswith("Graph('g', version=7)\n")
 
 
-def test_lost_lease_stops_every_call_before_sending(client: Client, transport: RecordingTransport) -> None:
+def test_lost_lease_stops_every_call_before_sending(
+    client: Client, transport: RecordingTransport
+) -> None:
     transport.renewal_error = NotFound("pin 5 is not there")
     with client.graph("g").pin() as pinned:
         deadline = time.monotonic() + HANG_S
@@ -140,13 +171,17 @@ def test_lost_lease_stops_every_call_before_sending(client: Client, transport: R
         time.sleep(0.05)
         transport.called_methods.clear()
         for name, call in cases.calls(pinned).items():
-            with pytest.raises(NotFound, match="version 7 of space 'g' is not pinned any more: pin 5 is not there"):
+            with pytest.raises(
+                NotFound, match="version 7 of space 'g' is not pinned any more: pin 5 is not there"
+            ):
                 call()
             assert transport.called_methods == [], name
     assert transport.called_methods == ["release_pin"]
 
 
-def test_renewals_stop_with_the_block_and_with_the_client(client: Client, transport: RecordingTransport) -> None:
+def test_renewals_stop_with_the_block_and_with_the_client(
+    client: Client, transport: RecordingTransport
+) -> None:
     with client.graph("g").pin():
         wait_until(lambda: transport.called_methods.count("renew_pin") >= 2, "the lease is renewed")
     renewal_count = transport.called_methods.count("renew_pin")
@@ -175,7 +210,9 @@ def test_lease_recovers_when_renewal_succeeds_again(transport: RecordingTranspor
     lease = Lease(session, pin, time.monotonic())
     try:
         let_pass(0.4)
-        with pytest.raises(Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"):
+        with pytest.raises(
+            Exception, match=r"pin 5, of 0.3 s, was over .* s ago, without renewal \(nobody there\)"
+        ):
             lease.check()
         transport.renewal_error = None
         deadline = time.monotonic() + HANG_S

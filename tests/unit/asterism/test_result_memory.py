@@ -28,24 +28,37 @@ print(*(batch() for _ in range(4)))
 """
 
 
-THRESHOLDS = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "GLIBC_TUNABLES")
+THRESHOLDS = (
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_TOP_PAD_",
+    "GLIBC_TUNABLES",
+)
 PAGES = 6 * (3 << 20) // 4096
 
 
 def count_fresh_pages(mode: str, **environment: str) -> list[int]:
     """Fresh pages of each of four batches."""
-    inherited = {name: value for name, value in os.environ.items() if name not in THRESHOLDS}  # noqa: TID251 - a child's environment
-    completed = subprocess.run([sys.executable, "-c", PROGRAM, mode], capture_output=True, text=True, check=True, env=inherited | environment)
+    # A child's environment.
+    inherited = {name: value for name, value in os.environ.items() if name not in THRESHOLDS}  # noqa: TID251
+    completed = subprocess.run(
+        [sys.executable, "-c", PROGRAM, mode],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=inherited | environment,
+    )
     return [int(count) for count in completed.stdout.split()]
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other rules")
 def test_batches_after_the_first_need_no_fresh_pages() -> None:
-    """Minor page faults of a process of its own, of 4608 pages a batch; a count, to which other processes add nothing.
+    """Minor page faults of a process of its own, of 4608 pages a batch; a count, to which other
+    processes add nothing.
 
-    Three runs gave the same counts: 4596, 0, 0 and 0 where memory is kept, 4576 to 4615 a batch where it is not. The bounds, a twentieth and
-    a half of a batch, leave pages to other C libraries and interpreters.
-    """
+    Three runs gave the same counts: 4596, 0, 0 and 0 where memory is kept, 4576 to 4615 a batch
+    where it is not. The bounds, a twentieth and a half of a batch, leave pages to other C libraries
+    and interpreters."""
     first, *later = count_fresh_pages("kept")
     assert first > PAGES // 2
     assert max(later) <= PAGES // 20

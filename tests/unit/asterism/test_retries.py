@@ -7,7 +7,15 @@ import time
 import pytest
 
 from asterism.transport.retries import check_patience, retry_read
-from asterism_proto.errors import AsterismError, Busy, InvalidRequest, NotFound, NotReady, Stale, Unavailable
+from asterism_proto.errors import (
+    AsterismError,
+    Busy,
+    InvalidRequest,
+    NotFound,
+    NotReady,
+    Stale,
+    Unavailable,
+)
 
 
 @pytest.mark.parametrize("error", [Unavailable, NotReady, Stale, Busy])

@@ -41,7 +41,13 @@ def test_invalid_ids_are_refused_with_the_value(values: Any, said: str) -> None:
 
 
 def test_ids_may_be_any_integers() -> None:
-    for values in ([3, 4], (3, 4), np.array([3, 4], np.uint8), np.array([3, 4], np.uint64), np.array([3, 4])):
+    for values in (
+        [3, 4],
+        (3, 4),
+        np.array([3, 4], np.uint8),
+        np.array([3, 4], np.uint64),
+        np.array([3, 4]),
+    ):
         assert validation.ids("ids", values).tolist() == [3, 4]
         assert validation.ids("ids", values).dtype == np.int64
     assert validation.ids("ids", []).shape == (0,)
@@ -73,13 +79,19 @@ def test_weights_of_a_type_without_them_are_refused() -> None:
         ("colour", [1, 2], NotFound, "price, size, tags, text"),
     ],
 )
-def test_a_column_that_is_not_as_declared_is_refused(name: str, column: Any, error: type[AsterismError], said: str) -> None:
+def test_a_column_that_is_not_as_declared_is_refused(
+    name: str, column: Any, error: type[AsterismError], said: str
+) -> None:
     with pytest.raises(error, match=said):
         validation.features({name: column}, 2, OWNER)
 
 
 def test_columns_become_arrays_of_the_declared_types() -> None:
-    columns = validation.features({"price": [[1, 2], [3, 4]], "size": [7, -7], "tags": [[5], [6, 7]], "text": ["ä", b""]}, 2, OWNER)
+    columns = validation.features(
+        {"price": [[1, 2], [3, 4]], "size": [7, -7], "tags": [[5], [6, 7]], "text": ["ä", b""]},
+        2,
+        OWNER,
+    )
     price, size = columns["price"], columns["size"]
     assert isinstance(price, np.ndarray)
     assert isinstance(size, np.ndarray)
@@ -109,6 +121,8 @@ def test_seed_is_any_integer_and_random_by_default() -> None:
         (lambda value: validation.count("n", value), 2.0),
     ],
 )
-def test_invalid_numbers_are_refused_with_the_value(check: Callable[[Any], object], value: Any) -> None:
+def test_invalid_numbers_are_refused_with_the_value(
+    check: Callable[[Any], object], value: Any
+) -> None:
     with pytest.raises(InvalidRequest, match=str(value)):
         check(value)

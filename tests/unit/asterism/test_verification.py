@@ -1,4 +1,6 @@
-"""The self-test's arithmetic: tails against SciPy's, false alarms as often as promised, biases seen as often as stated."""
+"""The self-test's arithmetic: tails against SciPy's, false alarms as often as promised, biases seen
+as often as stated.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,12 @@ from asterism.verification.row_census import ZERO_CLASS, EdgeEnds, Neighborhood,
 @pytest.mark.parametrize("freedom", [0.5, 1, 2, 3, 10, 63, 1000, 20_000])
 def test_tails_and_bounds_are_those_of_chi_square(freedom: float) -> None:
     for p in (1e-30, 1e-12, 1e-5, 0.01, 0.3, 0.9, 0.9999):
-        assert statistics.survival(stats.chi2.isf(p, freedom), freedom) == pytest.approx(p, rel=1e-9)
-        assert statistics.critical_value(p, freedom) == pytest.approx(stats.chi2.isf(p, freedom), rel=1e-6)
+        assert statistics.survival(stats.chi2.isf(p, freedom), freedom) == pytest.approx(
+            p, rel=1e-9
+        )
+        assert statistics.critical_value(p, freedom) == pytest.approx(
+            stats.chi2.isf(p, freedom), rel=1e-6
+        )
     assert statistics.survival(0.0, freedom) == 1.0
 
 
@@ -25,12 +31,16 @@ def test_tails_and_bounds_are_those_of_chi_square(freedom: float) -> None:
 @pytest.mark.parametrize("noncentrality", [0.0, 0.5, 20.0, 500.0])
 def test_powers_are_those_of_noncentral_chi_square(freedom: int, noncentrality: float) -> None:
     bound = statistics.critical_value(1e-4, freedom)
-    assert statistics.power_of(noncentrality, bound, freedom) == pytest.approx(stats.ncx2.sf(bound, freedom, noncentrality), rel=1e-6)
+    assert statistics.power_of(noncentrality, bound, freedom) == pytest.approx(
+        stats.ncx2.sf(bound, freedom, noncentrality), rel=1e-6
+    )
 
 
 SHARES = {
     "a die": np.ones(6),
-    "one heavy cell and two hundred that are too light to stand alone": np.r_[0.999, np.full(200, 0.001 / 200)],
+    "one heavy cell and two hundred that are too light to stand alone": np.r_[
+        0.999, np.full(200, 0.001 / 200)
+    ],
     "a power law": np.random.default_rng(7).pareto(1, 300) + 0.01,
 }
 
@@ -38,7 +48,12 @@ SHARES = {
 @pytest.mark.parametrize("name", SHARES)
 def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
     shares, rng = SHARES[name] / SHARES[name].sum(), np.random.default_rng(11)
-    p = np.array([statistics.g_test(rng.multinomial(20_000, shares).astype(float), shares).p for _ in range(2000)])
+    p = np.array(
+        [
+            statistics.g_test(rng.multinomial(20_000, shares).astype(float), shares).p
+            for _ in range(2000)
+        ]
+    )
     for alpha in (0.1, 0.01):
         allowed = 5 * math.sqrt(alpha * (1 - alpha) * len(p))
         assert abs((p < alpha).sum() - alpha * len(p)) < allowed
@@ -47,22 +62,44 @@ def test_false_alarms_are_as_rare_as_stated(name: str) -> None:
 def test_bias_of_stated_size_is_detected_with_stated_power() -> None:
     shares, draws, alpha, power = np.full(8, 1 / 8), 20_000, 1e-4, 0.9
     size = statistics.detectable_bias(draws, 7, alpha, power)
-    # The form of a bias for which the bound is sharp: half of the mass gains what the other half loses.
+    # The form of a bias for which the bound is sharp: half of the mass gains what the other half
+    # loses.
     biased = shares * (1 + np.repeat([2 * size, -2 * size], 4))
     assert np.abs(biased - shares).sum() / 2 == pytest.approx(size)
     rng = np.random.default_rng(3)
-    detected = np.mean([statistics.g_test(rng.multinomial(draws, biased).astype(float), shares).p < alpha for _ in range(1500)])
+    detected = np.mean(
+        [
+            statistics.g_test(rng.multinomial(draws, biased).astype(float), shares).p < alpha
+            for _ in range(1500)
+        ]
+    )
     assert detected == pytest.approx(power, abs=0.04)
     # Another form of the same size is seen more often, never less.
     other_bias = shares + np.r_[size, np.full(7, -size / 7)]
-    assert np.mean([statistics.g_test(rng.multinomial(draws, other_bias).astype(float), shares).p < alpha for _ in range(300)]) > power
+    assert (
+        np.mean(
+            [
+                statistics.g_test(rng.multinomial(draws, other_bias).astype(float), shares).p
+                < alpha
+                for _ in range(300)
+            ]
+        )
+        > power
+    )
 
 
 def test_strata_are_tested_separately_and_evidence_adds_up() -> None:
     shares, strata = np.tile([3.0, 1.0], 50), np.repeat(np.arange(50), 2)
-    even = np.tile([300.0, 100.0], 50) * np.repeat(np.arange(1, 51), 2)  # as many draws as one likes in each
+    even = np.tile([300.0, 100.0], 50) * np.repeat(
+        np.arange(1, 51), 2
+    )  # as many draws as one likes in each
     fair = statistics.g_test(even, shares, strata)
-    assert (fair.statistic, fair.freedom, fair.cells, fair.p) == (pytest.approx(0.0, abs=1e-9), 50, 100, pytest.approx(1.0))
+    assert (fair.statistic, fair.freedom, fair.cells, fair.p) == (
+        pytest.approx(0.0, abs=1e-9),
+        50,
+        100,
+        pytest.approx(1.0),
+    )
     slanted = statistics.g_test(np.tile([280.0, 120.0], 50), shares, strata)
     assert slanted.p < 1e-12
     assert statistics.g_test(np.tile([280.0, 120.0], 1), shares[:2]).p > 0.01
@@ -108,15 +145,31 @@ def part_stats(part: int, weights: np.ndarray) -> PartitionStats:
 
 def test_census_does_not_depend_on_the_batch_size() -> None:
     rng = np.random.default_rng(2)
-    pieces = [(rng.permutation(500) * 2 + part, (rng.random(500) ** 4 * (rng.random(500) < 0.8)).astype(np.float32)) for part in range(2)]
+    pieces = [
+        (
+            rng.permutation(500) * 2 + part,
+            (rng.random(500) ** 4 * (rng.random(500) < 0.8)).astype(np.float32),
+        )
+        for part in range(2)
+    ]
     keys = np.array([0, 3, 500, 999, 5000])
 
     def run_census(rows: int) -> TypeCensus:
-        census = TypeCensus([part_stats(part, weights) for part, (_, weights) in enumerate(pieces)], 16, keys, edges=True)
+        census = TypeCensus(
+            [part_stats(part, weights) for part, (_, weights) in enumerate(pieces)],
+            16,
+            keys,
+            edges=True,
+        )
         for part, (ids, weights) in enumerate(pieces):
             for start in range(0, 500, rows):
                 batch = slice(start, start + rows)
-                census.add(part, ids[batch], weights[batch], EdgeEnds(src=ids[batch] + 1, dst=ids[batch] + 2, weights=weights[batch]))
+                census.add(
+                    part,
+                    ids[batch],
+                    weights[batch],
+                    EdgeEnds(src=ids[batch] + 1, dst=ids[batch] + 2, weights=weights[batch]),
+                )
         return census
 
     in_one_batch, piecewise = run_census(500), run_census(7)
@@ -133,25 +186,42 @@ def test_census_does_not_depend_on_the_batch_size() -> None:
     assert in_one_batch.weight_of_bucket[-1] == 0 == in_one_batch.weight_of_class[ZERO_CLASS]
     assert np.abs(in_one_batch.weight_of_bucket[:-1] - total / 16).max() <= heaviest
     assert in_one_batch.count_of_bucket.sum() == 1000
-    assert in_one_batch.count_of_class[ZERO_CLASS] == sum(int((weights == 0).sum()) for _, weights in pieces)
+    assert in_one_batch.count_of_class[ZERO_CLASS] == sum(
+        int((weights == 0).sum()) for _, weights in pieces
+    )
 
 
 def test_census_detects_wrong_totals_and_repeated_rows() -> None:
     weights = np.linspace(0, 1, 101, dtype=np.float32)
-    for tampered in (part_stats(0, weights * np.float32(1.0001)), part_stats(0, weights[:100]), part_stats(0, np.maximum(weights, np.float32(1e-20)))):
+    for tampered in (
+        part_stats(0, weights * np.float32(1.0001)),
+        part_stats(0, weights[:100]),
+        part_stats(0, np.maximum(weights, np.float32(1e-20))),
+    ):
         census = TypeCensus([tampered], 8, np.zeros(0, np.int64), edges=False)
         census.add(0, np.arange(101), weights)
         assert not all(holds for *_, holds in census.checks())
     repeated = TypeCensus([part_stats(0, weights[:2])], 8, np.array([0]), edges=False)
     repeated.add(0, np.array([0, 0]), weights[:2])
-    assert [description for description, *_, holds in repeated.checks() if not holds] == ["drawn rows that scans give twice"]
+    assert [description for description, *_, holds in repeated.checks() if not holds] == [
+        "drawn rows that scans give twice"
+    ]
 
 
 def test_neighborhood_drops_largest_nodes_beyond_its_limit() -> None:
     neighborhood = Neighborhood(starts=np.array([3, 7, 9]), limit=10)
-    neighborhood.add(np.array([3, 7, 7, 1, 9]), np.arange(5), np.array([40, 30, 20, 10, 0]), np.ones(5, np.float32))
+    neighborhood.add(
+        np.array([3, 7, 7, 1, 9]),
+        np.arange(5),
+        np.array([40, 30, 20, 10, 0]),
+        np.ones(5, np.float32),
+    )
     start_indices, neighbors, edge_ids, _ = neighborhood.edges()
-    assert (start_indices.tolist(), neighbors.tolist(), edge_ids.tolist()) == ([0, 1, 1, 2], [0, 2, 1, 4], [40, 20, 30, 0])
+    assert (start_indices.tolist(), neighbors.tolist(), edge_ids.tolist()) == (
+        [0, 1, 1, 2],
+        [0, 2, 1, 4],
+        [40, 20, 30, 0],
+    )
     neighborhood.add(np.full(8, 7), np.arange(8), np.arange(100, 108), np.ones(8, np.float32))
     assert neighborhood.incomplete.tolist() == [False, True, False]
     neighborhood.add(np.full(3, 7), np.arange(3), np.arange(200, 203), np.ones(3, np.float32))

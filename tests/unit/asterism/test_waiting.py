@@ -36,7 +36,9 @@ def test_semaphore_is_granted_in_request_order() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("given_before", [False, True], ids=["while it waits", "in the moment that it is given"])
+@pytest.mark.parametrize(
+    "given_before", [False, True], ids=["while it waits", "in the moment that it is given"]
+)
 def test_permit_is_not_lost_with_a_cancelled_task(given_before: bool) -> None:
     async def run() -> None:
         semaphore = FairSemaphore(GreenletWaiter())
@@ -76,7 +78,11 @@ def test_concurrent_map_keeps_order_and_limit() -> None:
 
     for waiter in (THREAD_WAITER, GreenletWaiter()):
         max_active = 0
-        results = waiter.map_concurrently(work, range(10), 3) if waiter is THREAD_WAITER else asyncio.run(run_in_greenlet(waiter.map_concurrently, work, range(10), 3))
+        results = (
+            waiter.map_concurrently(work, range(10), 3)
+            if waiter is THREAD_WAITER
+            else asyncio.run(run_in_greenlet(waiter.map_concurrently, work, range(10), 3))
+        )
         assert results == [number * number for number in range(10)]
         assert max_active == 3
 

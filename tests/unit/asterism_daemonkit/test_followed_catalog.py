@@ -1,4 +1,6 @@
-"""The position that a daemon keeps: durable before it is acted on, never that of an older catalog."""
+"""The position that a daemon keeps: durable before it is acted on, never that of an older
+catalog.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,12 @@ def test_position_is_durable_and_written_only_when_new(tmp_path: Path) -> None:
 def test_a_heartbeat_advances_the_same_term_only(tmp_path: Path) -> None:
     catalog = FollowedCatalog(tmp_path / "position")
     catalog.follow(position_at(5))
-    for position in (position_at(9, term="u"), position_at(9, history="g"), position_at(4), mpb.CatalogPosition()):
+    for position in (
+        position_at(9, term="u"),
+        position_at(9, history="g"),
+        position_at(4),
+        mpb.CatalogPosition(),
+    ):
         catalog.advance(position)
         assert catalog.position == position_at(5)
     catalog.advance(position_at(7))

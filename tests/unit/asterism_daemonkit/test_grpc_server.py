@@ -30,7 +30,9 @@ Serve = Callable[..., RemoteTransport]
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
-    """Starts a server that answers every method of Catalog and Graph with one handler; gives a transport to it."""
+    """Starts a server that answers every method of Catalog and Graph with one handler; gives a
+    transport to it.
+    """
     running: list[Any] = []
 
     def start(handler: Handler, **options: Any) -> RemoteTransport:
@@ -51,19 +53,26 @@ def serve() -> Iterator[Serve]:
 
 
 def test_frame_round_trips_remotely_and_locally(serve: Serve) -> None:
-    reply = Frame(graph.SampleNodesReply(version=7), {"ids": np.arange(-1, 5000), "types": np.zeros(3, np.int32)})
+    reply = Frame(
+        graph.SampleNodesReply(version=7),
+        {"ids": np.arange(-1, 5000), "types": np.zeros(3, np.int32)},
+    )
     handler: Handler = lambda request, call: reply  # noqa: E731 - a handler is a function of two
     method = GRAPH["sample_nodes"]
     request = Frame(graph.SampleNodesRequest(space="s"))
     for transport in (serve(handler), LocalTransport({method.path: handler})):
         result = cast(Frame, transport.call(method, request, 5))
         assert result.head == reply.head
-        assert {name: array.tolist() for name, array in result.arrays.items()} == {name: array.tolist() for name, array in reply.arrays.items()}
+        assert {name: array.tolist() for name, array in result.arrays.items()} == {
+            name: array.tolist() for name, array in reply.arrays.items()
+        }
         assert cast(Frame, transport.start(method, request, 5).result()).head == reply.head
 
 
 @pytest.mark.parametrize("kind", errors.ALL)
-def test_every_error_keeps_its_type_and_message(serve: Serve, kind: type[errors.AsterismError]) -> None:
+def test_every_error_keeps_its_type_and_message(
+    serve: Serve, kind: type[errors.AsterismError]
+) -> None:
     def handler(request: object, call: CallContext) -> pb.Empty:
         raise kind(f"the value 7 of {kind.__name__} is wrong")
 
@@ -73,7 +82,9 @@ def test_every_error_keeps_its_type_and_message(serve: Serve, kind: type[errors.
     assert excinfo.value.message == f"the value 7 of {kind.__name__} is wrong"
 
 
-def test_crash_is_internal_with_an_id_and_without_details(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+def test_crash_is_internal_with_an_id_and_without_details(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     def handler(request: object, call: CallContext) -> pb.Empty:
         raise KeyError("a secret")
 
@@ -85,11 +96,17 @@ def test_crash_is_internal_with_an_id_and_without_details(serve: Serve, caplog: 
 
 
 def test_a_request_beyond_memory_is_busy_and_the_server_goes_on(serve: Serve) -> None:
-    transport = serve(lambda request, call: pb.Job(job_id=len(np.ones(1 << 56 if request.job_id else 1))))
+    transport = serve(
+        lambda request, call: pb.Job(job_id=len(np.ones(1 << 56 if request.job_id else 1)))
+    )
     for _ in range(2):
-        with pytest.raises(errors.Busy, match=r"not enough memory for the request \(Unable to allocate"):
+        with pytest.raises(
+            errors.Busy, match=r"not enough memory for the request \(Unable to allocate"
+        ):
             transport.call(CATALOG["get_job"], meta.JobRequest(job_id=1), HANG_S)
-        assert cast(pb.Job, transport.call(CATALOG["get_job"], meta.JobRequest(), HANG_S)).job_id == 1
+        assert (
+            cast(pb.Job, transport.call(CATALOG["get_job"], meta.JobRequest(), HANG_S)).job_id == 1
+        )
 
 
 def test_caller_deadline_reaches_the_handler(serve: Serve) -> None:
@@ -124,7 +141,8 @@ def test_call_beyond_the_queue_limit_is_busy(serve: Serve) -> None:
         return pb.Empty()
 
     transport = serve(handler, workers=4, queue=-2)
-    send = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731 - said thrice
+    # Said thrice.
+    send = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731
     with ThreadPoolExecutor(2) as pool:
         pending_calls = [pool.submit(send) for _ in range(2)]
         assert all(entered.acquire(timeout=HANG_S) for _ in range(2))
@@ -145,7 +163,9 @@ def test_unreachable_address_is_unavailable_and_named() -> None:
 def test_health_reports_the_daemon_status(serve: Serve) -> None:
     transport = serve(lambda request, call: pb.Empty())
     with grpc.insecure_channel(transport.address) as channel:
-        response = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S)
+        response = health_pb2_grpc.HealthStub(channel).Check(
+            health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S
+        )
     assert response.status == health_pb2.HealthCheckResponse.SERVING
 
 
@@ -157,4 +177,7 @@ def test_calls_are_counted_by_method_and_code(serve: Serve) -> None:
 
     with pytest.raises(errors.NotFound):
         serve(handler, metrics=metrics).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 5)
-    assert b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0' in metrics.render()
+    assert (
+        b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0'
+        in metrics.render()
+    )

@@ -23,8 +23,17 @@ def test_a_folder_keeps_its_uuid_and_counts_its_starts(tmp_path: Path) -> None:
 
 def test_second_process_on_a_folder_is_refused(tmp_path: Path) -> None:
     identity = open_folder(tmp_path, "metad")
-    script = "import sys, pathlib; from asterism_daemonkit.daemon_identity import open_folder; open_folder(pathlib.Path(sys.argv[1]), 'metad')"
-    completed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=HANG_S, check=False)
+    script = (
+        "import sys, pathlib; from asterism_daemonkit.daemon_identity import open_folder; "
+        "open_folder(pathlib.Path(sys.argv[1]), 'metad')"
+    )
+    completed = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        check=False,
+    )
     identity.release()
     assert "Conflict" in completed.stderr
     assert str(tmp_path) in completed.stderr
@@ -41,7 +50,9 @@ def test_a_folder_of_another_role_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"uuid": "x"}'])
-def test_a_torn_identity_is_corrupt_and_the_folder_stays_free(tmp_path: Path, content: bytes) -> None:
+def test_a_torn_identity_is_corrupt_and_the_folder_stays_free(
+    tmp_path: Path, content: bytes
+) -> None:
     open_folder(tmp_path, "metad").release()
     original = (tmp_path / FILE_NAME).read_bytes()
     (tmp_path / FILE_NAME).write_bytes(content)
@@ -52,7 +63,12 @@ def test_a_torn_identity_is_corrupt_and_the_folder_stays_free(tmp_path: Path, co
 
 
 @pytest.mark.parametrize(
-    ("role", "remedy"), [("storaged", '"role": "storaged"}'), ("metad", "remove the file"), ("graphd", "restore it from a backup")]
+    ("role", "remedy"),
+    [
+        ("storaged", '"role": "storaged"}'),
+        ("metad", "remove the file"),
+        ("graphd", "restore it from a backup"),
+    ],
 )
 def test_a_torn_identity_is_named_with_its_remedy(tmp_path: Path, role: str, remedy: str) -> None:
     (tmp_path / FILE_NAME).write_bytes(b"{")
@@ -67,7 +83,11 @@ def test_copied_folder_keeps_its_incarnation_until_accepted(tmp_path: Path) -> N
     shutil.copytree(tmp_path / "original", tmp_path / "copy")
     for _ in range(2):
         copy = open_folder(tmp_path / "copy", "storaged", fenced=True)
-        assert (copy.uuid, copy.incarnation, copy.is_copy) == (original.uuid, original.incarnation, True)
+        assert (copy.uuid, copy.incarnation, copy.is_copy) == (
+            original.uuid,
+            original.incarnation,
+            True,
+        )
         copy.release()
     copy.confirm()
     accepted = open_folder(tmp_path / "copy", "storaged", fenced=True)

@@ -7,11 +7,23 @@ from asterism_proto.errors import InvalidRequest
 
 
 def test_flags_override_defaults() -> None:
-    settings = DaemonSettings.read(["--listen", "0.0.0.0:3", "--log-json", "--heartbeat-interval-s", "0.5"])
-    assert (settings.listen, settings.log_json, settings.heartbeat_interval_s) == ("0.0.0.0:3", True, 0.5)
+    settings = DaemonSettings.read(
+        ["--listen", "0.0.0.0:3", "--log-json", "--heartbeat-interval-s", "0.5"]
+    )
+    assert (settings.listen, settings.log_json, settings.heartbeat_interval_s) == (
+        "0.0.0.0:3",
+        True,
+        0.5,
+    )
 
 
-@pytest.mark.parametrize(("flags", "named"), [(["--listen", "nowhere"], "nowhere"), (["--heartbeat-interval-s", "0"], "heartbeat_interval_s")])
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--listen", "nowhere"], "nowhere"),
+        (["--heartbeat-interval-s", "0"], "heartbeat_interval_s"),
+    ],
+)
 def test_a_wrong_setting_is_named_with_its_value(flags: list[str], named: str) -> None:
     with pytest.raises(InvalidRequest, match=named):
         DaemonSettings.read(flags)

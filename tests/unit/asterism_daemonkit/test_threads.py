@@ -33,7 +33,9 @@ thread.join()
 )
 def test_a_lost_thread_ends_its_process(error: str, name: str, status: int) -> None:
     script = SCRIPT.format(error=error, name=name)
-    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_S, check=False)
+    completed = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert completed.returncode == status, completed.stderr
     assert error.partition("(")[0] in completed.stderr
     assert ("thread_lost" in completed.stderr) == (status == EXIT_STATUS)

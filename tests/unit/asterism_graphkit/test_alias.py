@@ -1,4 +1,6 @@
-"""asterism_graphkit.random.alias: the sweep, its thresholds, its sums, and that all three ways to run it agree to the bit."""
+"""asterism_graphkit.random.alias: the sweep, its thresholds, its sums, and that all three ways to
+run it agree to the bit.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,19 @@ def weights_of(kind: str, n: int) -> NDArray[np.float32]:
     return values.astype(np.float32)
 
 
-KINDS = ["even", "uniform", "lognormal", "with zeros", "one heavy", "heavy first", "denormal", "float32's ends"]
-CASES = [(kind, n) for kind in KINDS for n in (1, 2, 3, 7, 1000, 70_001) if weights_of(kind, n).any()]
+KINDS = [
+    "even",
+    "uniform",
+    "lognormal",
+    "with zeros",
+    "one heavy",
+    "heavy first",
+    "denormal",
+    "float32's ends",
+]
+CASES = [
+    (kind, n) for kind in KINDS for n in (1, 2, 3, 7, 1000, 70_001) if weights_of(kind, n).any()
+]
 
 
 @pytest.mark.parametrize(("kind", "n"), CASES)
@@ -42,7 +55,9 @@ def test_table_implies_the_distribution_of_its_weights(kind: str, n: int) -> Non
 
 @pytest.mark.parametrize(("kind", "n"), CASES)
 def test_csr_rows_get_the_same_tables_as_single_rows(kind: str, n: int) -> None:
-    weights = np.concatenate([weights_of("uniform", 5), weights_of(kind, n), weights_of("lognormal", 11)])
+    weights = np.concatenate(
+        [weights_of("uniform", 5), weights_of(kind, n), weights_of("lognormal", 11)]
+    )
     indptr = np.array([0, 5, 5, 5 + n, 16 + n], np.int64)
     alias_threshold, alias_fraction, sums = alias.build_rows(indptr, weights)
     for start, stop, total in zip(indptr[:-1], indptr[1:], sums, strict=True):
@@ -67,8 +82,13 @@ def test_blockwise_sweep_is_bitwise_equal_to_one_in_memory(kind: str, n: int, bl
     lights, heavies = light[:block], heavy[:block]
     aliases = np.empty(block, np.uint32)
     while True:
-        count = alias.sweep(p[lights], aliases[: lights.size], heavies, p[heavies], *finished, cursor, residual)
-        streamed_prob[finished[0][:count]], streamed_targets[finished[0][:count]] = finished[1][:count], finished[2][:count]
+        count = alias.sweep(
+            p[lights], aliases[: lights.size], heavies, p[heavies], *finished, cursor, residual
+        )
+        streamed_prob[finished[0][:count]], streamed_targets[finished[0][:count]] = (
+            finished[1][:count],
+            finished[2][:count],
+        )
         swept_count = int(cursor[0])
         streamed_targets[lights[:swept_count]] = aliases[:swept_count]
         needs_light = swept_count == lights.size and cursor[2] >= 0 and residual[0] >= 1
@@ -89,7 +109,9 @@ def test_blockwise_sweep_is_bitwise_equal_to_one_in_memory(kind: str, n: int, bl
 
 
 def test_certain_and_impossible_columns_have_exact_thresholds() -> None:
-    alias_threshold, alias_fraction = alias.pack_thresholds(*alias.build(np.array([0, 1, 1, 0, 2], np.float32)))
+    alias_threshold, alias_fraction = alias.pack_thresholds(
+        *alias.build(np.array([0, 1, 1, 0, 2], np.float32))
+    )
     thresholds = (alias_threshold >> np.uint64(32) << np.uint64(32)) | alias_fraction
     aliases = alias_threshold & np.uint64(0xFFFFFFFF)
     assert thresholds[0] == thresholds[3] == 0
@@ -101,7 +123,9 @@ def test_certain_and_impossible_columns_have_exact_thresholds() -> None:
 def test_a_threshold_is_the_probability_rounded_to_64_bits() -> None:
     prob = np.array([0.5, 2.0**-64, 2.0**-66, 1 - 2.0**-53, 0.1, 1.0])
     alias_threshold, alias_fraction = alias.pack_thresholds(prob, np.full(6, 7, np.uint32))
-    thresholds = [(int(h) >> 32 << 32) | int(c) for h, c in zip(alias_threshold, alias_fraction, strict=True)]
+    thresholds = [
+        (int(h) >> 32 << 32) | int(c) for h, c in zip(alias_threshold, alias_fraction, strict=True)
+    ]
     assert thresholds == [2**63, 1, 0, 2**64 - 2**11, round(0.1 * 2**64), 2**64 - 1]
     assert int(alias_threshold[5]) & 0xFFFFFFFF == 5
 
@@ -116,7 +140,10 @@ def test_a_sum_is_compensated_and_the_same_by_blocks() -> None:
     weights = np.r_[1e8, np.full(3 * alias.SUM_BLOCK, 1e-9)].astype(np.float32)
     exact = math.fsum(weights.astype(np.float64).tolist())
     assert abs(alias.neumaier_sum(weights) - exact) <= math.ulp(exact)
-    blocks = [alias.neumaier_sum(weights[i : i + alias.SUM_BLOCK]) for i in range(0, weights.size, alias.SUM_BLOCK)]
+    blocks = [
+        alias.neumaier_sum(weights[i : i + alias.SUM_BLOCK])
+        for i in range(0, weights.size, alias.SUM_BLOCK)
+    ]
     assert alias.neumaier_sum(np.array(blocks)) == alias.neumaier_sum(weights)
 
 

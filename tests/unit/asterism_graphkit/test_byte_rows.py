@@ -6,7 +6,16 @@ import pytest
 from asterism_graphkit.arrays.byte_rows import gather_rows, scatter_rows
 from asterism_graphkit.compile.jit import addresses_of
 
-KINDS = [((), "int64"), ((), "float32"), ((), "bool"), ((2,), "float32"), ((2, 3), "int8"), ((129,), "float32"), ((0,), "float64"), ((3,), "bool")]
+KINDS = [
+    ((), "int64"),
+    ((), "float32"),
+    ((), "bool"),
+    ((2,), "float32"),
+    ((2, 3), "int8"),
+    ((129,), "float32"),
+    ((0,), "float64"),
+    ((3,), "bool"),
+]
 
 
 @pytest.mark.parametrize(("shape", "dtype"), KINDS)
@@ -29,21 +38,34 @@ def test_unaligned_and_strided_rows_are_scattered() -> None:
 
 
 @pytest.mark.parametrize(("shape", "dtype"), KINDS)
-def test_rows_are_gathered_per_column_and_zero_where_missing(shape: tuple[int, ...], dtype: str) -> None:
+def test_rows_are_gathered_per_column_and_zero_where_missing(
+    shape: tuple[int, ...], dtype: str
+) -> None:
     rng = np.random.default_rng(2)
     columns = [rng.integers(0, 100, (size, *shape)).astype(dtype) for size in (7, 1, 100)]
     column_of_row = rng.integers(0, 3, 200).astype(np.int32)
     rows = np.array([rng.integers(-1, len(columns[k])) for k in column_of_row], np.int64)
-    expected = np.array([np.zeros(shape, dtype) if row < 0 else columns[k][row] for k, row in zip(column_of_row, rows, strict=True)]).reshape(200, *shape)
+    expected = np.array(
+        [
+            np.zeros(shape, dtype) if row < 0 else columns[k][row]
+            for k, row in zip(column_of_row, rows, strict=True)
+        ]
+    ).reshape(200, *shape)
     result = gather_rows(column_of_row, rows, addresses_of(columns), shape, np.dtype(dtype))
     assert result.dtype == expected.dtype
     np.testing.assert_array_equal(result, expected)
-    assert gather_rows(column_of_row[:0], rows[:0], addresses_of(columns), shape, np.dtype(dtype)).shape == (0, *shape)
+    assert gather_rows(
+        column_of_row[:0], rows[:0], addresses_of(columns), shape, np.dtype(dtype)
+    ).shape == (0, *shape)
 
 
 def test_values_that_do_not_fit_their_rows_are_refused() -> None:
     out, rows = np.zeros((4, 2), np.float32), np.array([3, 0])
-    for values in (np.zeros((1, 2), np.float32), np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float64)):
+    for values in (
+        np.zeros((1, 2), np.float32),
+        np.zeros((2, 3), np.float32),
+        np.zeros((2, 2), np.float64),
+    ):
         with pytest.raises(ValueError, match="for 2 rows of float32"):
             scatter_rows(out, rows, values)
     assert not out.any()

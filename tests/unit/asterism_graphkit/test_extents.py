@@ -72,9 +72,25 @@ print(CHECK_BOUNDS, sorted(path.name.split(".")[1].split("-")[0] for path in __i
 @pytest.mark.parametrize("interpreted", [False, True])
 def test_checking_build_refuses_out_of_bounds_access(tmp_path: Path, *, interpreted: bool) -> None:
     (tmp_path / "kernels.py").write_text(KERNELS)
-    environment = {**os.environ, "ASTERISM_CHECK_BOUNDS": "1", "NUMBA_DISABLE_JIT": str(int(interpreted))}  # noqa: TID251  # a child with two switches more
-    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernels"]
-    completed = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    environment = {
+        **os.environ,  # noqa: TID251
+        "ASTERISM_CHECK_BOUNDS": "1",
+        "NUMBA_DISABLE_JIT": str(int(interpreted)),
+    }  # a child with two switches more
+    command = [
+        sys.executable,
+        "-c",
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import kernels",
+    ]
+    completed = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert completed.returncode == 0, completed.stdout + completed.stderr
     names = [] if interpreted else ["constant", "copied", "indexed", "read", "step", "viewed"]
     assert completed.stdout == f"True {names}\n"

@@ -35,7 +35,14 @@ def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
     """What the kernel gives in a process of its own, and whether it came out of the cache."""
     (folder / "steps.py").write_text(STEP.format(base=base, step=step))
     path = os.pathsep.join([str(folder), *sys.path])
-    command = ["env", f"PYTHONPATH={path}", "PYTHONDONTWRITEBYTECODE=1", sys.executable, "-c", PROGRAM]
+    command = [
+        "env",
+        f"PYTHONPATH={path}",
+        "PYTHONDONTWRITEBYTECODE=1",
+        sys.executable,
+        "-c",
+        PROGRAM,
+    ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert completed.returncode == 0, completed.stderr
     value, hits = completed.stdout.split()
@@ -70,8 +77,17 @@ def test_code_is_listed_only_after_it_is_written(tmp_path: Path) -> None:
 def test_one_of_concurrent_processes_compiles_the_kernel(tmp_path: Path) -> None:
     (tmp_path / "loops.py").write_text(KERNEL)
     (tmp_path / "steps.py").write_text(STEP.format(base=10, step=1))
-    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", f"import loops; input()\n{PROGRAM}"]
-    processes = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    command = [
+        "env",
+        f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}",
+        sys.executable,
+        "-c",
+        f"import loops; input()\n{PROGRAM}",
+    ]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")
@@ -91,7 +107,13 @@ try:
 except numba.errors.TypingError:
     print(loops.run._cache._cache_file._lock)
 """
-    command = ["env", f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}", sys.executable, "-c", program]
+    command = [
+        "env",
+        f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path])}",
+        sys.executable,
+        "-c",
+        program,
+    ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert completed.stdout == "None\n", completed.stderr
 

@@ -1,4 +1,6 @@
-"""asterism_graphkit.random.partition_choice and asterism_graphkit.relabel.hash_index: parts of ids, grouping, the choice of parts, and the index of sparse ids."""
+"""asterism_graphkit.random.partition_choice and asterism_graphkit.relabel.hash_index: parts of ids,
+grouping, the choice of parts, and the index of sparse ids.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +57,14 @@ def test_shares_are_sorted_and_missing_ones_are_never_chosen() -> None:
 
 
 def test_choice_depends_on_its_number_not_on_the_range() -> None:
-    shares = partition_choice.build_shares([0], {(0, part): float(part + 1) for part in range(5)}, 5)
+    shares = partition_choice.build_shares(
+        [0], {(0, part): float(part + 1) for part in range(5)}, 5
+    )
     key = rng.key_of(7, rng.PART, 1)
     all_choices = partition_choice.choose_entries(key, 0, 1000, shares)
-    np.testing.assert_array_equal(partition_choice.choose_entries(key, 313, 99, shares), all_choices[313:412])
+    np.testing.assert_array_equal(
+        partition_choice.choose_entries(key, 313, 99, shares), all_choices[313:412]
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 5, 1000])

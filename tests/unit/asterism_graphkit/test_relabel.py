@@ -11,27 +11,51 @@ from asterism_graphkit.relabel.relabel import Relabeling, relabel, tree_position
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2)), max_size=20), max_size=4), st.booleans())
-def test_nodes_are_numbered_by_first_appearance(batches: list[list[tuple[int, int]]], apart: bool) -> None:
+@given(
+    st.lists(st.lists(st.tuples(st.integers(-1, 30), st.integers(0, 2)), max_size=20), max_size=4),
+    st.booleans(),
+)
+def test_nodes_are_numbered_by_first_appearance(
+    batches: list[list[tuple[int, int]]], apart: bool
+) -> None:
     relabeling, expected = Relabeling(), dict[tuple[int, int], int]()
     for batch in batches:
-        ids, trees = np.array([i for i, _ in batch], np.int64), np.array([t for _, t in batch], np.int32)
+        ids, trees = (
+            np.array([i for i, _ in batch], np.int64),
+            np.array([t for _, t in batch], np.int32),
+        )
         numbers = relabeling.assign(ids, trees if apart else None)
-        assert numbers.tolist() == [expected.setdefault((i, t if apart else 0), len(expected)) if i >= 0 else -1 for i, t in batch]
-    assert list(zip(relabeling.ids.tolist(), relabeling.trees.tolist(), strict=True)) == list(expected)
+        assert numbers.tolist() == [
+            expected.setdefault((i, t if apart else 0), len(expected)) if i >= 0 else -1
+            for i, t in batch
+        ]
+    assert list(zip(relabeling.ids.tolist(), relabeling.trees.tolist(), strict=True)) == list(
+        expected
+    )
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.lists(st.tuples(st.sampled_from([3, 70, 5000, 70_000, 1 << 40]), st.integers(0, 400), st.integers(0, 9)), max_size=7))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([3, 70, 5000, 70_000, 1 << 40]), st.integers(0, 400), st.integers(0, 9)
+        ),
+        max_size=7,
+    )
+)
 def test_dense_and_sparse_ids_are_numbered_alike(batches: list[tuple[int, int, int]]) -> None:
-    """By bits and by hashes, one after the other in any order, over several numberings that use the same rooms."""
+    """By bits and by hashes, one after the other in any order, over several numberings that use the
+    same rooms.
+    """
     for repeat in range(2):
         with Relabeling.pooled(2) as (relabeling, other):
             expected: dict[int, int] = {}
             for width, size, seed in batches:
                 ids = np.random.default_rng([seed, repeat]).integers(-1, width, size)
                 numbers = relabeling.assign(ids)
-                assert numbers.tolist() == [expected.setdefault(i, len(expected)) if i >= 0 else -1 for i in ids.tolist()]
+                assert numbers.tolist() == [
+                    expected.setdefault(i, len(expected)) if i >= 0 else -1 for i in ids.tolist()
+                ]
                 assert other.assign(ids[:3]).max(initial=-1) < 3 * len(batches)
             assert relabeling.ids.tolist() == list(expected)
             assert relabeling.trees.tolist() == [0] * len(expected)

@@ -1,4 +1,6 @@
-"""asterism_graphkit.random.rng: its words are splitmix64's, its streams unrelated, its numbers within bounds."""
+"""asterism_graphkit.random.rng: its words are splitmix64's, its streams unrelated, its numbers
+within bounds.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ def test_words_and_keys_are_those_of_plain_integers(seed: int) -> None:
 
 
 def test_the_words_of_key_zero_are_splitmix64s_published_ones() -> None:
-    assert [int(rng.word(np.uint64(0), np.uint64(i))) for i in range(3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    assert [int(rng.word(np.uint64(0), np.uint64(i))) for i in range(3)] == [
+        0xE220A8397B1DCDAF,
+        0x6E789E6AA1B965F4,
+        0x06C45D188009454F,
+    ]
 
 
 def test_a_number_below_n_is_the_high_half_of_the_product() -> None:
@@ -34,16 +40,23 @@ def test_a_unit_is_never_zero_and_never_one() -> None:
 
 def test_neighboring_streams_share_no_word() -> None:
     keys = [rng.key_of(seed, tag) for seed in range(8) for tag in range(1, 4)]
-    keys += [np.uint64(rng.derive(rng.key_of(0, 1), np.uint64(position))) for position in range(100)]
+    keys += [
+        np.uint64(rng.derive(rng.key_of(0, 1), np.uint64(position))) for position in range(100)
+    ]
     words = [int(rng.word(key, np.uint64(i))) for key in keys for i in range(64)]
     assert len(set(words)) == len(words)
 
 
 def test_every_bit_is_fair_over_counters_seeds_and_positions() -> None:
     counters = np.array([rng.word(rng.key_of(1, 1), np.uint64(i)) for i in range(4096)], np.uint64)
-    seeds = np.array([rng.word(rng.key_of(seed, 1), np.uint64(0)) for seed in range(4096)], np.uint64)
+    seeds = np.array(
+        [rng.word(rng.key_of(seed, 1), np.uint64(0)) for seed in range(4096)], np.uint64
+    )
     key = rng.key_of(1, rng.NEIGHBOR, 1, 0)
-    positions = np.array([rng.word(np.uint64(rng.derive(key, np.uint64(p))), np.uint64(0)) for p in range(4096)], np.uint64)
+    positions = np.array(
+        [rng.word(np.uint64(rng.derive(key, np.uint64(p))), np.uint64(0)) for p in range(4096)],
+        np.uint64,
+    )
     for words in (counters, seeds, positions):
         ones = np.array([int((words >> np.uint64(bit) & np.uint64(1)).sum()) for bit in range(64)])
         assert abs(ones - 2048).max() < 6 * 32  # six standard deviations

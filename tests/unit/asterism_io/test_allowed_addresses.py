@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.kit.metad import InProcessMetad, finished_report
 
 from asterism.cli.serve import allowed_addresses
 from asterism_io.allowed_addresses import AllowedAddresses, parse_address
@@ -13,7 +14,6 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.settings import MetadSettings
 from storaged.settings import StoragedSettings
-from tests.kit.metad import InProcessMetad, finished_report
 
 ROOTS = "file:///srv/exports, s3://bucket/prefix, sftp://backup@host:2222/data, sftp://open/"
 
@@ -122,17 +122,27 @@ def test_a_hostile_address_is_refused_without_secrets(text: str) -> None:
 
 def test_a_refusal_names_address_folders_and_setting() -> None:
     with pytest.raises(InvalidRequest) as excinfo:
-        AllowedAddresses.parse("file:///srv/exports, sftp://host/data", daemon="metad").check("to", "sftp://me:hunter2@host/etc")
+        AllowedAddresses.parse("file:///srv/exports, sftp://host/data", daemon="metad").check(
+            "to", "sftp://me:hunter2@host/etc"
+        )
     assert excinfo.value.message == (
-        "to=sftp://***@host/etc: expected an address below one of file:///srv/exports, sftp://host/data, "
+        "to=sftp://***@host/etc: expected an address below one of file:///srv/exports, "
+        "sftp://host/data, "
         "as listed in the setting allowed_addresses of metad"
     )
-    with pytest.raises(InvalidRequest, match="setting allowed_addresses of storaged, which is empty"):
+    with pytest.raises(
+        InvalidRequest, match="setting allowed_addresses of storaged, which is empty"
+    ):
         AllowedAddresses.parse("", daemon="storaged").check("from", "file:///srv/exports")
 
 
 @pytest.mark.parametrize(
-    "text", [text for text in HOSTILE if "::" in text or text.partition(":")[0] in ("memory", "ftp", "http", "gs", "dask", "data")]
+    "text",
+    [
+        text
+        for text in HOSTILE
+        if "::" in text or text.partition(":")[0] in ("memory", "ftp", "http", "gs", "dask", "data")
+    ],
 )
 def test_no_setting_allows_another_protocol(text: str) -> None:
     with pytest.raises(InvalidRequest):
@@ -144,11 +154,18 @@ def test_no_setting_allows_another_protocol(text: str) -> None:
 
 def test_star_allows_everything_except_the_data_folder(tmp_path: Path) -> None:
     exports = tmp_path / "data/exports"
-    allowed = AllowedAddresses.parse("*", daemon="storaged", exports=exports, reserved=tmp_path / "data")
+    allowed = AllowedAddresses.parse(
+        "*", daemon="storaged", exports=exports, reserved=tmp_path / "data"
+    )
     for text in ("s3://any/x", "sftp://any/x", f"file://{tmp_path}/out", f"file://{exports}/x"):
         assert str(allowed.check("to", text)) == text
     (tmp_path / "link").symlink_to(tmp_path / "data")
-    for text in (f"file://{tmp_path}/data", f"file://{tmp_path}/data/spaces/1", f"file://{exports}/../spaces", f"file://{tmp_path}/link/spaces"):
+    for text in (
+        f"file://{tmp_path}/data",
+        f"file://{tmp_path}/data/spaces/1",
+        f"file://{exports}/../spaces",
+        f"file://{tmp_path}/link/spaces",
+    ):
         with pytest.raises(InvalidRequest, match="outside of the data folder of this storaged"):
             allowed.check("to", text)
 
@@ -172,8 +189,14 @@ def test_a_symbolic_link_does_not_lead_out_of_an_allowed_folder(tmp_path: Path) 
 
 def test_storaged_allows_only_its_own_exports_by_default(tmp_path: Path) -> None:
     allowed = StoragedSettings(data=tmp_path).addresses()
-    assert str(allowed.check("to", f"file://{tmp_path}/exports/a")) == f"file://{tmp_path}/exports/a"
-    for text in (f"file://{tmp_path}/out", f"file://{tmp_path}/exports/../spaces", f"file://{tmp_path.parent}"):
+    assert (
+        str(allowed.check("to", f"file://{tmp_path}/exports/a")) == f"file://{tmp_path}/exports/a"
+    )
+    for text in (
+        f"file://{tmp_path}/out",
+        f"file://{tmp_path}/exports/../spaces",
+        f"file://{tmp_path.parent}",
+    ):
         with pytest.raises(InvalidRequest, match="allowed_addresses of storaged, which is empty"):
             allowed.check("to", text)
     (tmp_path / "exports").mkdir()
@@ -217,7 +240,10 @@ def test_hostile_address_creates_no_job(kind: str) -> None:
     for text in HOSTILE:
         if text:
             with pytest.raises(InvalidRequest, match=r"^from="):
-                desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=export_record(desk), address=text))
+                desk.ask(
+                    "import_space",
+                    mpb.ImportSpaceRequest(name="copy", record=export_record(desk), address=text),
+                )
     assert len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs) == job_count
     assert [space.name for space in desk.ask("list_spaces", pb.Empty()).spaces] == ["graph"]
 
@@ -234,7 +260,9 @@ def test_job_address_is_denied_by_default_and_canonical() -> None:
     assert submit(desk, "export-tables")
     desk = desk_with_version(allowed_addresses=ROOTS)
     first, second = (
-        desk.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": to}))
+        desk.ask(
+            "submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": to})
+        )
         for to in ("file:/srv/exports//a/", "local:///srv/exports/a")
     )
     assert (first.job_id, dict(first.options)) == (second.job_id, {"to": "file:///srv/exports/a"})
@@ -255,8 +283,13 @@ def test_job_address_is_denied_by_default_and_canonical() -> None:
         (["s3://bucket", "*"], "127.0.0.1:9669", "127.0.0.1:0", [], "s3://bucket,*"),
     ],
 )
-def test_a_served_folder_allows_local_folders_on_loopback(given: list[str], listen: str, http_listen: str, names: list[str], setting: str) -> None:
-    assert allowed_addresses(given, listen=listen, http_listen=http_listen, http_names=names) == setting
+def test_a_served_folder_allows_local_folders_on_loopback(
+    given: list[str], listen: str, http_listen: str, names: list[str], setting: str
+) -> None:
+    assert (
+        allowed_addresses(given, listen=listen, http_listen=http_listen, http_names=names)
+        == setting
+    )
 
 
 def test_an_address_names_its_field() -> None:

@@ -37,7 +37,13 @@ def test_memory_is_reused_by_an_array_of_similar_size() -> None:
 
 
 @pytest.mark.parametrize(
-    "view", [lambda a: a[5:9], lambda a: a.reshape(4, -1)[1], lambda a: a.view(np.uint8).data, lambda a: np.frombuffer(a.data, np.float32, 3, 8)]
+    "view",
+    [
+        lambda a: a[5:9],
+        lambda a: a.reshape(4, -1)[1],
+        lambda a: a.view(np.uint8).data,
+        lambda a: np.frombuffer(a.data, np.float32, 3, 8),
+    ],
 )
 def test_memory_is_not_reused_while_a_view_of_it_exists(view: object) -> None:
     array = buffer_pool.empty((LARGE // 4 * 4,), np.float32)
@@ -53,7 +59,9 @@ def test_memory_is_not_reused_while_a_view_of_it_exists(view: object) -> None:
 
 
 def test_arrays_of_a_frame_keep_its_buffer_alive() -> None:
-    raw = encode(Frame(SampleNodesRequest(), {"x": np.arange(LARGE, dtype=np.float32)}), envelope=False)
+    raw = encode(
+        Frame(SampleNodesRequest(), {"x": np.arange(LARGE, dtype=np.float32)}), envelope=False
+    )
     body = buffer_pool.empty((len(raw),), np.uint8)
     body[:] = np.frombuffer(raw, np.uint8)
     decoded = decode(body.data, SampleNodesRequest, envelope=False).arrays["x"]

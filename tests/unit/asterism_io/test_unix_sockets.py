@@ -1,4 +1,6 @@
-"""The short way between processes of one host: found where it is, and left where it is not, or is somebody else's."""
+"""The short way between processes of one host: found where it is, and left where it is not, or is
+somebody else's.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ from typing import Any
 
 import grpc
 import pytest
+from tests.kit.doors import endpoints
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_daemonkit.calls import CallContext
@@ -24,7 +27,6 @@ from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as common
 from asterism_proto.v1 import metad_pb2 as meta
-from tests.kit.doors import endpoints
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
 
@@ -42,7 +44,12 @@ def serve() -> Iterator[Serve]:
         def answer(request: Any, call: CallContext) -> Any:
             return meta.SpaceList()
 
-        server = GrpcServer(address=address, services={METHOD.service: (CATALOG, {method.path: answer for method in CATALOG.values()})})
+        server = GrpcServer(
+            address=address,
+            services={
+                METHOD.service: (CATALOG, {method.path: answer for method in CATALOG.values()})
+            },
+        )
         servers.append(server)
         return server, server.start()
 
@@ -56,7 +63,9 @@ def start_loopback_server(port: int, peers: list[str]) -> grpc.Server:
 
     class Handler(grpc.GenericRpcHandler):
         def service(self, details: Any) -> Any:
-            return grpc.unary_unary_rpc_method_handler(lambda data, context: peers.append(context.peer()) or b"")
+            return grpc.unary_unary_rpc_method_handler(
+                lambda data, context: peers.append(context.peer()) or b""
+            )
 
     server = grpc.server(ThreadPoolExecutor(1), options=[("grpc.so_reuseport", 0)])
     server.add_generic_rpc_handlers((Handler(),))
@@ -72,7 +81,11 @@ def send_request(transport: Any, method: Method = METHOD) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])
 def test_loopback_endpoint_is_reached_by_its_unix_socket(serve: Serve, host: str) -> None:
     server, port = serve(f"{host}:0")
-    assert unix_sockets.grpc_target(f"127.0.0.1:{port}") == unix_sockets.grpc_target(f"localhost:{port}") == f"unix-abstract:asterism:{port}"
+    assert (
+        unix_sockets.grpc_target(f"127.0.0.1:{port}")
+        == unix_sockets.grpc_target(f"localhost:{port}")
+        == f"unix-abstract:asterism:{port}"
+    )
     assert unix_sockets.grpc_target(f"host:{port}") == f"host:{port}"
     server.stop(0)
     assert unix_sockets.grpc_target(f"127.0.0.1:{port}") == f"127.0.0.1:{port}"
@@ -95,12 +108,22 @@ def test_a_socket_of_another_user_is_not_trusted() -> None:
         print("listening", flush=True)
         input()
     """
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "listening\n"
-        probe = "import os; from asterism_io import unix_sockets; os.setuid(65533); print(unix_sockets.grpc_target('127.0.0.1:1'), unix_sockets.connect('asterism:1', 1))"
+        probe = (
+            "import os; from asterism_io import unix_sockets; os.setuid(65533); "
+            "print(unix_sockets.grpc_target('127.0.0.1:1'), "
+            "unix_sockets.connect('asterism:1', 1))"
+        )
         completed = subprocess.run(
-            [sys.executable, "-c", probe], env={"PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", probe],
+            env={"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
         )
         other.communicate("\n")
     assert completed.stdout.split() == ["127.0.0.1:1", "None"]
@@ -132,11 +155,19 @@ def test_streams_fall_back_from_unix_socket_to_port() -> None:
     with endpoints(local=True) as server:
         assert server.ask(1) == [1]
         assert [connection.family for connection in server.stream._connections] == [socket.AF_UNIX]
-        server.announced.append(TcpEndpoint(server.stream.port, server.stream.key, "asterism-streams:of-another-host"))
-        local_transport, server.transport = server.transport, TcpTransport(server.transport.address, RemoteTransport(server.transport.address))
+        server.announced.append(
+            TcpEndpoint(server.stream.port, server.stream.key, "asterism-streams:of-another-host")
+        )
+        local_transport, server.transport = (
+            server.transport,
+            TcpTransport(server.transport.address, RemoteTransport(server.transport.address)),
+        )
         try:
             assert server.ask(2) == [2]
-            assert sorted(connection.family for connection in server.stream._connections) == [socket.AF_UNIX, socket.AF_INET]
+            assert sorted(connection.family for connection in server.stream._connections) == [
+                socket.AF_UNIX,
+                socket.AF_INET,
+            ]
             assert server.transports_used == ["stream", "stream"]
         finally:
             server.transport.close()

@@ -1,4 +1,6 @@
-"""Records of foreign backups: names, numbers and files that lead out of the backup's folder are refused where they are read."""
+"""Records of foreign backups: names, numbers and files that lead out of the backup's folder are
+refused where they are read.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,12 @@ def part(**changes: Any) -> bytes:
     return json.dumps({"part": 1, "cut": 7, "image": "i", "files": files, **changes}).encode()
 
 
-@pytest.mark.parametrize(("read", "content"), [(BackupManifest.from_bytes, record), (PartManifest.from_bytes, part)])
-def test_a_foreign_record_is_bounded(read: Callable[[bytes], Any], content: Callable[..., bytes]) -> None:
+@pytest.mark.parametrize(
+    ("read", "content"), [(BackupManifest.from_bytes, record), (PartManifest.from_bytes, part)]
+)
+def test_a_foreign_record_is_bounded(
+    read: Callable[[bytes], Any], content: Callable[..., bytes]
+) -> None:
     assert read(content()).files == (FILE,)
     entry = {"path": FILE.path, "bytes": 4, "sha256": "ab"}
     numbers: list[Any] = [-1, 1 << 63, 1 << 5000, 1.5, "1", True, None, [], float("inf")]
@@ -85,7 +91,13 @@ def test_confined_remote_folder_opens_no_outside_file(tmp_path: Path) -> None:
     remote_folder = RemoteFolder(f"file://{root}", confined=True)
     assert remote_folder.read("parts/real") == b"four"
     for name in (*INVALID_NAMES, "linked/secret", "parts/link", "parts/pipe", "parts"):
-        for operation in (remote_folder.read, remote_folder.size, lambda name: list(remote_folder.read_pieces(StoredFile(path=name, bytes=4, sha256="ab")))):
+        for operation in (
+            remote_folder.read,
+            remote_folder.size,
+            lambda name: list(
+                remote_folder.read_pieces(StoredFile(path=name, bytes=4, sha256="ab"))
+            ),
+        ):
             with pytest.raises(Corrupt):
                 operation(name)
     for name in (*INVALID_NAMES, "linked/new", "parts/dangling", "parts/link"):

@@ -51,7 +51,10 @@ def test_expressions_are_evaluated_as_in_python(text: str, expected: np.ndarray)
     [
         ("", "expected a text of 1 to 1000 characters"),
         ("  ", "expected a text of 1 to 1000 characters"),
-        ("pow(x", r"character 6: found the end, expected an operator \(\+ - \* / \*\*\), ',' or '\)'"),
+        (
+            "pow(x",
+            r"character 6: found the end, expected an operator \(\+ - \* / \*\*\), ',' or '\)'",
+        ),
         ("(x", r"character 3: found the end, expected an operator \(\+ - \* / \*\*\) or '\)'"),
         ("x)", r"character 2: found '\)', expected an operator \(\+ - \* / \*\*\) or the end"),
         ("pow(x)", "character 1: found pow of 1, expected 2 arguments"),
@@ -67,7 +70,10 @@ def test_expressions_are_evaluated_as_in_python(text: str, expected: np.ndarray)
         ("0x10", "character 2: found 'x'"),
         ("1.2.3", "character 4: found '.'"),
         ("1e999", "character 1: found 1e999, expected a number that fits float64"),
-        ("where(x, y)", "character 1: found 'where' called as a function, expected one of min, max, pow"),
+        (
+            "where(x, y)",
+            "character 1: found 'where' called as a function, expected one of min, max, pow",
+        ),
         ("x if y else 2", "character 3: found 'if'"),
         ("x.__class__()", "character 1: found 'x.__class__' called as a function"),
         ("__import__('os')", 'character 12: found "\'"'),
@@ -125,7 +131,12 @@ _TOKENS = [
 OPERATIONS = {"number", "column", "+", "-", "*", "/", "negative", *FUNCTIONS}
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*_TOKENS, *FUNCTIONS]), max_size=40).map("".join)))
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.lists(st.sampled_from([*_TOKENS, *FUNCTIONS]), max_size=40).map("".join),
+    )
+)
 @example("x" * MAX_LENGTH)
 @example("\x00")
 @example("\ud800")
@@ -147,12 +158,18 @@ def test_parsed_text_contains_only_arithmetic(text: str) -> None:
     assert (values.dtype, values.shape) == (np.float64, (3,))
 
 
-_LEAVES = st.one_of(st.sampled_from(["x", "y"]), st.floats(0.01, 9.0).map(lambda v: repr(round(v, 3))))
+_LEAVES = st.one_of(
+    st.sampled_from(["x", "y"]), st.floats(0.01, 9.0).map(lambda v: repr(round(v, 3)))
+)
 _TREES = st.recursive(
     _LEAVES,
     lambda inner: st.one_of(
-        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "**"]), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
-        st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(lambda t: f"{t[0]}{t[1]}{t[2]}"),
+        st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "**"]), inner).map(
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
+        st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(
+            lambda t: f"{t[0]}{t[1]}{t[2]}"
+        ),
         inner.map(lambda t: f"-({t})"),
         inner.map(lambda t: f"log1p(abs({t}))"),
         st.tuples(inner, inner).map(lambda t: f"max({t[0]}, {t[1]})"),
@@ -170,7 +187,9 @@ def test_random_expressions_have_their_value_in_python(text: str) -> None:
     with np.errstate(all="ignore"):
         for x, y in ((0.5, 3.0), (2.0, 0.125)):
             try:
-                expected = eval(text, {"__builtins__": {}}, {**names, "x": as_float64(x), "y": as_float64(y)})
+                expected = eval(
+                    text, {"__builtins__": {}}, {**names, "x": as_float64(x), "y": as_float64(y)}
+                )
             except (OverflowError, ZeroDivisionError):
                 continue  # Python's own floats, where both sides are literals
             if isinstance(expected, complex):
@@ -203,7 +222,27 @@ def test_log_exp_and_powers_are_within_two_ulps() -> None:
 
 
 def test_the_special_values_are_those_of_c99() -> None:
-    special = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, np.inf, -np.inf, np.nan, 5e-324, 1.7e308, 2.0**53 - 1, -(2.0**70)])
+    special = np.array(
+        [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            2.0,
+            -2.0,
+            0.5,
+            -0.5,
+            3.0,
+            -3.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            5e-324,
+            1.7e308,
+            2.0**53 - 1,
+            -(2.0**70),
+        ]
+    )
     x, y = (axis.ravel() for axis in np.meshgrid(special, special))
     with np.errstate(all="ignore"):
         for function, expected, arguments in (
@@ -215,10 +254,19 @@ def test_the_special_values_are_those_of_c99() -> None:
             out = np.empty_like(arguments[0])
             function(*arguments, out)
             assert np.allclose(out, expected(*arguments), rtol=1e-15, atol=0, equal_nan=True)
-            assert np.array_equal(np.signbit(out)[out == 0], np.signbit(expected(*arguments))[out == 0])
+            assert np.array_equal(
+                np.signbit(out)[out == 0], np.signbit(expected(*arguments))[out == 0]
+            )
 
 
 def test_weights_are_rounded_to_float32_once() -> None:
     columns = {"x": np.array([0.1, 1e39, 1e-46, 16777217.0])}
-    assert evaluate_weights(parse("x"), columns, 4).tolist() == [float(np.float32(0.1)), float("inf"), 0.0, 16777216.0]
-    assert evaluate_weights(parse("x * 10"), {"x": np.array([0.1], np.float32)}, 1)[0] == np.float32(np.float64(np.float32(0.1)) * 10)
+    assert evaluate_weights(parse("x"), columns, 4).tolist() == [
+        float(np.float32(0.1)),
+        float("inf"),
+        0.0,
+        16777216.0,
+    ]
+    assert evaluate_weights(parse("x * 10"), {"x": np.array([0.1], np.float32)}, 1)[
+        0
+    ] == np.float32(np.float64(np.float32(0.1)) * 10)

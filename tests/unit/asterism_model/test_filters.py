@@ -25,10 +25,24 @@ from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 SCHEMA = Schema(
     node_types=(
-        NodeType(name="item", features=(Feature(name="price"), Feature(name="v", shape=(2, 2)), Feature(name="brand", kind="bytes"))),
+        NodeType(
+            name="item",
+            features=(
+                Feature(name="price"),
+                Feature(name="v", shape=(2, 2)),
+                Feature(name="brand", kind="bytes"),
+            ),
+        ),
         NodeType(name="user", features=(Feature(name="age", dtype="int64"),)),
     ),
-    edge_types=(EdgeType(src_type="user", relation="buys", dst_type="item", features=(Feature(name="paid"), Feature(name="due"))),),
+    edge_types=(
+        EdgeType(
+            src_type="user",
+            relation="buys",
+            dst_type="item",
+            features=(Feature(name="paid"), Feature(name="due")),
+        ),
+    ),
 )
 
 
@@ -108,10 +122,33 @@ def test_deepest_allowed_filter_is_parsed() -> None:
     assert parse("not " * 990 + "a > 1").canonical == "a > 1"
 
 
-_TOKENS = ["a", "`b c`", "src.x", "1", "-2.5", "'t'", "(", ")", "[", "]", ",", "and", "or", "not", "in", "between", "is", "null", "true", *COMPARISONS]
+_TOKENS = [
+    "a",
+    "`b c`",
+    "src.x",
+    "1",
+    "-2.5",
+    "'t'",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    "and",
+    "or",
+    "not",
+    "in",
+    "between",
+    "is",
+    "null",
+    "true",
+    *COMPARISONS,
+]
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(_TOKENS), max_size=30).map(" ".join)))
+@given(
+    st.one_of(st.text(max_size=60), st.lists(st.sampled_from(_TOKENS), max_size=30).map(" ".join))
+)
 @example("a" * 10_000)
 @example("\x00")
 @example("\ud800 > 1")
@@ -123,11 +160,19 @@ def test_parsed_text_contains_only_column_tests(text: str) -> None:
         return
     for term in iter_terms(parsed.predicate):
         assert term.operator in (*COMPARISONS, "in", "between", "null")
-        assert all(isinstance(operand, ColumnOperand) or isinstance(operand.value, bool | int | float | str) for operand in term.right)
+        assert all(
+            isinstance(operand, ColumnOperand)
+            or isinstance(operand.value, bool | int | float | str)
+            for operand in term.right
+        )
     assert parse(parsed.canonical).predicate == parsed.predicate
 
 
-_LITERALS = st.one_of(st.booleans(), st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False))
+_LITERALS = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
 _COLUMNS = st.sampled_from(["i", "f", "d", "u", "b"]).map(lambda name: ColumnOperand(name=name))
 _TERMS = st.one_of(
     st.builds(
@@ -137,17 +182,28 @@ _TERMS = st.one_of(
         st.one_of(_COLUMNS, _LITERALS.map(lambda v: Literal(value=v))),
     ),
     st.builds(
-        lambda left, values: Term(operator="in", left=left, right=tuple(Literal(value=v) for v in values)),
+        lambda left, values: Term(
+            operator="in", left=left, right=tuple(Literal(value=v) for v in values)
+        ),
         _COLUMNS,
         st.lists(_LITERALS, min_size=1, max_size=4),
     ),
-    st.builds(lambda left, a, b: Term(operator="between", left=left, right=(Literal(value=a), Literal(value=b))), _COLUMNS, _LITERALS, _LITERALS),
+    st.builds(
+        lambda left, a, b: Term(
+            operator="between", left=left, right=(Literal(value=a), Literal(value=b))
+        ),
+        _COLUMNS,
+        _LITERALS,
+        _LITERALS,
+    ),
     st.builds(lambda left: Term(operator="null", left=left), _COLUMNS),
 )
 _TREES: st.SearchStrategy[Predicate] = st.recursive(
     _TERMS,
     lambda inner: st.one_of(
-        st.lists(inner, min_size=2, max_size=3).flatmap(lambda of: st.sampled_from(["and", "or"]).map(lambda word: combine(word, of))),
+        st.lists(inner, min_size=2, max_size=3).flatmap(
+            lambda of: st.sampled_from(["and", "or"]).map(lambda word: combine(word, of))
+        ),
         inner.map(lambda each: combine("not", [each])),
     ),
     max_leaves=6,
@@ -165,12 +221,21 @@ def _evaluate_with_numpy(tree: Predicate) -> np.ndarray:
     """What NumPy says, one row after another."""
     if isinstance(tree, Connective):
         results = [_evaluate_with_numpy(operand) for operand in tree.operands]
-        return ~results[0] if tree.operator == "not" else np.logical_and.reduce(results) if tree.operator == "and" else np.logical_or.reduce(results)
+        return (
+            ~results[0]
+            if tree.operator == "not"
+            else np.logical_and.reduce(results)
+            if tree.operator == "and"
+            else np.logical_or.reduce(results)
+        )
     assert isinstance(tree, Term)
     left = VALUES[tree.left.name]
     if left.dtype == bool:
         left = left.astype(np.int64)  # NumPy compares no boolean with an integer beyond int64
-    right = [operand.value if isinstance(operand, Literal) else VALUES[operand.name] for operand in tree.right]
+    right = [
+        operand.value if isinstance(operand, Literal) else VALUES[operand.name]
+        for operand in tree.right
+    ]
     match tree.operator:
         case "null":
             return np.isnan(left.astype(np.float64))
@@ -193,11 +258,16 @@ def test_filters_agree_with_numpy_and_round_trip(tree: Predicate) -> None:
     mask = evaluate_filter(tree, lambda column: VALUES[column.name], 7)
     assert mask.dtype == np.bool_
     assert mask.tolist() == expected.tolist()
-    reparsed_mask = evaluate_filter(parse(str(tree)).predicate, lambda column: VALUES[column.name], 7)
+    reparsed_mask = evaluate_filter(
+        parse(str(tree)).predicate, lambda column: VALUES[column.name], 7
+    )
     assert reparsed_mask.tolist() == expected.tolist()
 
 
-@given(st.lists(st.text("ab'\\é", max_size=3), max_size=8), st.lists(st.text("ab'\\é", max_size=3), min_size=1, max_size=3))
+@given(
+    st.lists(st.text("ab'\\é", max_size=3), max_size=8),
+    st.lists(st.text("ab'\\é", max_size=3), min_size=1, max_size=3),
+)
 def test_strings_are_compared_in_full_by_bytes(rows: list[str], literals: list[str]) -> None:
     encoded = [row.encode() for row in rows]
     indptr = np.r_[0, np.cumsum([len(value) for value in encoded])].astype(np.int64)
@@ -222,9 +292,14 @@ def test_type_tests_are_resolved_while_binding() -> None:
     assert str(bind(row_filter, SCHEMA, NODE, 0)) == "price > 3"
     assert str(bind(row_filter, SCHEMA, NODE, 1)) == "age < 9"
     assert bind(parse("type in ('user') and prize > 3"), SCHEMA, NODE, 0) == Constant(value=False)
-    assert str(bind(parse("type != 'buys' or src.type == 'user' and paid > 3"), SCHEMA, EDGE, 0)) == "paid > 3"
+    assert (
+        str(bind(parse("type != 'buys' or src.type == 'user' and paid > 3"), SCHEMA, EDGE, 0))
+        == "paid > 3"
+    )
     assert bind(parse("price is null and id is null"), SCHEMA, NODE, 0) == Constant(value=False)
-    with pytest.raises(NotFound, match="character 1: node type 'item' has no feature 'price'; it has none"):
+    with pytest.raises(
+        NotFound, match="character 1: node type 'item' has no feature 'price'; it has none"
+    ):
         bind(row_filter, Schema(node_types=(SCHEMA.node_types[1], NodeType(name="item"))), NODE, 1)
 
 

@@ -1,4 +1,6 @@
-"""Fingerprints: independent of order and load id, different after any change; what metad asks of seals; admissions."""
+"""Fingerprints: independent of order and load id, different after any change; what metad asks of
+seals; admissions.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kit.metad import InProcessMetad
 
 from asterism_daemonkit.calls import CallContext
 from asterism_model import fingerprints
@@ -21,7 +24,6 @@ from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.store import block_store, keys
 from storaged.store.block_store import FAMILIES, Block, BlockStore
 from storaged.store.memory_engine import MemoryEngine
-from tests.kit.metad import InProcessMetad
 
 SCHEMA = Schema(node_types=(NodeType(name="a", weighted=True),), parts=1)
 HANG_S = 600.0
@@ -30,19 +32,37 @@ HANG_S = 600.0
 def store_of(writes: list[tuple[int, list[int]]], load_id: int = 3) -> BlockStore:
     store = BlockStore(MemoryEngine(FAMILIES), SCHEMA)
     for chunk, ids in writes:
-        store.write([Block(load_id=load_id, chunk=chunk, kind=block_store.NODES, type_id=0, part=0, arrays={"ids": np.array(ids, np.int64)})])
+        store.write(
+            [
+                Block(
+                    load_id=load_id,
+                    chunk=chunk,
+                    kind=block_store.NODES,
+                    type_id=0,
+                    part=0,
+                    arrays={"ids": np.array(ids, np.int64)},
+                )
+            ]
+        )
     return store
 
 
 WRITES = st.lists(
-    st.tuples(st.integers(0, 5), st.lists(st.integers(0, 50), min_size=1, max_size=5)), min_size=1, max_size=6, unique_by=lambda w: w[0]
+    st.tuples(st.integers(0, 5), st.lists(st.integers(0, 50), min_size=1, max_size=5)),
+    min_size=1,
+    max_size=6,
+    unique_by=lambda w: w[0],
 )
 
 
 @settings(deadline=None, max_examples=60)
 @given(WRITES, st.randoms(), st.integers(0, 4), st.integers(0, 50))
-def test_fingerprint_depends_only_on_content(writes: list[tuple[int, list[int]]], random: object, index: int, new_id: int) -> None:
-    """Equal for another order, another load id and after replays; different once one id is, or a chunk is there or gone."""
+def test_fingerprint_depends_only_on_content(
+    writes: list[tuple[int, list[int]]], random: object, index: int, new_id: int
+) -> None:
+    """Equal for another order, another load id and after replays; different once one id is, or a
+    chunk is there or gone.
+    """
     part_fingerprints = store_of(writes).fingerprints(3)
     shuffled = sorted(writes, key=lambda _: random.random())  # type: ignore[attr-defined]
     assert store_of(shuffled + writes).fingerprints(3) == part_fingerprints
@@ -52,8 +72,16 @@ def test_fingerprint_depends_only_on_content(writes: list[tuple[int, list[int]]]
     assert sum(len(ids) for _, ids in writes) == part_fingerprints[0].rows
     chunk, ids = writes[index % len(writes)]
     changed = [*ids[:-1], new_id if new_id != ids[-1] else 51]
-    assert store_of([*(write for write in writes if write[0] != chunk), (chunk, changed)]).fingerprints(3) != part_fingerprints
-    assert store_of([write for write in writes if write[0] != chunk]).fingerprints(3) != part_fingerprints
+    assert (
+        store_of(
+            [*(write for write in writes if write[0] != chunk), (chunk, changed)]
+        ).fingerprints(3)
+        != part_fingerprints
+    )
+    assert (
+        store_of([write for write in writes if write[0] != chunk]).fingerprints(3)
+        != part_fingerprints
+    )
     assert store_of([*writes, (6, [1])]).fingerprints(3) != part_fingerprints
     expected = LoadFingerprint(load_id=3, commit=1, is_known=True, parts=part_fingerprints)
     assert LoadFingerprint.from_dict(expected.to_dict()) == expected
@@ -65,8 +93,25 @@ def test_mismatch_names_load_partition_and_difference() -> None:
     store = store_of([(0, [1, 2]), (1, [3])])
     fingerprint = LoadFingerprint(load_id=3, commit=7, is_known=True, parts=store.fingerprints(3))
     assert store.verify(0, [fingerprint]) == 0
-    store.write([Block(load_id=3, chunk=2, kind=block_store.NODES, type_id=0, part=0, arrays={"ids": np.array([9])})])
-    with pytest.raises(FingerprintMismatch, match=r"load 3 \(commit 7\), partition 0: expected 2 blocks, 3 rows.* found 3 blocks, 4 rows"):
+    store.write(
+        [
+            Block(
+                load_id=3,
+                chunk=2,
+                kind=block_store.NODES,
+                type_id=0,
+                part=0,
+                arrays={"ids": np.array([9])},
+            )
+        ]
+    )
+    with pytest.raises(
+        FingerprintMismatch,
+        match=(
+            r"load 3 \(commit 7\), partition 0: expected 2 blocks, 3 rows.* found 3 blocks, "
+            r"4 rows"
+        ),
+    ):
         store.verify(0, [fingerprint])
     with pytest.raises(FingerprintMismatch, match="expected no blocks, as committed"):
         store.verify(0, [replace(fingerprint, parts={})])
@@ -78,9 +123,18 @@ def test_mismatch_names_load_partition_and_difference() -> None:
 def test_invalid_records_and_ids_are_corrupt() -> None:
     engine = MemoryEngine(FAMILIES)
     store = BlockStore(engine, SCHEMA)
-    block = Block(load_id=3, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays={"ids": np.array([-4000, 1])})
+    block = Block(
+        load_id=3,
+        chunk=0,
+        kind=block_store.NODES,
+        type_id=0,
+        part=0,
+        arrays={"ids": np.array([-4000, 1])},
+    )
     store.write([block])
-    with pytest.raises(Corrupt, match=r"block 0 of load 3, chunk 0 \(partition 0, .*: it holds ids from -4000 to 1"):
+    with pytest.raises(
+        Corrupt, match=r"block 0 of load 3, chunk 0 \(partition 0, .*: it holds ids from -4000 to 1"
+    ):
         store.refs(0, (block_store.NODES,), 0, (3,))
     [(raw, record)] = engine.scan(keys.INDEX, b"", None)
     for invalid in (b"", record[:-1], record + b"x"):
@@ -99,7 +153,12 @@ def test_hosts_that_disagree_or_send_no_checksum_are_refused() -> None:
     desk.register(load, written=[0])
     conflicting = pb.PartFingerprint(part=1, blocks=9, rows=2, bytes=3, checksum=valid.checksum)
     with pytest.raises(Corrupt, match="partition 1: host b holds"):
-        commit(desk, load, mpb.HostSeal(host=host, number=admit(desk, load, host).number, parts=[valid]), mpb.HostSeal(host="b", parts=[conflicting]))
+        commit(
+            desk,
+            load,
+            mpb.HostSeal(host=host, number=admit(desk, load, host).number, parts=[valid]),
+            mpb.HostSeal(host="b", parts=[conflicting]),
+        )
 
 
 # What metad asks of seals.
@@ -114,14 +173,18 @@ def begin_load(desk: InProcessMetad) -> tuple[mpb.Load, str]:
     return load, "a"
 
 
-def admit(desk: InProcessMetad, load: mpb.Load, host: str, *, chunk: int = 0, space_id: int = 1) -> mpb.AdmitLoadReply:
+def admit(
+    desk: InProcessMetad, load: mpb.Load, host: str, *, chunk: int = 0, space_id: int = 1
+) -> mpb.AdmitLoadReply:
     request = mpb.AdmitLoadRequest(uuid=host, space_id=space_id, load_id=load.load_id, chunk=chunk)
     reply: mpb.AdmitLoadReply = desk.report("admit_load", request)
     return reply
 
 
 def commit(desk: InProcessMetad, load: mpb.Load, *seals: mpb.HostSeal) -> mpb.Load:
-    reply: mpb.Load = desk.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id, seals=seals))
+    reply: mpb.Load = desk.ask(
+        "commit_load", mpb.CommitLoadRequest(load_id=load.load_id, seals=seals)
+    )
     return reply
 
 
@@ -133,22 +196,54 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     assert (first.chunk.rows, first.chunk.digest) == (2, "d")
     desk.register(load, written=[0])
     fingerprint = PartFingerprint(part=2, blocks=1, rows=2, size=40, checksum=7).to_proto()
-    for seals in ((), (mpb.HostSeal(host=host, number=first.number - 1),), (mpb.HostSeal(host="other", number=first.number),)):
+    for seals in (
+        (),
+        (mpb.HostSeal(host=host, number=first.number - 1),),
+        (mpb.HostSeal(host="other", number=first.number),),
+    ):
         pending = commit(desk, load, *seals)
-        assert (pending.state, list(pending.unsealed), pending.seal) == (mpb.OPEN, [host], first.number)
+        assert (pending.state, list(pending.unsealed), pending.seal) == (
+            mpb.OPEN,
+            [host],
+            first.number,
+        )
     second = admit(desk, load, host)
     assert not second.first
-    assert commit(desk, load, mpb.HostSeal(host=host, number=first.number, parts=[fingerprint])).state == mpb.OPEN
-    finished = commit(desk, load, mpb.HostSeal(host=host, number=second.number, parts=[fingerprint]))
-    assert (finished.state, finished.fingerprinted, list(finished.fingerprint)) == (mpb.COMMITTED, True, [fingerprint])
+    assert (
+        commit(desk, load, mpb.HostSeal(host=host, number=first.number, parts=[fingerprint])).state
+        == mpb.OPEN
+    )
+    finished = commit(
+        desk, load, mpb.HostSeal(host=host, number=second.number, parts=[fingerprint])
+    )
+    assert (finished.state, finished.fingerprinted, list(finished.fingerprint)) == (
+        mpb.COMMITTED,
+        True,
+        [fingerprint],
+    )
     assert commit(desk, load).fingerprint == finished.fingerprint  # asked again
-    with pytest.raises(Conflict, match=r"load 1 is committed \(number 1\) and takes no more writes"):
+    with pytest.raises(
+        Conflict, match=r"load 1 is committed \(number 1\) and takes no more writes"
+    ):
         admit(desk, load, host)
-    fingerprint_list: mpb.FingerprintList = desk.report("list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0, 1, 2]))
-    assert [(entry.load_id, entry.commit, entry.fingerprinted, list(entry.parts)) for entry in fingerprint_list.loads] == [(1, 1, True, [fingerprint])]
+    fingerprint_list: mpb.FingerprintList = desk.report(
+        "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0, 1, 2])
+    )
+    assert [
+        (entry.load_id, entry.commit, entry.fingerprinted, list(entry.parts))
+        for entry in fingerprint_list.loads
+    ] == [(1, 1, True, [fingerprint])]
     assert not fingerprint_list.next_after
-    assert not desk.report("list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0])).loads[0].parts
-    assert not desk.report("list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, after=1)).loads
+    assert (
+        not desk.report(
+            "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0])
+        )
+        .loads[0]
+        .parts
+    )
+    assert not desk.report(
+        "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, after=1)
+    ).loads
 
 
 def test_only_open_loads_and_registered_chunks_are_admitted() -> None:
@@ -210,7 +305,10 @@ def test_a_load_is_admitted_once_until_it_is_sealed() -> None:
         assert metad.number == 2
     with admissions.seal(1, 5, 99, call) as seal:
         assert (seal.number, seal.extents) == (99, frozenset({(0, 1, 0), (1, 1, 0)}))
-    with pytest.raises(Unavailable, match="being committed"), admissions.admit_write(1, 5, 0, NONE, call):
+    with (
+        pytest.raises(Unavailable, match="being committed"),
+        admissions.admit_write(1, 5, 0, NONE, call),
+    ):
         metad.number = -1_000  # admissions from before the seal never count
     metad.committed = True
     with pytest.raises(Conflict), admissions.admit_write(1, 5, 0, NONE, call):
@@ -250,5 +348,8 @@ def test_unconfirmed_admission_writes_nothing() -> None:
         raise Unavailable("metad does not answer")
 
     admissions = Admissions(refuse_admission)
-    with pytest.raises(Unavailable), admissions.admit_write(1, 5, 0, NONE, CallContext.with_timeout(HANG_S)):
+    with (
+        pytest.raises(Unavailable),
+        admissions.admit_write(1, 5, 0, NONE, CallContext.with_timeout(HANG_S)),
+    ):
         pytest.fail("written")

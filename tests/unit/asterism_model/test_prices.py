@@ -1,4 +1,6 @@
-"""Prices: monotone in every argument, bounds of actual replies, refused with the limit and the remedy."""
+"""Prices: monotone in every argument, bounds of actual replies, refused with the limit and the
+remedy.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_daemonkit.calls import CallContext, handlers_of
 from asterism_model import graph_prices, prices
@@ -22,7 +25,6 @@ from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as pb
 from storaged import pricing, sampling
 from storaged.api.sampling import StoreApi
-from tests.kit.images import Edges, Nodes, version_of
 
 NUMBERS = st.integers(0, 1 << 40)
 FAMILIES: dict[str, Callable[..., Price]] = {
@@ -41,7 +43,10 @@ def arguments(data: st.DataObject, name: str) -> dict[str, Any]:
             values[parameter] = data.draw(st.booleans())
         elif parameter == "fanouts":
             counts = st.lists(st.integers(0, 1 << 20), min_size=2, max_size=2)
-            values[parameter] = [(0, data.draw(st.integers(0, 1)), data.draw(NUMBERS), data.draw(counts)) for _ in range(2)]
+            values[parameter] = [
+                (0, data.draw(st.integers(0, 1)), data.draw(NUMBERS), data.draw(counts))
+                for _ in range(2)
+            ]
         elif parameter in ("counts", "widths") or (parameter == "types" and name == "fanout"):
             values[parameter] = data.draw(st.lists(st.integers(0, 1 << 20), min_size=2, max_size=2))
         elif parameter in ("alpha", "epsilon"):
@@ -69,7 +74,12 @@ def test_prices_are_monotone_in_every_argument(name: str, data: st.DataObject) -
             more = value + data.draw(NUMBERS)
         other = FAMILIES[name](**(values | {parameter: more}))
         for dimension in ("rows", "bytes", "scratch", "steps"):
-            assert getattr(other, dimension) >= getattr(base, dimension) >= 0, (parameter, value, more, dimension)
+            assert getattr(other, dimension) >= getattr(base, dimension) >= 0, (
+                parameter,
+                value,
+                more,
+                dimension,
+            )
 
 
 def test_prices_do_not_overflow() -> None:
@@ -85,13 +95,29 @@ def test_a_refusal_names_the_limit_the_value_and_the_remedy() -> None:
     with pytest.raises(InvalidRequest) as rows:
         prices.check(price, Limits())
     assert str(rows.value) == (
-        "count=67108864 x nodes=1 = 67,108,864 rows: at most 16,777,216 rows per request; split the request or raise request_rows_limit"
+        "count=67108864 x nodes=1 = 67,108,864 rows: at most 16,777,216 rows per request; "
+        "split the request or raise request_rows_limit"
     )
-    with pytest.raises(InvalidRequest, match=r"takes [\d,]+ bytes of memory: at most 1,048,576 bytes per request; .* request_memory_limit_mib"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"takes [\d,]+ bytes of memory: at most 1,048,576 bytes per request; .* "
+            r"request_memory_limit_mib"
+        ),
+    ):
         prices.check(price, Limits(rows=1 << 27, memory=1 << 20))
-    with pytest.raises(InvalidRequest, match=r"takes 67,108,864 steps: at most 100 steps per request; .* request_steps_limit"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"takes 67,108,864 steps: at most 100 steps per request; .* request_steps_limit",
+    ):
         prices.check(price, Limits(rows=1 << 27, memory=1 << 40, steps=100))
-    with pytest.raises(InvalidRequest, match=r"536,870,912 bytes do not fit into one reply of 67,108,864 bytes; .* at most 8,388,608 rows at a time"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"536,870,912 bytes do not fit into one reply of 67,108,864 bytes; .* at most "
+            r"8,388,608 rows at a time"
+        ),
+    ):
         prices.check_reply(price)
     prices.check(prices.all_neighbors(1 << 30, edges=1 << 30, width=8), Limits())
     capped = prices.all_neighbors(1 << 30, edges=1 << 30, width=8).cap(Limits())
@@ -106,12 +132,14 @@ def test_walks_of_no_nodes_are_priced_by_their_length() -> None:
 
 def test_every_method_has_a_price_or_a_reason_for_none() -> None:
     priced = set(graph_prices._PRICES)
-    assert {name for name, method in GRAPH.items() if method.request not in priced} == set(graph_prices.UNPRICED)
+    assert {name for name, method in GRAPH.items() if method.request not in priced} == set(
+        graph_prices.UNPRICED
+    )
     assert set(STORE) == set(pricing.PRICES) | set(pricing.UNPRICED_METHODS)
     assert not set(pricing.PRICES) & set(pricing.UNPRICED_METHODS)
 
 
-# -- prices are bounds of what is answered ----------------------------------------------------------------------------
+# -- prices are bounds of what is answered ---------------------------------------------------------
 
 NODES, EDGES = 50, 400
 RNG = np.random.default_rng(8)
@@ -121,12 +149,23 @@ VERSION_REF = pb.At(space_id=1, version=1, digest="d")
 def version() -> sampling.LocalVersion:
     schema = Schema(
         node_types=(NodeType(name="n", weighted=True),),
-        edge_types=tuple(EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in "ab"),
+        edge_types=tuple(
+            EdgeType(src_type="n", relation=name, dst_type="n", weighted=True) for name in "ab"
+        ),
         parts=2,
     )
     ends = [RNG.integers(0, NODES, EDGES) for _ in range(4)]
-    edges = {f"n:{name}:n": Edges(src=ends[2 * i], dst=ends[2 * i + 1], weights=RNG.random(EDGES).astype(np.float32)) for i, name in enumerate("ab")}
-    return version_of(schema, {"n": Nodes(ids=np.arange(NODES), weights=RNG.random(NODES).astype(np.float32))}, edges)
+    edges = {
+        f"n:{name}:n": Edges(
+            src=ends[2 * i], dst=ends[2 * i + 1], weights=RNG.random(EDGES).astype(np.float32)
+        )
+        for i, name in enumerate("ab")
+    }
+    return version_of(
+        schema,
+        {"n": Nodes(ids=np.arange(NODES), weights=RNG.random(NODES).astype(np.float32))},
+        edges,
+    )
 
 
 class SingleVersion:
@@ -153,11 +192,26 @@ def request(name: str, data: st.DataObject) -> Frame:
         race = data.draw(FLAG)
         kind: Any = pb.DrawNodesRequest if name == "draw_nodes" else pb.DrawEdgesRequest
         head = kind(
-            at=VERSION_REF, types=[0], parts=[0, 1], seed=3, count=data.draw(SMALL), uniform=data.draw(FLAG), race=race, want_probabilities=data.draw(FLAG)
+            at=VERSION_REF,
+            types=[0],
+            parts=[0, 1],
+            seed=3,
+            count=data.draw(SMALL),
+            uniform=data.draw(FLAG),
+            race=race,
+            want_probabilities=data.draw(FLAG),
         )
-        return Frame(head, {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)} if race else {})
+        return Frame(
+            head,
+            {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)} if race else {},
+        )
     if name == "draw_numbered":
-        return Frame(pb.DrawNumberedRequest(at=VERSION_REF, types=[0], seed=1, want_probabilities=data.draw(FLAG)), {"numbers": np.abs(ids)})
+        return Frame(
+            pb.DrawNumberedRequest(
+                at=VERSION_REF, types=[0], seed=1, want_probabilities=data.draw(FLAG)
+            ),
+            {"numbers": np.abs(ids)},
+        )
     if name in ("read_nodes", "read_edges"):
         scan: Any = pb.ReadNodesRequest if name == "read_nodes" else pb.ReadEdgesRequest
         return Frame(scan(at=VERSION_REF, limit=data.draw(st.integers(1, 30))))
@@ -166,8 +220,13 @@ def request(name: str, data: st.DataObject) -> Frame:
         return Frame(page(at=VERSION_REF), {"parts": np.zeros(5, np.int32), "places": np.arange(5)})
     positions, types = np.arange(ids.size), data.draw(EDGE_TYPES)
     if name == "draw_neighbors":
-        wants = data.draw(draws) | {"want_probabilities": data.draw(FLAG), "replace": data.draw(FLAG)}
-        head = pb.DrawNeighborsRequest(at=VERSION_REF, edge_types=types, count=data.draw(SMALL), direction=1, seed=5, **wants)
+        wants = data.draw(draws) | {
+            "want_probabilities": data.draw(FLAG),
+            "replace": data.draw(FLAG),
+        }
+        head = pb.DrawNeighborsRequest(
+            at=VERSION_REF, edge_types=types, count=data.draw(SMALL), direction=1, seed=5, **wants
+        )
         return Frame(head, {"ids": ids, "positions": positions})
     if name == "walk":
         steps = [pb.Step(edge_types=types)]
@@ -183,17 +242,36 @@ def request(name: str, data: st.DataObject) -> Frame:
         return Frame(head, {"ids": ids, "positions": positions})
     if name == "join":
         return Frame(
-            pb.JoinRequest(at=VERSION_REF, edge_types=types, direction=1), {"ids": ids, "types": np.zeros(ids.size, np.int32), "targets": ids[::-1].copy()}
+            pb.JoinRequest(at=VERSION_REF, edge_types=types, direction=1),
+            {"ids": ids, "types": np.zeros(ids.size, np.int32), "targets": ids[::-1].copy()},
         )
     if name == "read_neighbors":
-        head = pb.ReadNeighborsRequest(at=VERSION_REF, edge_types=types, direction=1, top=data.draw(st.integers(1, 40)), **data.draw(draws))
+        head = pb.ReadNeighborsRequest(
+            at=VERSION_REF,
+            edge_types=types,
+            direction=1,
+            top=data.draw(st.integers(1, 40)),
+            **data.draw(draws),
+        )
         return Frame(head, {"ids": ids})
     if name == "read_degrees":
-        return Frame(pb.ReadDegreesRequest(at=VERSION_REF, edge_types=types, direction=1, measures=data.draw(FLAG)), {"ids": ids})
+        return Frame(
+            pb.ReadDegreesRequest(
+                at=VERSION_REF, edge_types=types, direction=1, measures=data.draw(FLAG)
+            ),
+            {"ids": ids},
+        )
     if name == "read_node_types":
         return Frame(pb.ReadNodeTypesRequest(at=VERSION_REF), {"ids": ids})
     assert name == "rank"
-    head = pb.RankRequest(at=VERSION_REF, edge_types=types, direction=1, alpha=0.5, epsilon=0.01, top=data.draw(st.integers(1, 40)))
+    head = pb.RankRequest(
+        at=VERSION_REF,
+        edge_types=types,
+        direction=1,
+        alpha=0.5,
+        epsilon=0.01,
+        top=data.draw(st.integers(1, 40)),
+    )
     return Frame(head, {"ids": ids, "types": np.zeros(ids.size, np.int32)})
 
 
@@ -210,22 +288,32 @@ def test_a_price_bounds_the_bytes_of_the_reply(name: str, data: st.DataObject) -
 def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
     handled = []
     path = STORE["draw_neighbors"].path
-    handlers = pricing.with_price_checks({path: lambda *_: handled.append(1) or Frame(pb.DrawNeighborsReply())}, Limits(rows=100), SINGLE_VERSION.version)  # type: ignore[func-returns-value]
+    handlers = pricing.with_price_checks(
+        {path: lambda *_: handled.append(1) or Frame(pb.DrawNeighborsReply())},
+        Limits(rows=100),
+        SINGLE_VERSION.version,
+    )  # type: ignore[func-returns-value]
     head = pb.DrawNeighborsRequest(at=VERSION_REF, edge_types=[0], count=10, direction=1)
     handlers[path](Frame(head, {"ids": np.arange(10)}), CallContext.with_timeout(1))
-    with pytest.raises(InvalidRequest, match="count=10 x nodes=11 = 110 rows: at most 100 rows per request"):
+    with pytest.raises(
+        InvalidRequest, match="count=10 x nodes=11 = 110 rows: at most 100 rows per request"
+    ):
         handlers[path](Frame(head, {"ids": np.arange(11)}), CallContext.with_timeout(1))
     assert handled == [1]
 
 
 def test_client_refuses_only_what_no_service_can_answer() -> None:
     """Without a schema and counts, features cost their flags, subgraphs are not exact."""
-    head = wire.SampleSubgraphRequest(space="s", reach=[wire.Reach(edge_type=0, counts=[1 << 20, 1 << 20])])
+    head = wire.SampleSubgraphRequest(
+        space="s", reach=[wire.Reach(edge_type=0, counts=[1 << 20, 1 << 20])]
+    )
     price = graph_prices.price_request(head, {"nodes": 1 << 20})
     assert price is not None
     assert not price.exact
     prices.check_reply(price)
-    walk = graph_prices.price_request(wire.RandomWalkRequest(steps=[pb.Step(edge_types=[0])], length=1 << 27), {"nodes": 0})
+    walk = graph_prices.price_request(
+        wire.RandomWalkRequest(steps=[pb.Step(edge_types=[0])], length=1 << 27), {"nodes": 0}
+    )
     assert walk is not None
     with pytest.raises(InvalidRequest, match="one reply"):
         prices.check_reply(walk)

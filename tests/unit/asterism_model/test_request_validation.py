@@ -1,4 +1,6 @@
-"""The rules for rows of a write: valid blocks pass, each wrong value is refused by its section, position and value."""
+"""The rules for rows of a write: valid blocks pass, each wrong value is refused by its section,
+position and value.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,11 @@ SCHEMA = Schema.from_dict(
             "plain": {},
         },
         "edges": {
-            "plain:e:plain": {"weighted": True, "features": {"at": "int64", "x": "float32"}, "time": "at"},
+            "plain:e:plain": {
+                "weighted": True,
+                "features": {"at": "int64", "x": "float32"},
+                "time": "at",
+            },
             "n:f:plain": {},
         },
     }
@@ -60,7 +66,11 @@ def nodes() -> dict[str, np.ndarray[Any, Any]]:
 
 def edges(kind: int) -> dict[str, np.ndarray[Any, Any]]:
     local_ids, remote_ids = PARTS * ALL + 1, ALL * 7
-    src, dst = (local_ids, remote_ids) if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES) else (remote_ids, local_ids)
+    src, dst = (
+        (local_ids, remote_ids)
+        if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES)
+        else (remote_ids, local_ids)
+    )
     arrays: dict[str, np.ndarray[Any, Any]] = {"src": src, "dst": dst, "eid": 100 + ALL}
     if kind in (pb.OUT_EDGES, pb.IN_EDGES):
         arrays |= {"weight": np.ones(ROWS, np.float32), "w:at": ALL}
@@ -72,12 +82,22 @@ VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
     pb.NODE_DELETES: {"ids": ALL},
     pb.NODE_BIRTHS: {"ids": ALL},
     pb.NODE_TIMES: {"ids": ALL, "w:born": np.zeros(ROWS)},
-    **{kind: edges(kind) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.OUT_EDGE_DELETES, pb.IN_EDGE_DELETES)},
+    **{
+        kind: edges(kind)
+        for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.OUT_EDGE_DELETES, pb.IN_EDGE_DELETES)
+    },
     pb.EDGE_FEATURES: {"eid": PARTS * ALL + 1, "f:at": ALL, "f:x": np.zeros(ROWS, np.float32)},
 }
 
 
-def check_rows(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Schema = SCHEMA, type_id: int = 0, part: int = 1) -> int:
+def check_rows(
+    kind: int,
+    arrays: dict[str, np.ndarray[Any, Any]],
+    *,
+    schema: Schema = SCHEMA,
+    type_id: int = 0,
+    part: int = 1,
+) -> int:
     rows = next((len(arrays[name]) for name in ("ids", "src", "eid") if name in arrays), 0)
     return request_validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
 
@@ -85,7 +105,16 @@ def check_rows(kind: int, arrays: dict[str, np.ndarray[Any, Any]], *, schema: Sc
 @pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
 def test_a_valid_block_passes(kind: int) -> None:
     assert check_rows(kind, VALID[kind]) == ROWS
-    assert check_rows(kind, {name: array[: 1 if name.endswith("indptr") else 0] for name, array in VALID[kind].items()}) == 0
+    assert (
+        check_rows(
+            kind,
+            {
+                name: array[: 1 if name.endswith("indptr") else 0]
+                for name, array in VALID[kind].items()
+            },
+        )
+        == 0
+    )
 
 
 def test_every_kind_of_block_has_a_rule() -> None:
@@ -114,18 +143,38 @@ WRONG: list[tuple[int, Any, str]] = [
     (pb.NODES, with_value("ids", 2, -500), r"ids\[2\] = -500"),
     (pb.NODES, with_value("ids", 2, -4000), r"ids\[2\] = -4000"),
     (pb.NODES, with_value("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
-    (pb.NODES, with_value("ids", 3, 2), r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2"),
+    (
+        pb.NODES,
+        with_value("ids", 3, 2),
+        r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2",
+    ),
     (pb.NODES, with_value("weight", 1, np.nan), r"weight\[1\] = nan"),
     (pb.NODES, with_value("weight", 1, -1), r"weight\[1\] = -1.0"),
     (pb.NODES, with_value("weight", 1, np.inf), r"weight\[1\] = inf"),
     (pb.NODES, with_array("weight", np.ones(ROWS)), r"weight: .* found float64"),
-    (pb.NODES, with_array("weight", np.ones(ROWS - 1, np.float32)), "weight has 5 entries for 6 rows"),
+    (
+        pb.NODES,
+        with_array("weight", np.ones(ROWS - 1, np.float32)),
+        "weight has 5 entries for 6 rows",
+    ),
     (pb.NODES, with_array("ids", (PARTS * ALL + 1).astype(np.int32)), r"ids: .* found int32"),
     (pb.NODES, without_array("ids"), "the array 'ids' is missing"),
-    (pb.NODES, with_array("f:v", np.zeros((ROWS, 2), np.int32)), "expected int16 in 'f:v', found int32"),
-    (pb.NODES, with_array("f:v", np.zeros((ROWS, 3), np.int16)), r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]"),
+    (
+        pb.NODES,
+        with_array("f:v", np.zeros((ROWS, 2), np.int32)),
+        "expected int16 in 'f:v', found int32",
+    ),
+    (
+        pb.NODES,
+        with_array("f:v", np.zeros((ROWS, 3), np.int16)),
+        r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]",
+    ),
     (pb.NODES, with_array("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
-    (pb.NODES, with_array("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)), r"expected bytes 0 or 1 .* found 2"),
+    (
+        pb.NODES,
+        with_array("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)),
+        r"expected bytes 0 or 1 .* found 2",
+    ),
     (pb.NODES, with_array("f:w", ALL), "section 'f:w'"),
     (pb.NODES, with_array("src", ALL), "section 'src'"),
     (pb.NODES, with_value("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
@@ -143,16 +192,28 @@ WRONG: list[tuple[int, Any, str]] = [
     (pb.NODE_TIMES, with_value("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
     (pb.OUT_EDGES, with_value("dst", 4, -500), r"dst\[4\] = -500"),
     (pb.OUT_EDGES, with_value("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
-    (pb.OUT_EDGES, with_value("src", 4, 3), r"src\[4\] = 3: expected a row of partition 1, found one of partition 0"),
+    (
+        pb.OUT_EDGES,
+        with_value("src", 4, 3),
+        r"src\[4\] = 3: expected a row of partition 1, found one of partition 0",
+    ),
     (pb.OUT_EDGES, with_value("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
     (pb.OUT_EDGES, with_array("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
     (pb.OUT_EDGES, with_array("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
-    (pb.IN_EDGES, with_value("dst", 0, 0), r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0"),
+    (
+        pb.IN_EDGES,
+        with_value("dst", 0, 0),
+        r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0",
+    ),
     (pb.IN_EDGES, with_value("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
     (pb.OUT_EDGE_DELETES, with_value("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
     (pb.OUT_EDGE_DELETES, with_value("src", 1, 2), "found one of partition 2"),
     (pb.IN_EDGE_DELETES, with_value("dst", 1, 2), "found one of partition 2"),
-    (pb.EDGE_FEATURES, with_value("eid", 3, 2), r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2"),
+    (
+        pb.EDGE_FEATURES,
+        with_value("eid", 3, 2),
+        r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2",
+    ),
     (pb.EDGE_FEATURES, with_value("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
 ]
 
@@ -171,20 +232,31 @@ def test_weights_from_zero_to_the_largest_float_are_accepted() -> None:
 
 
 def test_kinds_and_types_that_do_not_exist_are_refused() -> None:
-    wrong = [(0, 0, "kind=0"), (10, 0, "kind=10"), (pb.NODES, 2, "type_id=2: expected a node"), (pb.OUT_EDGES, 2, "type_id=2: expected an edge")]
+    wrong = [
+        (0, 0, "kind=0"),
+        (10, 0, "kind=10"),
+        (pb.NODES, 2, "type_id=2: expected a node"),
+        (pb.OUT_EDGES, 2, "type_id=2: expected an edge"),
+    ]
     for kind, type_id, message in wrong:
         with pytest.raises(InvalidRequest, match=message):
             check_rows(kind, VALID[pb.NODES], type_id=type_id)
     with pytest.raises(InvalidRequest, match="expected a node type with a time"):
         check_rows(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
     with pytest.raises(InvalidRequest, match="expected no weights"):
-        check_rows(pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1)
+        check_rows(
+            pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1
+        )
 
 
 def test_nodes_of_a_space_of_strings_have_valid_names() -> None:
     def named(*values: bytes) -> dict[str, np.ndarray[Any, Any]]:
         indptr = np.cumsum([0, *map(len, values)]).astype(np.int64)
-        return {"ids": PARTS * np.arange(len(values)) + 1, "f:id.indptr": indptr, "f:id.values": np.frombuffer(b"".join(values), np.uint8)}
+        return {
+            "ids": PARTS * np.arange(len(values)) + 1,
+            "f:id.indptr": indptr,
+            "f:id.values": np.frombuffer(b"".join(values), np.uint8),
+        }
 
     assert check_rows(pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
     for wrong in (b"", b"\xff", b"a\0b", b"a" * 257):
@@ -215,7 +287,9 @@ def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
         ({"ids": ALL, "offsets": [0, 2**62]}, [1], {}, "the rows of the longest section"),
     ],
 )
-def test_request_with_inconsistent_rows_is_refused(arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str) -> None:
+def test_request_with_inconsistent_rows_is_refused(
+    arrays: dict[str, Any], parts: list[int], head: dict[str, Any], message: str
+) -> None:
     arrays = {name: np.asarray(array, np.int64) for name, array in arrays.items()}
     with pytest.raises(InvalidRequest, match=message):
         received.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
@@ -223,14 +297,21 @@ def test_request_with_inconsistent_rows_is_refused(arrays: dict[str, Any], parts
 
 def test_request_for_a_partition_of_another_host_is_stale() -> None:
     with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
-        received.decode_blocks(request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1))
+        received.decode_blocks(
+            request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1)
+        )
 
 
 @settings(deadline=None, max_examples=100)
 @given(
-    st.sampled_from([1, 3, 4, 8]), st.sampled_from(["mod", "mix64"]), st.lists(st.integers(0, request_validation.MAX_ID), min_size=1, max_size=30), st.data()
+    st.sampled_from([1, 3, 4, 8]),
+    st.sampled_from(["mod", "mix64"]),
+    st.lists(st.integers(0, request_validation.MAX_ID), min_size=1, max_size=30),
+    st.data(),
 )
-def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: list[int], data: st.DataObject) -> None:
+def test_exactly_the_rows_of_a_partition_pass(
+    parts: int, placement: str, ids: list[int], data: st.DataObject
+) -> None:
     schema = Schema.from_dict({"parts": parts, "placement": placement, "nodes": {"n": {}}})
     values = np.array(ids, np.int64)
     owners = part_of(values, parts, placement)
@@ -240,33 +321,59 @@ def test_exactly_the_rows_of_a_partition_pass(parts: int, placement: str, ids: l
     if (owners != part).any():
         row = int(np.argmax(owners != part))
         with pytest.raises(
-            InvalidRequest, match=rf"ids\[{row}\] = {values[row]}: expected a row of partition {part}, found one of partition {owners[row]}"
+            InvalidRequest,
+            match=(
+                rf"ids\[{row}\] = {values[row]}: expected a row of partition {part}, found "
+                rf"one of partition {owners[row]}"
+            ),
         ):
             check_rows(pb.NODES, {"ids": values}, schema=schema, part=part)
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.integers(0, request_validation.MAX_ID), min_size=1, max_size=40), st.data())
-def test_a_frame_of_several_partitions_becomes_its_blocks(ids: list[int], data: st.DataObject) -> None:
-    """Every row arrives in the block of its partition; with any one id moved to another partition the request is refused."""
+def test_a_frame_of_several_partitions_becomes_its_blocks(
+    ids: list[int], data: st.DataObject
+) -> None:
+    """Every row arrives in the block of its partition; with any one id moved to another partition
+    the request is refused.
+    """
     node_ids = np.array(ids, np.int64)
     owners = part_of(node_ids, PARTS, SCHEMA.placement)
     order = np.argsort(owners, kind="stable")
     parts = sorted(set(owners.tolist()))
-    offsets = np.concatenate([[0], np.cumsum([np.count_nonzero(owners == part) for part in parts])]).astype(np.int64)
+    offsets = np.concatenate(
+        [[0], np.cumsum([np.count_nonzero(owners == part) for part in parts])]
+    ).astype(np.int64)
     lengths = np.array([i % 3 for i in range(len(ids))])
     arrays = {
         "ids": node_ids[order],
         "f:l.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
     }
-    blocks = received.decode_blocks(request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
+    blocks = received.decode_blocks(
+        request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS)
+    )
     assert [block.part for block in blocks] == parts
-    assert np.concatenate([block.arrays["ids"] for block in blocks]).tolist() == arrays["ids"].tolist()
-    assert np.concatenate([np.diff(block.arrays["f:l.indptr"]) for block in blocks]).tolist() == lengths.tolist()
-    assert np.concatenate([block.arrays["f:l.values"] for block in blocks]).tolist() == arrays["f:l.values"].tolist()
+    assert (
+        np.concatenate([block.arrays["ids"] for block in blocks]).tolist() == arrays["ids"].tolist()
+    )
+    assert (
+        np.concatenate([np.diff(block.arrays["f:l.indptr"]) for block in blocks]).tolist()
+        == lengths.tolist()
+    )
+    assert (
+        np.concatenate([block.arrays["f:l.values"] for block in blocks]).tolist()
+        == arrays["f:l.values"].tolist()
+    )
     row = data.draw(st.integers(0, len(ids) - 1))
     wrong = arrays["ids"].copy()
     wrong[row] = wrong[row] + 1 if wrong[row] < request_validation.MAX_ID else wrong[row] - 1
-    with pytest.raises(InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"):
-        received.decode_blocks(request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS))
+    with pytest.raises(
+        InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"
+    ):
+        received.decode_blocks(
+            request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES),
+            SCHEMA,
+            range(PARTS),
+        )

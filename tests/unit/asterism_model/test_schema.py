@@ -9,7 +9,10 @@ from asterism_model.schema.weight_tables import WeightTable
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 
-TABLES = {"recent": "exp((year - 2020) / 4)", "flat": {"expression": "1 / weight", "invalid": "zero"}}
+TABLES = {
+    "recent": "exp((year - 2020) / 4)",
+    "flat": {"expression": "1 / weight", "invalid": "zero"},
+}
 FULL: dict[str, Any] = {
     "parts": 3,
     "ids": "global",
@@ -18,8 +21,15 @@ FULL: dict[str, Any] = {
     "nodes": {
         "paper": {
             "weighted": True,
-            "features": {"year": "int64", "words": {"kind": "ragged", "dtype": "int64"}, "title": "bytes"},
-            "tables": {"recent": "exp((year - 2020) / 4)", "flat": {"expression": "1 / weight", "invalid": "zero"}},
+            "features": {
+                "year": "int64",
+                "words": {"kind": "ragged", "dtype": "int64"},
+                "title": "bytes",
+            },
+            "tables": {
+                "recent": "exp((year - 2020) / 4)",
+                "flat": {"expression": "1 / weight", "invalid": "zero"},
+            },
             "time": "year",
         },
         "author": None,
@@ -48,9 +58,18 @@ def test_a_schema_survives_the_wire_and_plain_values() -> None:
 
 def test_omitted_fields_have_defaults() -> None:
     schema = Schema.from_proto(
-        pb.Schema(node_types=[pb.NodeType(name="n")], edge_types=[pb.EdgeType(src_type="n", relation="r", dst_type="n")], parts=1)
+        pb.Schema(
+            node_types=[pb.NodeType(name="n")],
+            edge_types=[pb.EdgeType(src_type="n", relation="r", dst_type="n")],
+            parts=1,
+        )
     )
-    assert (schema.ids, schema.placement, schema.direction, schema.has_in) == ("per_type", "mod", "out", False)
+    assert (schema.ids, schema.placement, schema.direction, schema.has_in) == (
+        "per_type",
+        "mod",
+        "out",
+        False,
+    )
     assert (schema.edge_types[0].multiplicity, schema.edge_types[0].missing) == ("multi", "reject")
 
 
@@ -79,7 +98,10 @@ def test_edge_type_is_found_by_triple_or_unique_relation() -> None:
         ({"edges": {"author:writes": {}}}, "source:relation:destination"),
         ({"edges": {"author:writes:book": {}}}, "no node type 'book'"),
         ({"edges": {"author:writes:paper": {"edges": "some"}}}, "'some'"),
-        ({"nodes": {"paper": {"features": {"x": {"dtype": "complex64"}}}, "author": {}}}, "complex64"),
+        (
+            {"nodes": {"paper": {"features": {"x": {"dtype": "complex64"}}}, "author": {}}},
+            "complex64",
+        ),
         ({"nodes": {"paper": {"features": {"x": {"shape": [2, 0]}}}, "author": {}}}, r"\[2, 0\]"),
         ({"nodes": {"paper": {"features": {"weight": "float32"}}, "author": {}}}, "reserved"),
         ({"vertices": {}}, "unknown key 'vertices'"),
@@ -87,19 +109,59 @@ def test_edge_type_is_found_by_triple_or_unique_relation() -> None:
             {"nodes": {"paper": {"tables": {"t": "year"}}, "author": {}}},
             "expression 'year': column 'year' is not there; it may name weight",
         ),
-        ({"nodes": {"paper": {"features": {"x": {"shape": 2}}, "tables": {"t": "x"}}, "author": {}}}, "column 'x' is no scalar number"),
+        (
+            {
+                "nodes": {
+                    "paper": {"features": {"x": {"shape": 2}}, "tables": {"t": "x"}},
+                    "author": {},
+                }
+            },
+            "column 'x' is no scalar number",
+        ),
         (
             {"nodes": {"paper": {"tables": {"t": "1 +"}}, "author": {}}},
             "type 'paper': table 't': expression '1 \\+', character 4: found the end",
         ),
-        ({"nodes": {"paper": {"tables": {"t": None}}, "author": {}}}, "table 't': expression '': expected a text"),
-        ({"nodes": {"paper": {"tables": {"weight": "1"}}, "author": {}}}, "table 'weight': the name is reserved"),
-        ({"nodes": {"paper": {"tables": {"t": {"expression": "1", "invalid": "skip"}}}, "author": {}}}, "invalid 'skip'; expected fail or zero"),
-        ({"nodes": {"paper": {"tables": {"t": {"formula": "1"}}}, "author": {}}}, "unknown key 'formula'"),
-        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"time": "when"}}}, "edge type 'a:r:a': time 'when' is no feature of it; it has none"),
-        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "bytes"}, "time": "t"}}}, "time 't' is bytes; expected a scalar of one of int8"),
-        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "uint64"}, "time": "t"}}}, r"time 't' is dense uint64 \[\]; expected a scalar"),
-        ({"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": {"shape": 2}}, "time": "t"}}}, r"time 't' is dense float32 \[2\]"),
+        (
+            {"nodes": {"paper": {"tables": {"t": None}}, "author": {}}},
+            "table 't': expression '': expected a text",
+        ),
+        (
+            {"nodes": {"paper": {"tables": {"weight": "1"}}, "author": {}}},
+            "table 'weight': the name is reserved",
+        ),
+        (
+            {
+                "nodes": {
+                    "paper": {"tables": {"t": {"expression": "1", "invalid": "skip"}}},
+                    "author": {},
+                }
+            },
+            "invalid 'skip'; expected fail or zero",
+        ),
+        (
+            {"nodes": {"paper": {"tables": {"t": {"formula": "1"}}}, "author": {}}},
+            "unknown key 'formula'",
+        ),
+        (
+            {"nodes": {"a": {}}, "edges": {"a:r:a": {"time": "when"}}},
+            "edge type 'a:r:a': time 'when' is no feature of it; it has none",
+        ),
+        (
+            {"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "bytes"}, "time": "t"}}},
+            "time 't' is bytes; expected a scalar of one of int8",
+        ),
+        (
+            {"nodes": {"a": {}}, "edges": {"a:r:a": {"features": {"t": "uint64"}, "time": "t"}}},
+            r"time 't' is dense uint64 \[\]; expected a scalar",
+        ),
+        (
+            {
+                "nodes": {"a": {}},
+                "edges": {"a:r:a": {"features": {"t": {"shape": 2}}, "time": "t"}},
+            },
+            r"time 't' is dense float32 \[2\]",
+        ),
     ],
 )
 def test_a_wrong_schema_is_refused_with_the_value(change: dict[str, Any], said: str) -> None:
@@ -118,14 +180,23 @@ def test_names_are_distinct() -> None:
     with pytest.raises(InvalidRequest, match="'x' is named twice"):
         NodeType(name="n", features=(Feature(name="x"), Feature(name="x")))
     with pytest.raises(InvalidRequest, match="'n:r:n' is named twice"):
-        Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="r", dst_type="n"),) * 2)
+        Schema(
+            node_types=(NodeType(name="n"),),
+            edge_types=(EdgeType(src_type="n", relation="r", dst_type="n"),) * 2,
+        )
 
 
 def test_tables_are_found_by_name_and_list_weight_columns() -> None:
     schema = Schema.from_dict(FULL)
     assert schema.node_types[0].table("flat").invalid == "zero"
     assert schema.edge_types[0].weight_columns == ("n-times",)
-    with pytest.raises(NotFound, match="node type 'paper' has no weights 'popular'; there are 'recent', 'flat', and its own under ''"):
+    with pytest.raises(
+        NotFound,
+        match=(
+            "node type 'paper' has no weights 'popular'; there are 'recent', 'flat', and its "
+            "own under ''"
+        ),
+    ):
         schema.node_types[0].table("popular")
     with pytest.raises(NotFound, match="there are none beside its own"):
         schema.edge_types[1].table("often")

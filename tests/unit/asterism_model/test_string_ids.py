@@ -1,4 +1,6 @@
-"""Names and the ids that follow from them: one function, three ways to reckon it, and what is no name."""
+"""Names and the ids that follow from them: one function, three ways to reckon it, and what is no
+name.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,19 @@ from asterism_model.string_ids import (
 )
 from asterism_proto.errors import InvalidRequest
 
-WORDS = ["SFO", "a", "Zürich", "東京", "👩‍🚀", *(f"{i}" * (i % 60 + 1) for i in range(300)), "x" * 255, "y" * 256]
+WORDS = [
+    "SFO",
+    "a",
+    "Zürich",
+    "東京",
+    "👩‍🚀",
+    *(f"{i}" * (i % 60 + 1) for i in range(300)),
+    "x" * 255,
+    "y" * 256,
+]
 WORDS = [word[:256] for word in WORDS]
-REFERENCE = (  # SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHSEED=0, without the lowest bit
+# SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHSEED=0, without the lowest bit
+REFERENCE = (
     ("a", 2322208592801664009),
     ("aaaaaaa", 1871777172841305606),
     ("aaaaaaaa", 7097911155991070281),
@@ -41,10 +53,23 @@ REFERENCE = (  # SipHash-1-3 under the key 0, as CPython has it with PYTHONHASHS
 
 def test_ids_match_siphash_of_cpython_under_key_0() -> None:
     assert sys.hash_info.algorithm == "siphash13", "another Python than this one was made for"
-    code = "import sys, json; print(json.dumps([hash(word.encode()) & (1 << 64) - 1 for word in json.load(sys.stdin)]))"
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}  # noqa: TID251 - a child's environment is ours and more
-    completed = subprocess.run([sys.executable, "-c", code], input=json.dumps(WORDS), capture_output=True, text=True, check=True, env=environment)
-    assert hash_strings(*encode_strings("names", WORDS)).tolist() == [word >> 1 for word in json.loads(completed.stdout)]
+    code = (
+        "import sys, json; print(json.dumps([hash(word.encode()) & (1 << 64) - 1 for word in "
+        "json.load(sys.stdin)]))"
+    )
+    # A child's environment is ours and more.
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}  # noqa: TID251
+    completed = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(WORDS),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    assert hash_strings(*encode_strings("names", WORDS)).tolist() == [
+        word >> 1 for word in json.loads(completed.stdout)
+    ]
 
 
 @pytest.mark.parametrize("salt", [0, 1, (1 << 63) - 1])
@@ -70,7 +95,10 @@ def test_salt_changes_ids_and_fewer_bits_are_the_highest() -> None:
 def test_ids_do_not_depend_on_their_batch() -> None:
     many = [f"node-{i}" for i in range(20_000)]
     all_ids = hash_strings(*encode_strings("names", many))
-    assert hash_strings(*encode_strings("names", many[7000:7003])).tolist() == all_ids[7000:7003].tolist()
+    assert (
+        hash_strings(*encode_strings("names", many[7000:7003])).tolist()
+        == all_ids[7000:7003].tolist()
+    )
     assert len(np.unique(all_ids)) == len(many)
     spread = np.bincount(all_ids % 8, minlength=8)
     assert abs(spread - 2500).max() < 250, "parts are filled evenly"
@@ -79,7 +107,10 @@ def test_ids_do_not_depend_on_their_batch() -> None:
 def test_names_round_trip() -> None:
     assert decode_strings(encode_strings("names", WORDS)).tolist() == WORDS
     assert decode_strings(encode_strings("names", ["a", "bcd"])).dtype == np.dtype("<U3")
-    assert decode_strings((np.array([0, 0, 2]), np.frombuffer(b"ab", np.uint8))).tolist() == ["", "ab"]
+    assert decode_strings((np.array([0, 0, 2]), np.frombuffer(b"ab", np.uint8))).tolist() == [
+        "",
+        "ab",
+    ]
     assert decode_strings((np.zeros(1, np.int64), np.zeros(0, np.uint8))).tolist() == []
 
 
@@ -110,24 +141,38 @@ def test_invalid_bytes_are_found_by_row() -> None:
 
 
 def test_columns_are_compared_row_by_row() -> None:
-    left, right = encode_strings("l", ["ab", "cd", "e", "fgh"]), encode_strings("r", ["ab", "cx", "ee", "fgh"])
+    left, right = (
+        encode_strings("l", ["ab", "cd", "e", "fgh"]),
+        encode_strings("r", ["ab", "cx", "ee", "fgh"]),
+    )
     assert equal_mask(left, right).tolist() == [True, False, False, True]
     assert compiled.first_mismatch(np.array([0, -1, -1, 3]), *left, *right) == -1
     assert compiled.first_mismatch(np.array([0, 1, 2, 3]), *left, *right) == 1
-    assert compiled.first_mismatch(np.array([0, 0]), *encode_strings("l", ["ab", "ax"]), *right) == 1
+    assert (
+        compiled.first_mismatch(np.array([0, 0]), *encode_strings("l", ["ab", "ax"]), *right) == 1
+    )
 
 
-# -- schemas -------------------------------------------------------------------------------------------------------
+# -- schemas ---------------------------------------------------------------------------------------
 
 
 def test_string_id_schema_adds_a_hidden_name_column() -> None:
-    plain = {"ids": "string", "salt": 7, "nodes": {"airport": {"features": {"city": "bytes"}}, "country": {}}, "edges": {"airport:in:country": {}}}
+    plain = {
+        "ids": "string",
+        "salt": 7,
+        "nodes": {"airport": {"features": {"city": "bytes"}}, "country": {}},
+        "edges": {"airport:in:country": {}},
+    }
     schema = Schema.from_dict(plain)
     assert [t.features[-1].name for t in schema.node_types] == [string_ids.ID_COLUMN] * 2
     assert schema.edge_types[0].features == ()
     assert Schema.from_proto(schema.to_proto()) == schema == Schema.from_dict(schema.to_dict())
     as_dict = schema.to_dict()
-    assert (as_dict["ids"], as_dict["salt"], set(as_dict["nodes"]["airport"]["features"])) == ("string", 7, {"city"})
+    assert (as_dict["ids"], as_dict["salt"], set(as_dict["nodes"]["airport"]["features"])) == (
+        "string",
+        7,
+        {"city"},
+    )
     assert "salt" not in Schema.from_dict({"nodes": {"n": {}}}).to_dict()
 
 
@@ -151,14 +196,20 @@ def test_name_of_the_id_column_is_reserved() -> None:
     with pytest.raises(InvalidRequest, match="'id': the name is reserved"):
         Schema(node_types=(NodeType(name="n", features=(column,)),))
     with pytest.raises(InvalidRequest, match="'id': the name is reserved"):
-        Schema(node_types=(NodeType(name="n"),), ids="string", edge_types=(EdgeType(src_type="n", relation="to", dst_type="n", features=(column,)),))
+        Schema(
+            node_types=(NodeType(name="n"),),
+            ids="string",
+            edge_types=(EdgeType(src_type="n", relation="to", dst_type="n", features=(column,)),),
+        )
     with pytest.raises(InvalidRequest, match="the name is reserved"):
         Feature(name="id", dtype="int64")
 
 
-# -- conditions ----------------------------------------------------------------------------------------------------
+# -- conditions ------------------------------------------------------------------------------------
 
-AIR = Schema.from_dict({"ids": "string", "salt": 3, "nodes": {"airport": {}}, "edges": {"airport:route:airport": {}}})
+AIR = Schema.from_dict(
+    {"ids": "string", "salt": 3, "nodes": {"airport": {}}, "edges": {"airport:route:airport": {}}}
+)
 
 
 @pytest.mark.parametrize(

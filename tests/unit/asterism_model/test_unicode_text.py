@@ -33,7 +33,9 @@ def test_other_values_pass() -> None:
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]
-    unicode_text.check("v", {"a": ["\U0001f600", "Zoë", "\0"], "b": deep, "c": np.arange(3), "d": None})
+    unicode_text.check(
+        "v", {"a": ["\U0001f600", "Zoë", "\0"], "b": deep, "c": np.arange(3), "d": None}
+    )
 
 
 def test_the_position_is_given_in_a_long_text() -> None:

@@ -3,7 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from graphd.operators.without_replacement import MAX_REPEATS, DistinctDraws, conditional_probabilities, smallest_key_rows
+from graphd.operators.without_replacement import (
+    MAX_REPEATS,
+    DistinctDraws,
+    conditional_probabilities,
+    smallest_key_rows,
+)
 
 
 def stream(ids: np.ndarray) -> dict[str, np.ndarray]:
@@ -59,8 +64,16 @@ def test_equal_ids_of_two_types_are_two_draws() -> None:
 
 
 def test_smallest_keys_of_all_hosts_win_and_ties_go_by_id() -> None:
-    first_host = {"ids": np.array([9, 2]), "types": np.array([0, 0], np.int32), "keys": np.array([0.5, 0.7])}
-    second_host = {"ids": np.array([3, 4]), "types": np.array([0, 0], np.int32), "keys": np.array([0.1, 0.5])}
+    first_host = {
+        "ids": np.array([9, 2]),
+        "types": np.array([0, 0], np.int32),
+        "keys": np.array([0.5, 0.7]),
+    }
+    second_host = {
+        "ids": np.array([3, 4]),
+        "types": np.array([0, 0], np.int32),
+        "keys": np.array([0.1, 0.5]),
+    }
     winners = smallest_key_rows([first_host, second_host], "ids", 3)
     assert winners["ids"].tolist() == [3, 4, 9]
     assert "keys" not in winners
@@ -73,18 +86,37 @@ def fail_if_called() -> float:
 def test_remaining_weight_is_read_only_where_little_is_left() -> None:
     shares = np.array([0.5, 0.125, 0.0625])
     expected = [0.5, 0.125 / 0.5, 0.0625 / 0.375]
-    np.testing.assert_allclose(conditional_probabilities(shares, uniform=False, available=9, remaining_share=fail_if_called), expected, rtol=1e-15)
+    np.testing.assert_allclose(
+        conditional_probabilities(
+            shares, uniform=False, available=9, remaining_share=fail_if_called
+        ),
+        expected,
+        rtol=1e-15,
+    )
     heavy = np.array([0.75, 0.2])
-    assert conditional_probabilities(heavy, uniform=False, available=3, remaining_share=lambda: 0.05).tolist() == [0.75, 0.8]
+    assert conditional_probabilities(
+        heavy, uniform=False, available=3, remaining_share=lambda: 0.05
+    ).tolist() == [0.75, 0.8]
     rest_calls = []
-    conditional_probabilities(heavy, uniform=False, available=3, remaining_share=lambda: rest_calls.append(1) or 0.05)
+    conditional_probabilities(
+        heavy, uniform=False, available=3, remaining_share=lambda: rest_calls.append(1) or 0.05
+    )
     assert rest_calls == [1]
 
 
 def test_last_of_all_rows_is_certain_without_a_request() -> None:
     shares = np.array([0.9, 1e-9, 0.1, 3e-20])
-    probabilities = conditional_probabilities(shares, uniform=False, available=4, remaining_share=fail_if_called)
+    probabilities = conditional_probabilities(
+        shares, uniform=False, available=4, remaining_share=fail_if_called
+    )
     np.testing.assert_allclose(probabilities, [0.9, 1e-8, 1.0, 1.0], rtol=1e-7)
     assert probabilities[3] == 1.0
-    assert conditional_probabilities(np.full(3, 1 / 7), uniform=True, available=7, remaining_share=fail_if_called).tolist() == [1 / 7, 1 / 6, 1 / 5]
-    assert conditional_probabilities(np.zeros(0), uniform=False, available=3, remaining_share=fail_if_called).size == 0
+    assert conditional_probabilities(
+        np.full(3, 1 / 7), uniform=True, available=7, remaining_share=fail_if_called
+    ).tolist() == [1 / 7, 1 / 6, 1 / 5]
+    assert (
+        conditional_probabilities(
+            np.zeros(0), uniform=False, available=3, remaining_share=fail_if_called
+        ).size
+        == 0
+    )

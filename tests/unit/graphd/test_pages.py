@@ -1,4 +1,6 @@
-"""What pages show is of a bounded size and says the truth: rates, quantiles, histograms, runs of parts, spans of numbers."""
+"""What pages show is of a bounded size and says the truth: rates, quantiles, histograms, runs of
+parts, spans of numbers.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,13 @@ def histogram_of(weights: np.ndarray[tuple[int], np.dtype[np.float32]]) -> Weigh
 
 
 @settings(deadline=None)
-@given(st.lists(st.floats(min_value=2**-149, max_value=float(np.finfo(np.float32).max), width=32), min_size=1, max_size=200))
+@given(
+    st.lists(
+        st.floats(min_value=2**-149, max_value=float(np.finfo(np.float32).max), width=32),
+        min_size=1,
+        max_size=200,
+    )
+)
 def test_histogram_counts_each_row_in_the_bar_of_its_weight(values: list[float]) -> None:
     weights = np.array(values, np.float32)
     wide = weights.astype(np.float64)
@@ -41,7 +49,9 @@ def test_histogram_counts_each_row_in_the_bar_of_its_weight(values: list[float])
     assert [bar.high for bar in histogram[:-1]] == [bar.low for bar in histogram[1:]]
     for bar in histogram:
         in_bar = (wide >= bar.low) & (wide < bar.high)
-        assert log2(bar.high / bar.low) == pytest.approx(log2(histogram[0].high / histogram[0].low)), "all are as wide"
+        assert log2(bar.high / bar.low) == pytest.approx(
+            log2(histogram[0].high / histogram[0].low)
+        ), "all are as wide"
         assert bar.rows == int(in_bar.sum())
         assert bar.weight == pytest.approx(float(wide[in_bar].sum()), rel=1e-12)
     assert histogram[0].rows > 0
@@ -51,10 +61,15 @@ def test_histogram_counts_each_row_in_the_bar_of_its_weight(values: list[float])
 @settings(deadline=None)
 @given(st.integers(1, 5000))
 def test_part_ranges_are_few_and_cover_all_parts(parts: int) -> None:
-    totals = [pb.Total(part=part, count=1, positive=1, weight=0.5, audit_tv=part / parts) for part in range(parts)]
+    totals = [
+        pb.Total(part=part, count=1, positive=1, weight=0.5, audit_tv=part / parts)
+        for part in range(parts)
+    ]
     ranges = part_ranges(totals, parts)
     assert len(ranges) <= MAX_RANGES
-    assert [part for part_range in ranges for part in range(part_range.first, part_range.last + 1)] == list(range(parts))
+    assert [
+        part for part_range in ranges for part in range(part_range.first, part_range.last + 1)
+    ] == list(range(parts))
     assert sum(part_range.count for part_range in ranges) == parts
     assert max(part_range.audit_tv for part_range in ranges) == (parts - 1) / parts
 
@@ -68,7 +83,9 @@ def test_formatted_ranges_cover_every_number(numbers: set[int]) -> None:
         assert numbers == set(range(first, max(numbers) + 1, second - first))
         return
     matches = [re.fullmatch(r"(\d+)(?:-(\d+))?", item) for item in text.split(", ") if item]
-    assert {n for match in matches if match for n in range(int(match[1]), int(match[2] or match[1]) + 1)} == numbers
+    assert {
+        n for match in matches if match for n in range(int(match[1]), int(match[2] or match[1]) + 1)
+    } == numbers
 
 
 def test_long_lists_of_ranges_are_visibly_truncated() -> None:
@@ -109,7 +126,11 @@ def test_rates_are_differences_and_bounded_in_number() -> None:
     first, second = rates.intervals()
     assert set(first.by_method) == {"SampleNodes", "Neighbors"}
     assert (first.by_method["SampleNodes"].calls, first.by_method["SampleNodes"].errors) == (3, 1)
-    assert {LATENCY_BUCKETS_S[i]: n for i, n in enumerate(first.by_method["SampleNodes"].buckets[:-1]) if n} == {0.0002: 1, 0.005: 1, 1: 1}
+    assert {
+        LATENCY_BUCKETS_S[i]: n
+        for i, n in enumerate(first.by_method["SampleNodes"].buckets[:-1])
+        if n
+    } == {0.0002: 1, 0.005: 1, 1: 1}
     assert first.by_method["Neighbors"].buckets[-1] == 1
     assert second.by_method == {}
     for _ in range(MAX_INTERVALS):
@@ -130,23 +151,54 @@ PARTS = 3
 
 
 def graph() -> tuple[
-    sampling.LocalVersion, dict[tuple[int, int, str], tuple[np.ndarray[tuple[int], np.dtype[np.float32]], np.ndarray[tuple[int], np.dtype[np.int64]]]]
+    sampling.LocalVersion,
+    dict[
+        tuple[int, int, str],
+        tuple[
+            np.ndarray[tuple[int], np.dtype[np.float32]], np.ndarray[tuple[int], np.dtype[np.int64]]
+        ],
+    ],
 ]:
-    """A version with a hole, zeros and very different weights, and the (weights, parts) of each (element, type, name)."""
+    """A version with a hole, zeros and very different weights, and the (weights, parts) of each
+    (element, type, name).
+    """
     rng = np.random.default_rng(5)
     schema = Schema(
-        node_types=(NodeType(name="a", weighted=True, tables=(WeightTable(name="steep", expression="weight * weight"),)), NodeType(name="b")),
-        edge_types=(EdgeType(src_type="a", relation="r", dst_type="a", weighted=True), EdgeType(src_type="a", relation="q", dst_type="b")),
+        node_types=(
+            NodeType(
+                name="a",
+                weighted=True,
+                tables=(WeightTable(name="steep", expression="weight * weight"),),
+            ),
+            NodeType(name="b"),
+        ),
+        edge_types=(
+            EdgeType(src_type="a", relation="r", dst_type="a", weighted=True),
+            EdgeType(src_type="a", relation="q", dst_type="b"),
+        ),
         parts=PARTS,
     )
     ids = np.delete(np.arange(50), [3, 7])
-    node_weights = (rng.random(ids.size) * rng.choice([0, 1e-30, 1, 1e6], ids.size)).astype(np.float32)
+    node_weights = (rng.random(ids.size) * rng.choice([0, 1e-30, 1, 1e6], ids.size)).astype(
+        np.float32
+    )
     src, dst = rng.choice(ids, 200), rng.choice(ids, 200)
     weights = rng.exponential(3, 200).astype(np.float32)
     version = version_of(
         schema,
-        {"a": Nodes(ids=ids, weights=node_weights, dense=True, extra_weights={"steep": node_weights * node_weights}), "b": Nodes(ids=np.arange(9))},
-        {"a:r:a": Edges(src=src, dst=dst, weights=weights), "a:q:b": Edges(src=src[:20], dst=dst[:20] % 9)},
+        {
+            "a": Nodes(
+                ids=ids,
+                weights=node_weights,
+                dense=True,
+                extra_weights={"steep": node_weights * node_weights},
+            ),
+            "b": Nodes(ids=np.arange(9)),
+        },
+        {
+            "a:r:a": Edges(src=src, dst=dst, weights=weights),
+            "a:q:b": Edges(src=src[:20], dst=dst[:20] % 9),
+        },
     )
     ones = np.ones(20, np.float32)
     return version, {
@@ -162,10 +214,21 @@ def test_weight_histogram_counts_live_positive_rows_of_parts() -> None:
     version, truth = graph()
     for (element, type_id, name), (weights, owner) in truth.items():
         for parts in ([0, 1, 2], [1], []):
-            histogram = sampling.build_histogram(version.with_weights(name, element, [type_id]), element, type_id, parts, lambda: None)
+            histogram = sampling.build_histogram(
+                version.with_weights(name, element, [type_id]),
+                element,
+                type_id,
+                parts,
+                lambda: None,
+            )
             selected = weights[np.isin(owner, parts) & (weights > 0)]
             expected = histogram_of(selected)
-            assert histogram.counts.tolist() == expected.counts.tolist(), (element, type_id, name, parts)
+            assert histogram.counts.tolist() == expected.counts.tolist(), (
+                element,
+                type_id,
+                name,
+                parts,
+            )
             assert histogram.sums == pytest.approx(expected.sums, rel=1e-12)
 
 
@@ -184,11 +247,17 @@ def test_weight_histogram_stops_at_the_deadline() -> None:
 def test_pages_reference_only_existing_files() -> None:
     static_files = files._read(files.resources.files("graphd.pages") / "static", "")
     for name, file in static_files.items():
-        for reference in re.findall(r'(?:href|src)="/ui/static/([^"]+)"', file.body.decode()) if name == "index.html" else ():
+        for reference in (
+            re.findall(r'(?:href|src)="/ui/static/([^"]+)"', file.body.decode())
+            if name == "index.html"
+            else ()
+        ):
             assert reference in static_files, f"{name} asks for {reference}"
         folder = name.rpartition("/")[0]
         for reference in re.findall(r'from "(\.[^"]+)"', file.body.decode()):
-            path = re.sub(r"[^/]+/\.\./", "", f"{folder}/{reference}".replace("/./", "/")).lstrip("./")
+            path = re.sub(r"[^/]+/\.\./", "", f"{folder}/{reference}".replace("/./", "/")).lstrip(
+                "./"
+            )
             assert path in static_files, f"{name} imports {reference}"
 
 
@@ -197,7 +266,10 @@ def test_no_script_makes_markup_or_code_of_text() -> None:
     for name, file in static_files.items():
         if name.endswith(".js"):
             matches = re.findall(
-                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new Function|createContextualFragment|srcdoc",
+                (
+                    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new "
+                    r"Function|createContextualFragment|srcdoc"
+                ),
                 file.body.decode(),
             )
             assert matches == [], name

@@ -1,4 +1,6 @@
-"""Statements are read into the records that they say, written as they are read, and refused at the place where they are wrong."""
+"""Statements are read into the records that they say, written as they are read, and refused at the
+place where they are wrong.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,11 @@ STATEMENTS = [
     "SHOW JOB 7",
     "SHOW CREATE SPACE shop",
     "DESCRIBE TAG item",
-    "CREATE SPACE IF NOT EXISTS s (parts = 2, direction = 'both') TAG u (a float, v float[2, 3], t LIST<int64>) "
+    "CREATE SPACE IF NOT EXISTS s (parts = 2, direction = 'both') TAG u (a float, v float[2, "
+    "3], t LIST<int64>) "
     "WEIGHTED WEIGHTS (c = \"w / a\", d = 'w' OR ZERO) "
-    "GRAPH LABEL g INDEX (a, v[3], id) TIME r, EDGE e (r int) FROM u TO u INDEX (r) UNIQUE MISSING CREATE TIME r",
+    "GRAPH LABEL g INDEX (a, v[3], id) TIME r, EDGE e (r int) FROM u TO u INDEX (r) UNIQUE "
+    "MISSING CREATE TIME r",
     "DROP SPACE IF EXISTS s",
     "SUBMIT JOB export-tables VERSION 3 WITH (format = 'csv', n = 4)",
     "STOP JOB $j",
@@ -45,9 +49,15 @@ STATEMENTS = [
     "RECOVER JOB",
     "EXPLAIN SAMPLE 5 VERTICES",
     "PROFILE SAMPLE 5 EDGES ON u:e:u WITHOUT REPLACEMENT",
-    "SAMPLE $n VERTICES ON a, `b-c` WHERE price > 3 AND NOT (x[1] IN [1, 2] OR y IS NOT NULL) UNIFORM SEED 7 VERSION 2 YIELD id, price AS p",
+    (
+        "SAMPLE $n VERTICES ON a, `b-c` WHERE price > 3 AND NOT (x[1] IN [1, 2] OR y IS NOT "
+        "NULL) UNIFORM SEED 7 VERSION 2 YIELD id, price AS p"
+    ),
     "SAMPLE 2 VERTICES LIKE [1, 2] ON a WEIGHT popular",
-    "SAMPLE 2 NEIGHBORS FROM $ids ON u OVER a, b REVERSELY WEIGHT $w PADDED YIELD src, dst, $$.price, $^.age, `odd name`[2]",
+    (
+        "SAMPLE 2 NEIGHBORS FROM $ids ON u OVER a, b REVERSELY WEIGHT $w PADDED YIELD src, dst, "
+        "$$.price, $^.age, `odd name`[2]"
+    ),
     "SAMPLE 2 NEIGHBORS FROM [1] OVER * BIDIRECT",
     "TOP 3 NEIGHBORS FROM 1, 2 OVER a WHERE dst.price BETWEEN 1.5 AND 2e3",
     "SAMPLE LAYER 5 FROM $ids OVER a BY SQUARES",
@@ -71,27 +81,51 @@ def test_statement_round_trips_through_text(text: str) -> None:
     (reparsed,) = parse_statements(str(parsed))
     assert reparsed == parsed
     assert str(reparsed) == str(parsed)
-    assert parse_statements(text.replace(" ", "\n") if "'" not in text and "`" not in text else text)[0] == parsed
+    assert (
+        parse_statements(text.replace(" ", "\n") if "'" not in text and "`" not in text else text)[
+            0
+        ]
+        == parsed
+    )
 
 
 def test_each_statement_becomes_the_record_of_its_kind() -> None:
     kinds = [type(parse_statements(text)[0].body) for text in STATEMENTS]
-    assert kinds[:12] == [UseStatement, ShowStatement, ShowStatement, ShowStatement, ShowStatement, DescribeStatement, CreateSpaceStatement, DropSpaceStatement, SubmitJobStatement, ControlJobStatement, ControlJobStatement, ControlJobStatement]
+    assert kinds[:12] == [
+        UseStatement,
+        ShowStatement,
+        ShowStatement,
+        ShowStatement,
+        ShowStatement,
+        DescribeStatement,
+        CreateSpaceStatement,
+        DropSpaceStatement,
+        SubmitJobStatement,
+        ControlJobStatement,
+        ControlJobStatement,
+        ControlJobStatement,
+    ]
     draws = [parse_statements(text)[0].body for text in STATEMENTS[12:]]
     assert {draw.kind for draw in draws if isinstance(draw, DrawStatement)} == set(ALLOWED_OPTIONS)
 
 
 def test_keywords_ignore_case_and_may_serve_as_names() -> None:
-    assert parse_statements("sample 5 vertices on limit, `seed` where `where` == 1 yield layer as step seed 3")[0].body == DrawStatement(
+    assert parse_statements(
+        "sample 5 vertices on limit, `seed` where `where` == 1 yield layer as step seed 3"
+    )[0].body == DrawStatement(
         kind="vertices",
         count=5,
         types=parse_statements("SAMPLE 1 VERTICES ON limit, seed")[0].body.types,  # type: ignore[union-attr]
-        options=parse_statements("SAMPLE 1 VERTICES WHERE `where` == 1 SEED 3 YIELD layer AS step")[0].body.options,  # type: ignore[union-attr]
+        options=parse_statements("SAMPLE 1 VERTICES WHERE `where` == 1 SEED 3 YIELD layer AS step")[
+            0
+        ].body.options,  # type: ignore[union-attr]
     )
 
 
 def test_comments_are_skipped_and_semicolons_separate() -> None:
-    statements = parse_statements("# first\nUSE shop; // then\n/* several\nlines; */ SHOW\nSPACES;;")
+    statements = parse_statements(
+        "# first\nUSE shop; // then\n/* several\nlines; */ SHOW\nSPACES;;"
+    )
     assert [str(statement) for statement in statements] == ["USE `shop`", "SHOW SPACES"]
     assert parse_statements("  # nothing but this") == ()
 
@@ -125,7 +159,10 @@ def test_pipe_orders_and_limits_rows() -> None:
 @pytest.mark.parametrize(
     ("where", "as_sent"),
     [
-        ("price == 3 AND NOT brand IN ['a', \"b'c\"]", r"price == 3 and not brand in ( 'a' , 'b\'c' )"),
+        (
+            "price == 3 AND NOT brand IN ['a', \"b'c\"]",
+            r"price == 3 and not brand in ( 'a' , 'b\'c' )",
+        ),
         ("price=3 && x || !y IS NULL", "price == 3 and x"),
         ("$$.item.price > $least", "dst.price > 3"),
         ("$^.age > 3 AND id($$) == 4", "src.age > 3 and dst == 4"),
@@ -142,7 +179,11 @@ def test_where_clause_is_translated_to_filter_text(where: str, as_sent: str) -> 
     text = f"GO FROM 1 OVER a WHERE {where}"
     body = parse_statements(text)[0].body
     assert isinstance(body, DrawStatement)
-    filter_text = build_filter_text(body.options.where, ParameterBindings(text=text, values={"least": 3, "brands": ("a", "b")}), reverse=False)
+    filter_text = build_filter_text(
+        body.options.where,
+        ParameterBindings(text=text, values={"least": 3, "brands": ("a", "b")}),
+        reverse=False,
+    )
     assert filter_text.text == as_sent
     parse(filter_text.text)
     for filter_offset, statement_offset in filter_text.word_positions:
@@ -153,7 +194,12 @@ def test_where_clause_is_translated_to_filter_text(where: str, as_sent: str) -> 
 def test_remote_end_of_reversed_edges_is_the_source() -> None:
     body = parse_statements("GO FROM 1 OVER a REVERSELY WHERE $$.price > 3 AND $^.age < 4")[0].body
     assert isinstance(body, DrawStatement)
-    assert build_filter_text(body.options.where, ParameterBindings(text="", values={}), reverse=True).text == "src.price > 3 and dst.age < 4"
+    assert (
+        build_filter_text(
+            body.options.where, ParameterBindings(text="", values={}), reverse=True
+        ).text
+        == "src.price > 3 and dst.age < 4"
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +209,13 @@ def test_remote_end_of_reversed_edges_is_the_source() -> None:
         ("SAMPLE 5 VERTICES WHERE price >", 1, 32, "found the end", True),
         ("USE 'shop", 1, 10, "found the end inside of a text, expected the closing '", True),
         ("USE `shop", 1, 10, "found the end inside of a name between backticks", True),
-        ("SHOW SPACES /* so", 1, 18, "found the end inside of a comment, expected the closing */", True),
+        (
+            "SHOW SPACES /* so",
+            1,
+            18,
+            "found the end inside of a comment, expected the closing */",
+            True,
+        ),
         ("SAMPLE 5 VERTICES\n  WHERE price >> 3", 2, 16, "found '>'", False),
         ("SELECT 1", 1, 1, "found 'SELECT', expected CREATE, DESC", False),
         ("SAMPLE 5 VERTICES SEED 1 SEED 2", 1, 26, "found SEED a second time", False),
@@ -176,7 +228,9 @@ def test_remote_end_of_reversed_edges_is_the_source() -> None:
         ("USE sh%op", 1, 7, "found '%'", False),
     ],
 )
-def test_error_shows_its_line_and_a_caret(text: str, line: int, column: int, said: str, incomplete: bool) -> None:
+def test_error_shows_its_line_and_a_caret(
+    text: str, line: int, column: int, said: str, incomplete: bool
+) -> None:
     with pytest.raises(InvalidRequest) as error:
         parse_statements(text)
     location = error.value.place
@@ -192,7 +246,9 @@ def test_error_shows_its_line_and_a_caret(text: str, line: int, column: int, sai
 
 def test_long_line_is_shown_around_its_error() -> None:
     with pytest.raises(InvalidRequest) as error:
-        parse_statements("SAMPLE 5 VERTICES WHERE " + " AND ".join(["price > 3"] * 500) + " AND > 3")
+        parse_statements(
+            "SAMPLE 5 VERTICES WHERE " + " AND ".join(["price > 3"] * 500) + " AND > 3"
+        )
     shown, caret = error.value.message.splitlines()[1:]
     assert len(shown) <= 202
     assert shown[caret.index("^") :] == "> 3"
@@ -200,7 +256,11 @@ def test_long_line_is_shown_around_its_error() -> None:
 
 def test_documented_keywords_are_those_of_the_grammar(root: Path) -> None:
     grammar = (root / "services/graphd/query/ngql.lark").read_text()
-    keywords = set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {"AND", "OR", "NOT"}
+    keywords = set(re.findall(r'^[A-Z]+: "([A-Z]+)"i$', grammar, re.MULTILINE)) | {
+        "AND",
+        "OR",
+        "NOT",
+    }
     page = (root / "docs/statements.md").read_text()
     documented = set(re.findall(r'"([A-Z]+)"', page[page.index("## The whole grammar") :]))
     assert documented == keywords
@@ -232,8 +292,16 @@ def test_deep_nesting_and_many_columns_are_refused() -> None:
 def test_location_of_an_error_survives_the_wire() -> None:
     location = SourceLocation(line=3, column=4, expected=("a name", "„"), incomplete=True)
     assert location.to_json().isascii()
-    assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", location.to_json()).place == location
-    for damaged in ("", "{", "[]", '{"line": 1}', '{"line": "x", "column": 1, "expected": [], "incomplete": false}'):
+    assert (
+        from_status("INVALID_ARGUMENT", "m", "InvalidRequest", location.to_json()).place == location
+    )
+    for damaged in (
+        "",
+        "{",
+        "[]",
+        '{"line": 1}',
+        '{"line": "x", "column": 1, "expected": [], "incomplete": false}',
+    ):
         assert from_status("INVALID_ARGUMENT", "m", "InvalidRequest", damaged).place is None
 
 
@@ -242,8 +310,20 @@ def test_missing_parameter_is_named_with_its_location() -> None:
     body = parse_statements(text)[0].body
     assert isinstance(body, DrawStatement)
     assert body.count == Parameter(name="n")
-    with pytest.raises(InvalidRequest, match=r"(?s)column 8: found \$n, which was not given, expected one of the parameters \(\$m\)"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"(?s)column 8: found \$n, which was not given, expected one of the parameters "
+            r"\(\$m\)"
+        ),
+    ):
         ParameterBindings(text=text, values={"m": 3}).integer(body.count, "a number of rows")
-    for value, message in ((1.5, "= 1.5, expected a whole number"), (True, "= True, expected a whole number"), (("a",), "= a list, expected one value")):
+    for value, message in (
+        (1.5, "= 1.5, expected a whole number"),
+        (True, "= True, expected a whole number"),
+        (("a",), "= a list, expected one value"),
+    ):
         with pytest.raises(InvalidRequest, match=message):
-            ParameterBindings(text=text, values={"n": value}).integer(body.count, "a number of rows")
+            ParameterBindings(text=text, values={"n": value}).integer(
+                body.count, "a number of rows"
+            )

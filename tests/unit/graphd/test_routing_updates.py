@@ -16,14 +16,31 @@ from graphd.routing.updates import RoutingTable
 def poll_reply(revision: int, *versions: int) -> meta.PollReply:
     schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), parts=4)
     totals = [
-        pb.Total(part=part, element=pb.NODE, type_id=type_id, count=10, positive=part, weight=float(part * (type_id + 1)))
+        pb.Total(
+            part=part,
+            element=pb.NODE,
+            type_id=type_id,
+            count=10,
+            positive=part,
+            weight=float(part * (type_id + 1)),
+        )
         for part in range(4)
         for type_id in range(2)
     ]
-    space = pb.Space(space_id=7, name="s", schema=schema.to_proto(), parts=[pb.PartHosts(hosts=[uuid]) for uuid in ("y", "x", "y", "x")])
-    manifests = [pb.Manifest(space_id=7, version=version, digest=f"d{version}", totals=totals) for version in versions]
+    space = pb.Space(
+        space_id=7,
+        name="s",
+        schema=schema.to_proto(),
+        parts=[pb.PartHosts(hosts=[uuid]) for uuid in ("y", "x", "y", "x")],
+    )
+    manifests = [
+        pb.Manifest(space_id=7, version=version, digest=f"d{version}", totals=totals)
+        for version in versions
+    ]
     hosts = [meta.Host(uuid="x", address="x:1", online=True), meta.Host(uuid="y", address="y:1")]
-    return meta.PollReply(revision=revision, spaces=[meta.SpaceRoute(space=space, versions=manifests)], storaged=hosts)
+    return meta.PollReply(
+        revision=revision, spaces=[meta.SpaceRoute(space=space, versions=manifests)], storaged=hosts
+    )
 
 
 def test_a_poll_becomes_routes() -> None:
@@ -44,7 +61,9 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         table.routes.space("nope")
     with pytest.raises(NotReady, match="space 's' has no published version; submit a build"):
         table.apply_reply(poll_reply(1)).space("s").find_version(0)
-    with pytest.raises(NotFound, match="version 9 of space 's' is not served; those that are: 2, 3"):
+    with pytest.raises(
+        NotFound, match="version 9 of space 's' is not served; those that are: 2, 3"
+    ):
         table.apply_reply(poll_reply(2, 2, 3)).space("s").find_version(9)
 
 

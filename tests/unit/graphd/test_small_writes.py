@@ -1,4 +1,6 @@
-"""Single writes that gather while another group is under way: who carries them, and who gets which fault."""
+"""Single writes that gather while another group is under way: who carries them, and who gets which
+fault.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,13 @@ from graphd.writes import small_writes
 from graphd.writes.small_writes import SmallWrite, WriteBatcher, concat_sections, split_into_chunks
 
 
-def small_write(ids: Sequence[int], *, kind: int = store.NODES, seconds: float = 10, **features: np.ndarray) -> SmallWrite:
+def small_write(
+    ids: Sequence[int], *, kind: int = store.NODES, seconds: float = 10, **features: np.ndarray
+) -> SmallWrite:
     arrays = {"ids": np.array(ids, np.int64), **features}
-    return SmallWrite(kind=kind, type_id=0, rows=len(ids), sections=arrays, call=CallContext.with_timeout(seconds))
+    return SmallWrite(
+        kind=kind, type_id=0, rows=len(ids), sections=arrays, call=CallContext.with_timeout(seconds)
+    )
 
 
 class ManualCommitter:
@@ -144,7 +150,9 @@ def test_write_that_expires_in_the_queue_is_not_written(committer: ManualCommitt
     assert committer.groups == [[[1]]]
 
 
-def test_groups_are_bounded_and_large_writes_go_alone(committer: ManualCommitter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_bounded_and_large_writes_go_alone(
+    committer: ManualCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(small_writes, "MAX_BATCH_BYTES", 24)
     groups = WriteBatcher(committer.commit_batch)
     writers = Writers(groups)
@@ -170,9 +178,19 @@ def test_internal_error_ends_every_write(committer: ManualCommitter) -> None:
 
 def test_adjacent_writes_of_one_kind_are_one_chunk_in_order() -> None:
     lists = [
-        {"f:l.indptr": np.array([0, *np.cumsum(lengths)]), "f:l.values": np.arange(sum(lengths)) + 10 * i} for i, lengths in enumerate([[2], [0, 1]])
+        {
+            "f:l.indptr": np.array([0, *np.cumsum(lengths)]),
+            "f:l.values": np.arange(sum(lengths)) + 10 * i,
+        }
+        for i, lengths in enumerate([[2], [0, 1]])
     ]
-    group = [small_write([1], **lists[0]), small_write([2, 3], **lists[1]), small_write([9], kind=store.NODE_DELETES), small_write([4]), small_write([5])]
+    group = [
+        small_write([1], **lists[0]),
+        small_write([2, 3], **lists[1]),
+        small_write([9], kind=store.NODE_DELETES),
+        small_write([4]),
+        small_write([5]),
+    ]
     chunks = list(split_into_chunks(group))
     assert [(chunk.kind, chunk.rows, chunk.sections["ids"].tolist()) for chunk in chunks] == [
         (store.NODES, 3, [1, 2, 3]),
@@ -197,6 +215,13 @@ def test_concatenated_sections_keep_their_rows() -> None:
             }
         )
     sections = concat_sections(pieces)
-    rows = [piece["l.values"][a:b].tolist() for piece in pieces for a, b in zip(piece["l.indptr"], piece["l.indptr"][1:], strict=False)]
-    assert [sections["l.values"][a:b].tolist() for a, b in zip(sections["l.indptr"], sections["l.indptr"][1:], strict=False)] == rows
+    rows = [
+        piece["l.values"][a:b].tolist()
+        for piece in pieces
+        for a, b in zip(piece["l.indptr"], piece["l.indptr"][1:], strict=False)
+    ]
+    assert [
+        sections["l.values"][a:b].tolist()
+        for a, b in zip(sections["l.indptr"], sections["l.indptr"][1:], strict=False)
+    ] == rows
     assert np.array_equal(sections["x"], np.concatenate([piece["x"] for piece in pieces]))

@@ -26,7 +26,9 @@ def test_each_row_goes_once_to_host_of_its_part_in_order(hosts: int) -> None:
     ids = np.random.default_rng(1).integers(-1, 1 << 60, 500)
     plan = split_merge.rows_by_owner(route, ids)
     expected = route.host_of_part[part_of(ids, 7, "mix64")]
-    assert sorted(np.concatenate([rows for _, rows in plan if rows is not None]).tolist()) == list(range(500))
+    assert sorted(np.concatenate([rows for _, rows in plan if rows is not None]).tolist()) == list(
+        range(500)
+    )
     for host, rows in plan:
         assert rows is not None
         assert (np.diff(rows) > 0).all()
@@ -44,7 +46,16 @@ def test_single_host_gets_the_request_unchanged() -> None:
 def test_merged_rows_are_in_request_order(hosts: int) -> None:
     ids = np.random.default_rng(2).integers(0, 1000, 300)
     plan = split_merge.rows_by_owner(space_route(hosts), ids)
-    answers = [(rows, {"square": split_merge.take_rows(ids, rows) ** 2, "wide": np.stack([split_merge.take_rows(ids, rows)] * 3, axis=1)}) for _, rows in plan]
+    answers = [
+        (
+            rows,
+            {
+                "square": split_merge.take_rows(ids, rows) ** 2,
+                "wide": np.stack([split_merge.take_rows(ids, rows)] * 3, axis=1),
+            },
+        )
+        for _, rows in plan
+    ]
     merged = split_merge.merge_rows(len(ids), answers)
     assert (merged["square"] == ids**2).all()
     assert (merged["wide"] == ids[:, None]).all()
@@ -56,7 +67,13 @@ def test_merged_ragged_rows_are_in_request_order(hosts: int) -> None:
     answers = []
     for _, rows in split_merge.rows_by_owner(space_route(hosts), ids):
         host_ids = split_merge.take_rows(ids, rows)
-        answers.append((rows, split_merge.indptr_of(host_ids), {"values": np.repeat(host_ids, host_ids), "more": np.repeat(-host_ids, host_ids)}))
+        answers.append(
+            (
+                rows,
+                split_merge.indptr_of(host_ids),
+                {"values": np.repeat(host_ids, host_ids), "more": np.repeat(-host_ids, host_ids)},
+            )
+        )
     indptr, out = split_merge.merge_ragged(len(ids), answers)
     assert (indptr == np.concatenate([[0], np.cumsum(ids)])).all()
     assert (out["values"] == np.repeat(ids, ids)).all()
@@ -69,7 +86,13 @@ def test_chunked_merge_and_sort_match_and_can_be_cut_short(monkeypatch: pytest.M
     answers = []
     for _, rows in split_merge.rows_by_owner(space_route(5), ids):
         host_ids = split_merge.take_rows(ids, rows)
-        answers.append((rows, split_merge.indptr_of(host_ids), {"values": np.random.default_rng(host_ids.size).permutation(int(host_ids.sum()))}))
+        answers.append(
+            (
+                rows,
+                split_merge.indptr_of(host_ids),
+                {"values": np.random.default_rng(host_ids.size).permutation(int(host_ids.sum()))},
+            )
+        )
     indptr, merged = split_merge.merge_ragged(len(ids), answers)
     sorted_merged = split_merge.sort_ragged(indptr, merged, [merged["values"]])
     checkpoints: list[int] = []
@@ -77,7 +100,10 @@ def test_chunked_merge_and_sort_match_and_can_be_cut_short(monkeypatch: pytest.M
     _, chunked = split_merge.merge_ragged(len(ids), answers, lambda: checkpoints.append(1))
     assert chunked["values"].tolist() == merged["values"].tolist()
     assert len(checkpoints) > 50
-    assert split_merge.sort_ragged(indptr, chunked, [chunked["values"]])["values"].tolist() == sorted_merged["values"].tolist()
+    assert (
+        split_merge.sort_ragged(indptr, chunked, [chunked["values"]])["values"].tolist()
+        == sorted_merged["values"].tolist()
+    )
 
     def checkpoint() -> None:
         raise Deadline("time is up")

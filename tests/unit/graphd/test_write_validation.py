@@ -15,7 +15,10 @@ from graphd.writes import validation
 SCHEMA = Schema.from_dict(
     {
         "nodes": {
-            "n": {"weighted": True, "features": {"v": {"dtype": "int16", "shape": [2]}, "t": "bytes"}},
+            "n": {
+                "weighted": True,
+                "features": {"v": {"dtype": "int16", "shape": [2]}, "t": "bytes"},
+            },
             "plain": {"features": {"born": "float64"}, "time": "born"},
         },
         "edges": {
@@ -29,15 +32,26 @@ IDS = np.arange(3)
 
 
 def frame(**sections: Any) -> Frame:
-    return Frame(wire.WriteRequest(), {name.replace("__", ":"): np.asarray(array) for name, array in sections.items()})
+    return Frame(
+        wire.WriteRequest(),
+        {name.replace("__", ":"): np.asarray(array) for name, array in sections.items()},
+    )
 
 
 def test_a_complete_write_is_counted() -> None:
     full = frame(ids=IDS, weight=np.ones(3, np.float32), f__v=np.zeros((3, 2), np.int16))
-    full = Frame(full.head, {**full.arrays, "f:t.indptr": np.array([0, 1, 1, 2]), "f:t.values": np.zeros(2, np.uint8)})
+    full = Frame(
+        full.head,
+        {**full.arrays, "f:t.indptr": np.array([0, 1, 1, 2]), "f:t.values": np.zeros(2, np.uint8)},
+    )
     assert validation.check_rows(SCHEMA, store.NODES, 0, full) == 3
     assert validation.check_rows(SCHEMA, store.OUT_EDGES, 0, frame(src=IDS, dst=IDS)) == 3
-    assert validation.check_rows(SCHEMA, store.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))) == 3
+    assert (
+        validation.check_rows(
+            SCHEMA, store.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,17 +62,71 @@ def test_a_complete_write_is_counted() -> None:
         (store.NODES, 0, {}, InvalidRequest, "the array 'ids' is missing"),
         (store.NODES, 0, {"ids": [0, -5]}, InvalidRequest, r"ids\[1\] = -5"),
         (store.NODES, 0, {"ids": IDS.astype(np.int32)}, InvalidRequest, "int32"),
-        (store.NODES, 0, {"ids": IDS, "weight": np.float32([1, 2, np.nan])}, InvalidRequest, r"weight\[2\] = nan"),
-        (store.NODES, 1, {"ids": IDS, "weight": np.ones(3, np.float32)}, InvalidRequest, "declared without them"),
-        (store.NODES, 0, {"ids": IDS, "weight": np.ones(2, np.float32)}, InvalidRequest, "2 entries for 3 rows"),
-        (store.NODES, 0, {"ids": IDS, "f__v": np.zeros((3, 3), np.int16)}, InvalidRequest, r"expected shape \[3, 2\] of 'f:v', found \[3, 3\]"),
+        (
+            store.NODES,
+            0,
+            {"ids": IDS, "weight": np.float32([1, 2, np.nan])},
+            InvalidRequest,
+            r"weight\[2\] = nan",
+        ),
+        (
+            store.NODES,
+            1,
+            {"ids": IDS, "weight": np.ones(3, np.float32)},
+            InvalidRequest,
+            "declared without them",
+        ),
+        (
+            store.NODES,
+            0,
+            {"ids": IDS, "weight": np.ones(2, np.float32)},
+            InvalidRequest,
+            "2 entries for 3 rows",
+        ),
+        (
+            store.NODES,
+            0,
+            {"ids": IDS, "f__v": np.zeros((3, 3), np.int16)},
+            InvalidRequest,
+            r"expected shape \[3, 2\] of 'f:v', found \[3, 3\]",
+        ),
         (store.NODES, 0, {"ids": IDS, "f__v": np.zeros((3, 2), np.int32)}, InvalidRequest, "int32"),
         (store.NODES, 0, {"ids": IDS, "f__w": np.zeros(3)}, InvalidRequest, "section 'f:w'"),
-        (store.OUT_EDGES, 0, {"src": IDS, "dst": IDS[:2]}, InvalidRequest, "dst has 2 entries for 3 rows"),
-        (store.OUT_EDGES, 1, {"src": IDS, "dst": IDS, "f__t": np.float32([0, np.inf, np.nan])}, InvalidRequest, r"time 't'\[2\] = nan: a time is"),
-        (store.NODES, 1, {"ids": IDS, "f__born": [0, np.nan, 1]}, InvalidRequest, r"time 'born'\[1\] = nan: a time is a number"),
-        (store.OUT_EDGES, 2, {"src": IDS, "dst": IDS, "f__t": [0, -(2**63), 1]}, InvalidRequest, r"time 't'\[1\] = -9223372036854775808: a time"),
-        (store.OUT_EDGE_DELETES, 0, {"src": IDS, "dst": IDS, "eid": [0, 1, -2]}, InvalidRequest, r"eid\[2\] = -2"),
+        (
+            store.OUT_EDGES,
+            0,
+            {"src": IDS, "dst": IDS[:2]},
+            InvalidRequest,
+            "dst has 2 entries for 3 rows",
+        ),
+        (
+            store.OUT_EDGES,
+            1,
+            {"src": IDS, "dst": IDS, "f__t": np.float32([0, np.inf, np.nan])},
+            InvalidRequest,
+            r"time 't'\[2\] = nan: a time is",
+        ),
+        (
+            store.NODES,
+            1,
+            {"ids": IDS, "f__born": [0, np.nan, 1]},
+            InvalidRequest,
+            r"time 'born'\[1\] = nan: a time is a number",
+        ),
+        (
+            store.OUT_EDGES,
+            2,
+            {"src": IDS, "dst": IDS, "f__t": [0, -(2**63), 1]},
+            InvalidRequest,
+            r"time 't'\[1\] = -9223372036854775808: a time",
+        ),
+        (
+            store.OUT_EDGE_DELETES,
+            0,
+            {"src": IDS, "dst": IDS, "eid": [0, 1, -2]},
+            InvalidRequest,
+            r"eid\[2\] = -2",
+        ),
     ],
 )
 def test_invalid_write_is_refused_with_the_value(
@@ -70,6 +138,9 @@ def test_invalid_write_is_refused_with_the_value(
 
 def test_ragged_feature_with_wrong_indptr_is_refused() -> None:
     for indptr in ([0, 1], [0, 1, 1, 3], [1, 1, 1, 2], [0, 2, 1, 2]):
-        wrong = Frame(wire.WriteRequest(), {"ids": IDS, "f:t.indptr": np.array(indptr), "f:t.values": np.zeros(2, np.uint8)})
+        wrong = Frame(
+            wire.WriteRequest(),
+            {"ids": IDS, "f:t.indptr": np.array(indptr), "f:t.values": np.zeros(2, np.uint8)},
+        )
         with pytest.raises(InvalidRequest, match="rise from 0 to 2"):
             validation.check_rows(SCHEMA, store.NODES, 0, wrong)

@@ -69,7 +69,10 @@ def test_existing_name_is_refused_unless_equal_and_allowed(metad: InProcessMetad
 
 def test_schema_round_trips(metad: InProcessMetad) -> None:
     metad.create()
-    assert Schema.from_proto(metad.ask("describe_space", mpb.SpaceRequest(space="graph")).schema) == SCHEMA
+    assert (
+        Schema.from_proto(metad.ask("describe_space", mpb.SpaceRequest(space="graph")).schema)
+        == SCHEMA
+    )
 
 
 def test_unknown_space_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
@@ -100,7 +103,9 @@ def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -
     assert [metad.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
     assert list(metad.poll("s1").spaces) == list(metad.poll("s1").orders) == []
     new_keys = {key for key, _ in metad.store.range(b"") if key not in initial}
-    assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, "the orders to remove its data stay until they are carried out"
+    assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, (
+        "the orders to remove its data stay until they are carried out"
+    )
     assert metad.create().space_id > first.space_id
 
 
@@ -148,7 +153,9 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
 
     def send_heartbeats(routed_version: int) -> None:
         metad.heartbeat("s1")
-        metad.heartbeat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=routed_version)])
+        metad.heartbeat(
+            "g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=routed_version)]
+        )
 
     def served_versions() -> list[int]:
         return [manifest.version for manifest in metad.poll("s1").spaces[0].versions]
@@ -170,7 +177,9 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
     for _ in range(59):
         metad.advance_clock(1)
         send_heartbeats(3)
-    assert served_versions() == [1, 2, 3], "a request that the graphd began before it heard of a newer one may still be under way"
+    assert served_versions() == [1, 2, 3], (
+        "a request that the graphd began before it heard of a newer one may still be under way"
+    )
     metad.advance_clock(1)
     assert served_versions() == [2, 3]
     assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision
@@ -184,25 +193,62 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
 @pytest.mark.parametrize(
     ("call", "words", "kind"),
     [
-        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[9])), "job state 9", InvalidRequest),
-        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[0])), "job state 0", InvalidRequest),
-        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(limit=1001)), "limit 1001", InvalidRequest),
-        (lambda d: d.ask("list_jobs", mpb.ListJobsRequest(space="nine")), "'nine' does not exist", NotFound),
+        (
+            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[9])),
+            "job state 9",
+            InvalidRequest,
+        ),
+        (
+            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[0])),
+            "job state 0",
+            InvalidRequest,
+        ),
+        (
+            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(limit=1001)),
+            "limit 1001",
+            InvalidRequest,
+        ),
+        (
+            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(space="nine")),
+            "'nine' does not exist",
+            NotFound,
+        ),
         (lambda d: d.job(0), "job 0 does not exist", NotFound),
         (lambda d: d.ask("stop_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
-        (lambda d: d.ask("recover_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
-        (lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")), "job kind ''", InvalidRequest),
+        (
+            lambda d: d.ask("recover_job", mpb.JobRequest(job_id=99)),
+            "job 99 does not exist",
+            NotFound,
+        ),
+        (
+            lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")),
+            "job kind ''",
+            InvalidRequest,
+        ),
         (lambda d: d.submit("nine"), "'nine' does not exist", NotFound),
         (lambda d: d.heartbeat("s1", role=0), "role 0", InvalidRequest),
-        (lambda d: d.heartbeat("s1", role=mpb.GRAPHD), "uuid=s1: belongs to a storaged, not to a graphd", InvalidRequest),
+        (
+            lambda d: d.heartbeat("s1", role=mpb.GRAPHD),
+            "uuid=s1: belongs to a storaged, not to a graphd",
+            InvalidRequest,
+        ),
         (lambda d: d.heartbeat(""), "without a uuid", InvalidRequest),
         (lambda d: d.heartbeat("s1", incarnation=0), "incarnation 0", InvalidRequest),
-        (lambda d: d.heartbeat("s1", mpb.TaskReport(task_id=1, attempt=1)), "task 1: state 0", InvalidRequest),
+        (
+            lambda d: d.heartbeat("s1", mpb.TaskReport(task_id=1, attempt=1)),
+            "task 1: state 0",
+            InvalidRequest,
+        ),
         (lambda d: d.poll("", wait_s=1), "without a uuid", InvalidRequest),
         (lambda d: d.poll("s1", role=7), "role 7", InvalidRequest),
     ],
 )
-def test_invalid_requests_are_refused_with_their_value(metad: InProcessMetad, call: Callable[[InProcessMetad], object], words: str, kind: type[AsterismError]) -> None:
+def test_invalid_requests_are_refused_with_their_value(
+    metad: InProcessMetad,
+    call: Callable[[InProcessMetad], object],
+    words: str,
+    kind: type[AsterismError],
+) -> None:
     metad.create()
     with pytest.raises(kind, match=words):
         call(metad)

@@ -29,7 +29,9 @@ def metad() -> InProcessMetad:
     return metad
 
 
-def parked_poll(metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED):  # type: ignore[no-untyped-def]
+def parked_poll(
+    metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED
+):  # type: ignore[no-untyped-def]
     """A poll that waits for news, surely parked: what is there already was taken."""
     known_revision = metad.poll(uuid, role=role).revision
     future = pool.submit(metad.poll, uuid, known_revision=known_revision, wait_s=HANG_S, role=role)
@@ -45,7 +47,13 @@ def test_storaged_gets_its_own_tasks_and_loads_up_to_commit(metad: InProcessMeta
     job = metad.submit()
     metad.commit(late)
     (order,) = metad.poll("s2").orders
-    assert (order.job_id, order.attempt, order.kind, list(order.parts), order.cut) == (job.job_id, 1, "build", [1, 3], 3)
+    assert (order.job_id, order.attempt, order.kind, list(order.parts), order.cut) == (
+        job.job_id,
+        1,
+        "build",
+        [1, 3],
+        3,
+    )
     assert (list(order.loads), list(order.commits)) == ([1, 2, 3], [1, 2, 3])
     assert order.task_id != metad.poll("s1").orders[0].task_id
 
@@ -81,7 +89,10 @@ def test_graphd_gets_addresses_and_states_of_storageds(metad: InProcessMetad) ->
     metad.advance_clock(3)
     metad.heartbeat("s1")
     metad.advance_clock(3)
-    hosts = {host.uuid: (host.address, host.online) for host in metad.poll("g1", role=mpb.GRAPHD).storaged}
+    hosts = {
+        host.uuid: (host.address, host.online)
+        for host in metad.poll("g1", role=mpb.GRAPHD).storaged
+    }
     assert hosts == {"s1": ("s1:9779", True), "s2": ("s2:9779", False)}
 
 
@@ -119,7 +130,10 @@ def test_catalog_without_cluster_takes_the_folders_uuid() -> None:
 
 
 def test_daemon_of_another_cluster_is_refused_and_not_listed(metad: InProcessMetad) -> None:
-    for call in (lambda: metad.heartbeat("s3", cluster="other"), lambda: metad.poll("s3", cluster="other")):
+    for call in (
+        lambda: metad.heartbeat("s3", cluster="other"),
+        lambda: metad.poll("s3", cluster="other"),
+    ):
         with pytest.raises(Conflict, match="host s3 belongs to the cluster other"):
             call()
     assert {host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2"}
@@ -154,7 +168,10 @@ def test_publication_and_storaged_restart_wake_a_graphd(metad: InProcessMetad) -
         assert waiting.result(HANG_S).spaces[0].space.version == 1
         waiting = parked_poll(metad, pool, "g1", mpb.GRAPHD)
         metad.heartbeat("s2", incarnation=2)
-        assert {host.uuid: host.incarnation for host in waiting.result(HANG_S).storaged} == {"s1": 1, "s2": 2}
+        assert {host.uuid: host.incarnation for host in waiting.result(HANG_S).storaged} == {
+            "s1": 1,
+            "s2": 2,
+        }
 
 
 def test_progress_and_open_loads_wake_no_poll(metad: InProcessMetad) -> None:
@@ -162,7 +179,14 @@ def test_progress_and_open_loads_wake_no_poll(metad: InProcessMetad) -> None:
     metad.submit()
     (order,) = metad.poll("s1").orders
     known_revision = metad.poll("s1").revision
-    report = mpb.TaskReport(task_id=order.task_id, attempt=order.attempt, state=pb.RUNNING, phase="sort", rows_done=5, rows_total=9)
+    report = mpb.TaskReport(
+        task_id=order.task_id,
+        attempt=order.attempt,
+        state=pb.RUNNING,
+        phase="sort",
+        rows_done=5,
+        rows_total=9,
+    )
     assert metad.heartbeat("s1", report).revision == known_revision
     load = metad.begin()
     metad.register(load, edge_chunk(0), written=[0])
@@ -176,7 +200,9 @@ def test_poll_returns_after_its_wait_within_the_deadline(metad: InProcessMetad) 
     started = time.monotonic()
     assert metad.poll("s1", known_revision=known_revision, wait_s=0.1).revision == known_revision
     handler = metad.components.heartbeats_handlers[HEARTBEATS["poll"].path]
-    request = mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0)
+    request = mpb.PollRequest(
+        role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0
+    )
     assert handler(request, CallContext.with_timeout(0.3)).revision == known_revision  # type: ignore[union-attr]
     assert time.monotonic() - started > 0.1
 
@@ -190,12 +216,20 @@ def test_parked_poll_ends_on_hangup_or_when_metad_stops() -> None:
     hung_up = threading.Event()
     end_callbacks: list[Callable[[], None]] = []
     with ThreadPoolExecutor(2) as pool:
-        disconnected = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, lambda: not hung_up.is_set(), end_callbacks.append)
+        disconnected = pool.submit(
+            feed.wait_for_change,
+            1,
+            time.monotonic() + HANG_S,
+            lambda: not hung_up.is_set(),
+            end_callbacks.append,
+        )
         wait_until(lambda: end_callbacks, "the poll watches for its call's end")
         hung_up.set()
         end_callbacks[0]()
         disconnected.result(HANG_S)
-        connected = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, lambda: True, end_callbacks.append)
+        connected = pool.submit(
+            feed.wait_for_change, 1, time.monotonic() + HANG_S, lambda: True, end_callbacks.append
+        )
         feed.close()
         with pytest.raises(Unavailable, match="stopping"):
             connected.result(HANG_S)
@@ -211,7 +245,9 @@ def test_parked_poll_wakes_only_for_events() -> None:
         return True
 
     with ThreadPoolExecutor(2) as pool:
-        poll = pool.submit(feed.wait_for_change, 1, time.monotonic() + HANG_S, is_connected, end_callbacks.append)
+        poll = pool.submit(
+            feed.wait_for_change, 1, time.monotonic() + HANG_S, is_connected, end_callbacks.append
+        )
         wait_until(lambda: checks, "the poll is parked")
         feed.wait_for_change(0, time.monotonic() + HANG_S, lambda: True, end_callbacks.append)
         end_callbacks[-1]()  # a call that ends after its reply
@@ -231,11 +267,16 @@ def test_host_goes_offline_with_its_lease_until_a_heartbeat(metad: InProcessMeta
     metad.heartbeat("s1")
     metad.advance_clock(0.2)
     assert online() == {"s1": True, "s2": False}
-    offline_revision = metad.poll("g1", known_revision=known_revision, wait_s=5, role=mpb.GRAPHD).revision
+    offline_revision = metad.poll(
+        "g1", known_revision=known_revision, wait_s=5, role=mpb.GRAPHD
+    ).revision
     assert offline_revision > known_revision
     metad.heartbeat("s2")
     assert online() == {"s1": True, "s2": True}
-    assert metad.poll("g1", known_revision=offline_revision, wait_s=5, role=mpb.GRAPHD).revision > offline_revision
+    assert (
+        metad.poll("g1", known_revision=offline_revision, wait_s=5, role=mpb.GRAPHD).revision
+        > offline_revision
+    )
 
 
 def test_hosts_are_listed_with_the_parts_that_they_hold(metad: InProcessMetad) -> None:

@@ -1,4 +1,6 @@
-"""A store that refuses one write of several: what metad has not written it does not believe, and makes up for later."""
+"""A store that refuses one write of several: what metad has not written it does not believe, and
+makes up for later.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def metad(store: FailingStore) -> InProcessMetad:
     return metad
 
 
-def test_half_written_storaged_restart_is_redone_at_heartbeat(metad: InProcessMetad, store: FailingStore) -> None:
+def test_half_written_storaged_restart_is_redone_at_heartbeat(
+    metad: InProcessMetad, store: FailingStore
+) -> None:
     assert [order.attempt for order in metad.poll("s1").orders] == [1]
     store.writes_left = 1  # the host is written, what follows for its tasks is not
     with pytest.raises(Unavailable):
@@ -49,7 +53,9 @@ def test_half_written_storaged_restart_is_redone_at_heartbeat(metad: InProcessMe
     assert [order.attempt for order in metad.poll("s1", incarnation=2).orders] == [2]
 
 
-def test_half_written_lease_end_is_redone_at_the_next_tick(metad: InProcessMetad, store: FailingStore) -> None:
+def test_half_written_lease_end_is_redone_at_the_next_tick(
+    metad: InProcessMetad, store: FailingStore
+) -> None:
     metad.ask("stop_job", mpb.JobRequest(job_id=1))
     assert metad.job(1).state == pb.RUNNING
     store.writes_left = 1
@@ -59,10 +65,18 @@ def test_half_written_lease_end_is_redone_at_the_next_tick(metad: InProcessMetad
     assert metad.job(1).state == pb.STOPPED
 
 
-def test_failed_publication_is_redone_with_the_next_report(metad: InProcessMetad, store: FailingStore) -> None:
+def test_failed_publication_is_redone_with_the_next_report(
+    metad: InProcessMetad, store: FailingStore
+) -> None:
     store.writes_left = 0
     with pytest.raises(Unavailable):
         metad.build("s1")
-    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.RUNNING, 0)
+    assert (
+        metad.job(1).state,
+        metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version,
+    ) == (pb.RUNNING, 0)
     metad.build("s1")
-    assert (metad.job(1).state, metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version) == (pb.FINISHED, 1)
+    assert (
+        metad.job(1).state,
+        metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version,
+    ) == (pb.FINISHED, 1)

@@ -1,4 +1,6 @@
-"""Which positions a catalog contains: copies that are put back, that go on, that are adopted; and identifiers never given twice."""
+"""Which positions a catalog contains: copies that are put back, that go on, that are adopted; and
+identifiers never given twice.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +48,15 @@ def test_a_catalog_contains_its_own_past_over_restarts() -> None:
     second = history.position
     later, _ = start_metad(store)
     assert all(later.contains(position) for position in (first, second, later.position))
-    assert not history.contains(later.position), "the earlier process knows nothing of the later one"
-    assert not later.contains(CatalogPosition(history=second.history, term=second.term, revision=second.revision + 1))
-    assert not later.contains(CatalogPosition(history="other", term=second.term, revision=second.revision))
+    assert not history.contains(later.position), (
+        "the earlier process knows nothing of the later one"
+    )
+    assert not later.contains(
+        CatalogPosition(history=second.history, term=second.term, revision=second.revision + 1)
+    )
+    assert not later.contains(
+        CatalogPosition(history="other", term=second.term, revision=second.revision)
+    )
 
 
 def test_copy_never_contains_later_original_positions() -> None:
@@ -90,7 +98,9 @@ def test_adoption_gives_up_only_older_positions() -> None:
         revisioned.write({b"1/x": b"1"})
     newest = history.position
     copy, _ = start_metad(copied_store)
-    copy.adopt({followed_position.history: followed_position.revision}, highest_id=3, extra_changes={})
+    copy.adopt(
+        {followed_position.history: followed_position.revision}, highest_id=3, extra_changes={}
+    )
     assert copy.has_given_up(followed_position)
     assert not copy.has_given_up(newest), "nobody has listed what it holds"
     assert copy.position.revision > followed_position.revision
@@ -99,7 +109,9 @@ def test_adoption_gives_up_only_older_positions() -> None:
     assert restarted.has_given_up(followed_position), "it is durable"
     assert restarted.highest_ids().load_id >= followed_position.revision
     assert was_given_up(restarted.adoption_records(), "load_id", followed_position.revision)
-    assert not was_given_up(restarted.adoption_records(), "load_id", restarted.highest_ids().load_id + 1)
+    assert not was_given_up(
+        restarted.adoption_records(), "load_id", restarted.highest_ids().load_id + 1
+    )
 
 
 def test_oldest_terms_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +126,9 @@ def test_oldest_terms_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_catalog_of_earlier_release_starts_above_its_ids() -> None:
     store = MemoryStore()
-    store.write({keys.NEXT_SPACE: b"3", keys.NEXT_LOAD: b"40", keys.FORMAT: b"1", keys.CLUSTER: b"c"})
+    store.write(
+        {keys.NEXT_SPACE: b"3", keys.NEXT_LOAD: b"40", keys.FORMAT: b"1", keys.CLUSTER: b"c"}
+    )
     history, revisioned = start_metad(store)
     assert revisioned.revision == 41
     assert history.highest_ids() == HighestIds(space_id=2, load_id=39)
@@ -147,10 +161,20 @@ def test_daemon_ahead_of_catalog_is_not_served_or_believed() -> None:
     older.load("old")
     older.submit("old")
     order = older.poll("s1").orders[0]
-    report = mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="of another catalog's task")
-    older.heartbeat("s1", report, removed=[1], held=[mpb.HeldVersion(space_id=1, version=9)], **newer_state)
+    report = mpb.TaskReport(
+        task_id=order.task_id, attempt=1, state=pb.FAILED, cause="of another catalog's task"
+    )
+    older.heartbeat(
+        "s1", report, removed=[1], held=[mpb.HeldVersion(space_id=1, version=9)], **newer_state
+    )
     reply = older.poll("s1", **newer_state)
-    assert (reply.continues, reply.adopted, len(reply.spaces), len(reply.orders), len(reply.removals)) == (False, False, 0, 0, 0)
+    assert (
+        reply.continues,
+        reply.adopted,
+        len(reply.spaces),
+        len(reply.orders),
+        len(reply.removals),
+    ) == (False, False, 0, 0, 0)
     assert not older.job(order.job_id).tasks[0].causes
     assert older.find_dead_loads("s1", 1, 2, 3) == []
     with pytest.raises(NotReady, match="asterism metad adopt"):
@@ -180,11 +204,17 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     older.heartbeat("s1", **newer_states["s1"])
     with pytest.raises(NotReady, match="expected reports of storageds s1"):
         older.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-    space = mpb.InventorySpace(space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1, 2])
+    space = mpb.InventorySpace(
+        space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1, 2]
+    )
     spaces = [space, mpb.InventorySpace(space_id=2, name="new", bytes=7)]
     older.report_inventory("s1", spaces, **newer_states["s1"])
     adoption = older.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-    assert [(u.space_id, u.job_id, list(u.loads)) for u in adoption.unknown] == [(1, 1, []), (1, 0, [2]), (2, 0, [])]
+    assert [(u.space_id, u.job_id, list(u.loads)) for u in adoption.unknown] == [
+        (1, 1, []),
+        (1, 0, [2]),
+        (2, 0, []),
+    ]
     assert list(adoption.open_loads) == [open_load.load_id]
     assert older.ask("get_load", mpb.LoadRequest(load_id=open_load.load_id)).state == mpb.ABANDONED
     reply = older.poll("s1", **newer_states["s1"])
@@ -215,23 +245,40 @@ def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
     metad = InProcessMetad()
     for uuid, cluster in (("s1", "a"), ("s2", "b")):
         with pytest.raises(Conflict):
-            metad.heartbeat(uuid, cluster=cluster, followed=mpb.CatalogPosition(history=cluster, term="t", revision=5))
-        metad.report_inventory(uuid, [], cluster=cluster, followed=mpb.CatalogPosition(history=cluster, term="t", revision=5))
+            metad.heartbeat(
+                uuid,
+                cluster=cluster,
+                followed=mpb.CatalogPosition(history=cluster, term="t", revision=5),
+            )
+        metad.report_inventory(
+            uuid,
+            [],
+            cluster=cluster,
+            followed=mpb.CatalogPosition(history=cluster, term="t", revision=5),
+        )
     with pytest.raises(Conflict, match="a and b"):
         metad.ask("adopt_catalog", mpb.AdoptCatalogRequest())
     with pytest.raises(Conflict, match="cluster='c'"):
         metad.ask("adopt_catalog", mpb.AdoptCatalogRequest(cluster="c"))
     metad.ask("adopt_catalog", mpb.AdoptCatalogRequest(cluster="a"))
-    metad.heartbeat("s1", cluster="a", followed=mpb.CatalogPosition(history="a", term="t", revision=5))
+    metad.heartbeat(
+        "s1", cluster="a", followed=mpb.CatalogPosition(history="a", term="t", revision=5)
+    )
     with pytest.raises(AsterismError):
         metad.heartbeat("s2", cluster="b")
 
 
 def test_no_ids_are_issued_before_the_catalog_is_confirmed() -> None:
     metad, _ = catalog_and_older_copy()
-    restarted = InProcessMetad(metad.store, now_ms=metad.now_ms, confirmed=False, lease_s=4.0, heartbeat_interval_s=0.1)
+    restarted = InProcessMetad(
+        metad.store, now_ms=metad.now_ms, confirmed=False, lease_s=4.0, heartbeat_interval_s=0.1
+    )
     restarted.components.followers.lease_s = -1.0  # do not wait here
-    for change in (lambda: restarted.begin("old"), lambda: restarted.create("x"), lambda: restarted.submit("old")):
+    for change in (
+        lambda: restarted.begin("old"),
+        lambda: restarted.create("x"),
+        lambda: restarted.submit("old"),
+    ):
         with pytest.raises(NotReady, match="has just started"):
             change()
     restarted.heartbeat("s1")
@@ -258,7 +305,9 @@ def test_removal_orders_persist_until_every_host_is_done() -> None:
 def test_retired_versions_and_ended_jobs_are_removed_by_name() -> None:
     metad, _ = catalog_and_older_copy()
     metad.advance_clock(1.5)
-    assert [(r.kind, r.job_id) for r in metad.poll("s1").removals] == [(mpb.REMOVE_LEFTOVERS, 1)], "not what it published"
+    assert [(r.kind, r.job_id) for r in metad.poll("s1").removals] == [(mpb.REMOVE_LEFTOVERS, 1)], (
+        "not what it published"
+    )
     for _ in range(2):
         metad.load("old")
         metad.submit("old")

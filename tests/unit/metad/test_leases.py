@@ -1,4 +1,6 @@
-"""Loads that nobody goes on with, loads that were given up, and spaces that are dropped leave nothing behind at metad."""
+"""Loads that nobody goes on with, loads that were given up, and spaces that are dropped leave
+nothing behind at metad.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def test_open_load_ends_a_week_after_last_client_activity(metad: InProcessMetad)
     assert metad.begin(resume_key="file").load_id == resumed.load_id
     metad.register(growing, edge_chunk(0))
     metad.advance_clock(WEEK_S / 2 + 1)
-    assert [load_state(metad, load) for load in (silent, resumed, growing)] == [mpb.ABANDONED, mpb.OPEN, mpb.OPEN]
+    assert [load_state(metad, load) for load in (silent, resumed, growing)] == [
+        mpb.ABANDONED,
+        mpb.OPEN,
+        mpb.OPEN,
+    ]
     assert abandoned_loads(metad) == [silent.load_id]
     assert metad.store.range(keys.chunks(silent.load_id)) == []
     metad.advance_clock(WEEK_S / 2)
@@ -80,7 +86,9 @@ def test_abandoned_load_is_announced_until_all_hosts_drop_it(metad: InProcessMet
     restarted = InProcessMetad(metad.store, now_ms=metad.now_ms)
     assert abandoned_loads(restarted) == [load.load_id]
     restarted.heartbeat("s2", dropped_loads=[load.load_id, 77])
-    assert abandoned_loads(restarted) == [load.load_id], "what was said to an earlier metad is said again, at every beat"
+    assert abandoned_loads(restarted) == [load.load_id], (
+        "what was said to an earlier metad is said again, at every beat"
+    )
     restarted.heartbeat("s3", dropped_loads=[load.load_id])  # it holds no part
     restarted.heartbeat("s1", dropped_loads=[load.load_id])
     assert abandoned_loads(restarted) == []
@@ -99,11 +107,18 @@ def test_records_of_abandoned_loads_go_with_the_last_block(metad: InProcessMetad
     with pytest.raises(NotFound, match=f"load {settled.load_id} does not exist"):
         load_state(metad, settled)
     assert load_state(metad, unsettled) == mpb.ABANDONED
-    assert [keys.last_number(key) for key, _ in metad.store.range(keys.LOADS)] == [unsettled.load_id]
+    assert [keys.last_number(key) for key, _ in metad.store.range(keys.LOADS)] == [
+        unsettled.load_id
+    ]
 
 
 def test_blocks_of_closed_uncommitted_loads_are_dead(metad: InProcessMetad) -> None:
-    open_, committed, given_up, forgotten = metad.begin(), metad.begin(), metad.begin(), metad.begin()
+    open_, committed, given_up, forgotten = (
+        metad.begin(),
+        metad.begin(),
+        metad.begin(),
+        metad.begin(),
+    )
     metad.commit(committed)
     for load in (given_up, forgotten):
         metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
@@ -113,7 +128,10 @@ def test_blocks_of_closed_uncommitted_loads_are_dead(metad: InProcessMetad) -> N
     metad.begin(resume_key="x")
     load_ids = [load.load_id for load in (open_, committed, given_up, forgotten)]
     unknown_id = forgotten.load_id + 1000
-    assert metad.find_dead_loads("s1", *load_ids, unknown_id) == [given_up.load_id, forgotten.load_id], "a load of a later catalog than this one is not ours to judge"
+    assert metad.find_dead_loads("s1", *load_ids, unknown_id) == [
+        given_up.load_id,
+        forgotten.load_id,
+    ], "a load of a later catalog than this one is not ours to judge"
 
 
 def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
@@ -133,7 +151,17 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
     metad.load()
     job = metad.submit()
     metad.build("s1")  # one share is done, and its result written down
-    permanent = {"format", "cluster", "folder", "start", "history", "revision", "term", "next", "host"}
+    permanent = {
+        "format",
+        "cluster",
+        "folder",
+        "start",
+        "history",
+        "revision",
+        "term",
+        "next",
+        "host",
+    }
     assert record_kinds(metad.store) == permanent | {
         "space",
         "commit",
@@ -146,7 +174,9 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
         "pin",
     }
     metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    assert record_kinds(metad.store) == permanent | {"job", "removal"}, "the orders to remove its data stay until they are carried out"
+    assert record_kinds(metad.store) == permanent | {"job", "removal"}, (
+        "the orders to remove its data stay until they are carried out"
+    )
     assert metad.job(job.job_id).state == pb.STOPPED
     with pytest.raises(Conflict, match="was dropped"):
         metad.ask("recover_job", mpb.JobRequest(job_id=job.job_id))
@@ -173,4 +203,6 @@ def test_dropped_space_does_not_block_other_jobs(metad: InProcessMetad) -> None:
     metad.load()
     metad.submit()
     metad.build("s1", "s2")
-    assert [(route.space.name, route.versions[-1].version) for route in metad.poll("s1").spaces] == [("other", 1), ("graph", 1)]
+    assert [
+        (route.space.name, route.versions[-1].version) for route in metad.poll("s1").spaces
+    ] == [("other", 1), ("graph", 1)]

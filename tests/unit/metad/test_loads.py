@@ -1,4 +1,6 @@
-"""Loads, asked through the handlers over the memory store: chunks, edge ids, resumption, commits."""
+"""Loads, asked through the handlers over the memory store: chunks, edge ids, resumption,
+commits.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,13 @@ def metad() -> InProcessMetad:
 def test_edge_ids_follow_chunk_order_per_type_across_loads(metad: InProcessMetad) -> None:
     metad.create()
     load = metad.begin()
-    chunks = metad.register(load, node_chunk(0, 5), edge_chunk(1, 10), edge_chunk(2, 7, type_id=1), edge_chunk(3, 4))
+    chunks = metad.register(
+        load, node_chunk(0, 5), edge_chunk(1, 10), edge_chunk(2, 7, type_id=1), edge_chunk(3, 4)
+    )
     assert [chunk.base for chunk in chunks] == [0, 0, 0, 10]
-    assert metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[0].base == 14
+    assert (
+        metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[0].base == 14
+    )
     assert metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[1].base == 8
 
 
@@ -37,15 +43,26 @@ def test_same_chunk_keeps_its_base_and_reports_if_written(metad: InProcessMetad)
 
 
 def test_registered_chunk_refuses_other_content(metad: InProcessMetad) -> None:
-    """Blocks of a chunk that was cut off may lie at parts that the other content would not touch."""
+    """Blocks of a chunk that was cut off may lie at parts that the other content would not
+    touch.
+    """
     metad.create()
     load = metad.begin()
     metad.register(load, edge_chunk(0), edge_chunk(1), written=[0])
     for index in (0, 1):
-        for other in (edge_chunk(index, digest="other"), edge_chunk(index, rows=11), node_chunk(index), edge_chunk(index, type_id=1)):
-            with pytest.raises(Conflict, match=rf"chunk {index} .* the source has changed since; abandon the load"):
+        for other in (
+            edge_chunk(index, digest="other"),
+            edge_chunk(index, rows=11),
+            node_chunk(index),
+            edge_chunk(index, type_id=1),
+        ):
+            with pytest.raises(
+                Conflict, match=rf"chunk {index} .* the source has changed since; abandon the load"
+            ):
                 metad.register(load, other)
-    assert [chunk.base for chunk in metad.register(load, edge_chunk(0), edge_chunk(1), edge_chunk(2))] == [0, 10, 20]
+    assert [
+        chunk.base for chunk in metad.register(load, edge_chunk(0), edge_chunk(1), edge_chunk(2))
+    ] == [0, 10, 20]
 
 
 def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
@@ -69,7 +86,9 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
         (edge_chunk(4, rows=1 << 62), "pass 2\\^62"),
     ],
 )
-def test_invalid_chunk_is_refused_with_its_number(metad: InProcessMetad, chunk: mpb.Chunk, words: str) -> None:
+def test_invalid_chunk_is_refused_with_its_number(
+    metad: InProcessMetad, chunk: mpb.Chunk, words: str
+) -> None:
     metad.create()
     with pytest.raises(InvalidRequest, match=words):
         metad.register(metad.begin(), chunk)
@@ -97,14 +116,20 @@ def test_committed_load_is_found_by_key_and_source(metad: InProcessMetad) -> Non
     commit = metad.commit(load).commit
     for instance in (metad, InProcessMetad(metad.store)):
         resumed = instance.begin(resume_key="papers.csv", source="12 rows")
-        assert (resumed.load_id, resumed.state, resumed.commit) == (load.load_id, mpb.COMMITTED, commit)
+        assert (resumed.load_id, resumed.state, resumed.commit) == (
+            load.load_id,
+            mpb.COMMITTED,
+            commit,
+        )
         assert [chunk.written for chunk in resumed.chunks] == [True]
         assert instance.commit(resumed).commit == commit
     assert metad.begin("other", resume_key="papers.csv", source="12 rows").load_id != load.load_id
     for key, source in (("", "12 rows"), ("papers.csv", "13 rows"), ("paper.csv", "12 rows")):
         fresh = metad.begin(resume_key=key, source=source)
         assert (fresh.load_id != load.load_id, fresh.state) == (True, mpb.OPEN)
-    assert metad.begin(resume_key="papers.csv", source="12 rows").load_id == load.load_id, "another source under way hides what is committed"
+    assert metad.begin(resume_key="papers.csv", source="12 rows").load_id == load.load_id, (
+        "another source under way hides what is committed"
+    )
     metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
     metad.create()
     assert metad.begin(resume_key="papers.csv", source="12 rows").state == mpb.OPEN
@@ -144,7 +169,9 @@ def test_load_stays_open_until_later_deletes_are_settled(metad: InProcessMetad) 
     first, second, third = (metad.begin().load_id for _ in range(3))
 
     def commit(instance: InProcessMetad, load_id: int, **fields: int | bool) -> mpb.Load:
-        reply: mpb.Load = instance.ask("commit_load", mpb.CommitLoadRequest(load_id=load_id, **fields))
+        reply: mpb.Load = instance.ask(
+            "commit_load", mpb.CommitLoadRequest(load_id=load_id, **fields)
+        )
         return reply
 
     assert commit(metad, first, deletes=True).commit == 1
@@ -174,9 +201,14 @@ def test_abandoned_load_is_announced_and_closed(metad: InProcessMetad) -> None:
     before = metad.poll("s1")
     assert list(before.open_loads) == [load.load_id, open_load.load_id]
     for _ in range(2):
-        assert metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id)).state == mpb.ABANDONED
+        assert (
+            metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id)).state == mpb.ABANDONED
+        )
     after = metad.poll("s1", known_revision=before.revision, wait_s=5)
-    assert (list(after.open_loads), list(after.abandoned_loads)) == ([open_load.load_id], [load.load_id])
+    assert (list(after.open_loads), list(after.abandoned_loads)) == (
+        [open_load.load_id],
+        [load.load_id],
+    )
     for call in (lambda: metad.register(load, edge_chunk(0)), lambda: metad.commit(load)):
         with pytest.raises(Conflict, match="is abandoned"):
             call()

@@ -1,4 +1,6 @@
-"""What reports, failures and hosts that go and come do to a job's attempts; no clock, no disk, no socket."""
+"""What reports, failures and hosts that go and come do to a job's attempts; no clock, no disk, no
+socket.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,17 @@ def test_progress_is_shown_at_once_but_saved_rarely() -> None:
     scenario = Scenario(JobPolicy(progress_interval_ms=10_000))
     job = scenario.submit()
     scenario.now_ms += 1_000
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=10, rows_total=100))
+    scenario.heartbeat(
+        A,
+        scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=10, rows_total=100),
+    )
     assert (scenario.task(job, A).phase, scenario.task(job, A).rows_done) == ("sort", 10)
     assert scenario.commands == []
     scenario.now_ms += 10_000
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=20, rows_total=100))
+    scenario.heartbeat(
+        A,
+        scenario.make_report(job, A, JobState.RUNNING, phase="sort", rows_done=20, rows_total=100),
+    )
     assert [type(command) for command in scenario.commands] == [jobs.SaveJob]
 
 
@@ -74,7 +82,10 @@ def test_backoffs_double_to_a_limit_and_differ_between_tasks() -> None:
     for n, backoff in enumerate(backoffs):
         longest = min(1_000 * 2**n, 8_000)
         assert longest // 2 <= backoff <= longest * 3 // 2
-    spread = {backoff_ms(rules, replace(task, task_id=TaskId(i), failures=1, attempt=1)) for i in range(1, 20)}
+    spread = {
+        backoff_ms(rules, replace(task, task_id=TaskId(i), failures=1, attempt=1))
+        for i in range(1, 20)
+    }
     assert len(spread) > 10
 
 
@@ -90,8 +101,14 @@ def test_job_fails_after_last_attempt_with_all_causes() -> None:
     scenario.heartbeat(B)
     failed = scenario.job(job.job_id)
     assert failed.state is JobState.FAILED
-    assert all(cause in failed.cause for cause in ("attempt 1: first", "attempt 2: second", "attempt 3: third"))
-    assert (scenario.task(job, A).state, scenario.task(job, B).state) == (JobState.FAILED, JobState.STOPPED)
+    assert all(
+        cause in failed.cause
+        for cause in ("attempt 1: first", "attempt 2: second", "attempt 3: third")
+    )
+    assert (scenario.task(job, A).state, scenario.task(job, B).state) == (
+        JobState.FAILED,
+        JobState.STOPPED,
+    )
 
 
 def test_next_job_waits_until_failing_job_frees_its_hosts() -> None:

@@ -1,4 +1,6 @@
-"""The life of a job in the machine: submitted, published, stopped, recovered, forgotten; no clock, no disk, no socket."""
+"""The life of a job in the machine: submitted, published, stopped, recovered, forgotten; no clock,
+no disk, no socket.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,16 @@ from metad.model.jobs import JobPolicy, JobState
 def test_submit_is_saved_and_assigned_to_all_hosts_at_once() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    assert (job.state, job.cut, [task.parts for task in job.tasks]) == (JobState.RUNNING, 1, [(0,), (1,)])
-    assert scenario.commands == [jobs.ReturnJob(job_id=job.job_id), jobs.SaveJob(job=job), jobs.NotifyStorageds()]
+    assert (job.state, job.cut, [task.parts for task in job.tasks]) == (
+        JobState.RUNNING,
+        1,
+        [(0,), (1,)],
+    )
+    assert scenario.commands == [
+        jobs.ReturnJob(job_id=job.job_id),
+        jobs.SaveJob(job=job),
+        jobs.NotifyStorageds(),
+    ]
     assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 1)]
     assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 1)]
 
@@ -84,7 +94,9 @@ def test_job_is_published_together_with_its_last_task() -> None:
     job = scenario.submit(cut=7)
     scenario.report_finished(job, A)
     assert scenario.job(job.job_id).state is JobState.RUNNING
-    assert scenario.commands_of(jobs.SaveResult) == [jobs.SaveResult(job_id=job.job_id, task_id=job.tasks[0].task_id, result=result([0]))]
+    assert scenario.commands_of(jobs.SaveResult) == [
+        jobs.SaveResult(job_id=job.job_id, task_id=job.tasks[0].task_id, result=result([0]))
+    ]
     scenario.report_finished(job, B)
     finished = scenario.job(job.job_id)
     assert (finished.state, finished.version) == (JobState.FINISHED, 1)
@@ -109,7 +121,10 @@ def test_published_totals_do_not_depend_on_report_order() -> None:
     one, other = Scenario(), Scenario()
     for scenario, hosts in ((one, (A, B)), (other, (B, A))):
         scenario.report_finished(scenario.submit(), *hosts)
-    assert one.commands_of(jobs.PublishVersion)[0].result == other.commands_of(jobs.PublishVersion)[0].result  # type: ignore[union-attr]
+    assert (
+        one.commands_of(jobs.PublishVersion)[0].result
+        == other.commands_of(jobs.PublishVersion)[0].result
+    )  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +135,9 @@ def test_copies_that_disagree_are_never_published(wrong: dict[str, int], words: 
     scenario = Scenario()
     job = scenario.submit()
     scenario.report_finished(job, A)
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], **wrong)))
+    scenario.heartbeat(
+        B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], **wrong))
+    )
     failed = scenario.job(job.job_id)
     assert failed.state is JobState.FAILED
     assert EDGE in failed.cause
@@ -131,16 +148,28 @@ def test_copies_that_disagree_are_never_published(wrong: dict[str, int], words: 
 def test_copies_may_differ_per_part_if_all_parts_agree() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=2, mix_in=2**64 - 1)))
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=8, mix_in=155)))
+    scenario.heartbeat(
+        A,
+        scenario.make_report(
+            job, A, JobState.FINISHED, result=result([0], count_in=2, mix_in=2**64 - 1)
+        ),
+    )
+    scenario.heartbeat(
+        B,
+        scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=8, mix_in=155)),
+    )
     assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
 def test_absent_in_copies_are_not_compared() -> None:
     scenario = Scenario()
     job = scenario.submit(paired=())
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=0, mix_in=0)))
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=0, mix_in=0)))
+    scenario.heartbeat(
+        A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=0, mix_in=0))
+    )
+    scenario.heartbeat(
+        B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=0, mix_in=0))
+    )
     assert scenario.job(job.job_id).state is JobState.FINISHED
 
 
@@ -163,7 +192,10 @@ def test_stop_waits_for_confirmation_by_every_host() -> None:
     scenario.stop(job)
     assert scenario.commands_of(jobs.NotifyStorageds)
     assert scenario.assigned_tasks(A) == scenario.assigned_tasks(B) == []
-    assert (scenario.job(job.job_id).state, scenario.job(job.job_id).ending) == (JobState.RUNNING, JobState.STOPPED)
+    assert (scenario.job(job.job_id).state, scenario.job(job.job_id).ending) == (
+        JobState.RUNNING,
+        JobState.STOPPED,
+    )
     scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING))
     scenario.heartbeat(B)
     assert scenario.job(job.job_id).state is JobState.RUNNING
@@ -223,7 +255,12 @@ def test_recovered_job_keeps_its_commit_with_new_attempts() -> None:
     assert scenario.job(job.job_id).state is JobState.FAILED
     scenario.recover(job)
     recovered = scenario.job(job.job_id)
-    assert (recovered.state, recovered.cut, recovered.cause, recovered.finished_ms) == (JobState.RUNNING, 3, "", 0)
+    assert (recovered.state, recovered.cut, recovered.cause, recovered.finished_ms) == (
+        JobState.RUNNING,
+        3,
+        "",
+        0,
+    )
     # The finished one too: nobody ordered its output to be held while the job was over.
     assert scenario.assigned_tasks(A) == [(job.tasks[0].task_id, 2)]
     assert scenario.assigned_tasks(B) == [(job.tasks[1].task_id, 2)]
@@ -269,9 +306,17 @@ def test_unknown_job_is_refused_with_the_newest_id() -> None:
 
 def test_dropped_space_stops_only_its_own_jobs_at_once() -> None:
     scenario = Scenario()
-    running, waiting, other = scenario.submit(cut=1), scenario.submit(cut=2), scenario.submit(space=2)
+    running, waiting, other = (
+        scenario.submit(cut=1),
+        scenario.submit(cut=2),
+        scenario.submit(space=2),
+    )
     scenario.drop_space(1)
-    assert [scenario.job(job.job_id).state for job in (running, waiting, other)] == [JobState.STOPPED, JobState.STOPPED, JobState.RUNNING]
+    assert [scenario.job(job.job_id).state for job in (running, waiting, other)] == [
+        JobState.STOPPED,
+        JobState.STOPPED,
+        JobState.RUNNING,
+    ]
     assert scenario.assigned_tasks(A) == [(scenario.task(other, A).task_id, 1)]
     assert "dropped" in scenario.job(running.job_id).cause
 
@@ -291,7 +336,10 @@ def test_ended_jobs_expire_and_their_ids_are_not_reused() -> None:
 def test_handling_an_event_does_not_mutate_its_input_state() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    before, copy = scenario.state, replace(scenario.state, jobs=dict(scenario.state.jobs), hosts=dict(scenario.state.hosts))
+    before, copy = (
+        scenario.state,
+        replace(scenario.state, jobs=dict(scenario.state.jobs), hosts=dict(scenario.state.hosts)),
+    )
     scenario.report_finished(job)
     scenario.host_seen(A, incarnation=9)
     assert before == copy

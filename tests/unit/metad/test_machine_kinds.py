@@ -1,4 +1,6 @@
-"""What the kinds of jobs have of their own: options, versions that are read, ends without a publication, what is kept of results."""
+"""What the kinds of jobs have of their own: options, versions that are read, ends without a
+publication, what is kept of results.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from metad.jobs.progress import job_progress
 from metad.model import jobs as model
 from metad.model.job_kinds import KINDS, find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState
-from metad.model.task_results import Element, ExportedFile, PartUnits, TaskOutput, TaskResult, TypeAudit
+from metad.model.task_results import (
+    Element,
+    ExportedFile,
+    PartUnits,
+    TaskOutput,
+    TaskResult,
+    TypeAudit,
+)
 from metad.wire import storage
 
 
@@ -33,11 +42,19 @@ def test_options_identify_a_job_and_defaults_are_filled_in() -> None:
     publish_build(scenario)
     first = scenario.submit(kind="export-tables", version=1)
     assert dict(first.options) == {"format": "parquet"}
-    assert scenario.submit(kind="export-tables", version=1, options={"format": "parquet"}).job_id == first.job_id
+    assert (
+        scenario.submit(kind="export-tables", version=1, options={"format": "parquet"}).job_id
+        == first.job_id
+    )
     both = scenario.submit(kind="export-tables", version=1, options={"format": "parquet, csv"})
     assert both.job_id != first.job_id
-    assert scenario.submit(kind="export-tables", version=1, options={"format": "csv,parquet"}).job_id == both.job_id
-    assert scenario.submit(kind="export-tables", version=1, options={"to": "s3://bucket/a/"}).options == (("format", "parquet"), ("to", "s3://bucket/a"))
+    assert (
+        scenario.submit(kind="export-tables", version=1, options={"format": "csv,parquet"}).job_id
+        == both.job_id
+    )
+    assert scenario.submit(
+        kind="export-tables", version=1, options={"to": "s3://bucket/a/"}
+    ).options == (("format", "parquet"), ("to", "s3://bucket/a"))
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -58,7 +75,9 @@ def test_unknown_option_is_refused_by_name(kind: str) -> None:
         ({"to": "s3://" + "a" * 2000}, "found 2005"),
     ],
 )
-def test_invalid_option_value_is_refused_with_the_value(options: dict[str, str], words: str) -> None:
+def test_invalid_option_value_is_refused_with_the_value(
+    options: dict[str, str], words: str
+) -> None:
     with pytest.raises(InvalidRequest, match=words):
         normalize_options(find_kind("export-tables"), options)
 
@@ -85,44 +104,95 @@ def test_a_space_without_a_load_can_be_compacted() -> None:
 def test_jobs_of_all_kinds_queue_per_space() -> None:
     scenario = Scenario()
     publish_build(scenario)
-    jobs = [scenario.submit(kind="compact"), scenario.submit(kind="audit", version=1), scenario.submit(cut=2), scenario.submit(kind="compact", space=2)]
-    assert [scenario.job(job.job_id).state.name for job in jobs] == ["RUNNING", "QUEUE", "QUEUE", "RUNNING"]
+    jobs = [
+        scenario.submit(kind="compact"),
+        scenario.submit(kind="audit", version=1),
+        scenario.submit(cut=2),
+        scenario.submit(kind="compact", space=2),
+    ]
+    assert [scenario.job(job.job_id).state.name for job in jobs] == [
+        "RUNNING",
+        "QUEUE",
+        "QUEUE",
+        "RUNNING",
+    ]
     scenario.stop(jobs[0])
     scenario.heartbeat(A)
     scenario.heartbeat(B)
-    assert [scenario.job(job.job_id).state.name for job in jobs] == ["STOPPED", "RUNNING", "QUEUE", "RUNNING"]
+    assert [scenario.job(job.job_id).state.name for job in jobs] == [
+        "STOPPED",
+        "RUNNING",
+        "QUEUE",
+        "RUNNING",
+    ]
 
 
 def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
     scenario = Scenario()
     built = publish_build(scenario)
     job = scenario.submit(kind="audit", version=1)
-    output = TaskOutput(audit=(TypeAudit(element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, table_tv=1e-17),), files_read=3, bytes_read=99)
+    output = TaskOutput(
+        audit=(
+            TypeAudit(
+                element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, table_tv=1e-17
+            ),
+        ),
+        files_read=3,
+        bytes_read=99,
+    )
     for host in (A, B):
-        scenario.heartbeat(host, scenario.make_report(job, host, JobState.FINISHED, result=replace(result(scenario.task(job, host).parts), output=output)))
+        scenario.heartbeat(
+            host,
+            scenario.make_report(
+                job,
+                host,
+                JobState.FINISHED,
+                result=replace(result(scenario.task(job, host).parts), output=output),
+            ),
+        )
     ended = scenario.job(job.job_id)
     assert (ended.state, ended.version) == (JobState.FINISHED, 0)
     assert scenario.state.published[built.space_id] == model.CurrentVersion(version=1, cut=1)
     assert scenario.commands_of(model.PublishVersion) == []
     assert [task.result for task in ended.tasks] == [TaskResult(output=output)] * 2
-    last = {command.task_id: command.result for command in scenario.commands if isinstance(command, model.SaveResult)}
-    assert {storage.decode_result(storage.encode_result(stored)) for stored in last.values()} == {TaskResult(output=output)}
+    last = {
+        command.task_id: command.result
+        for command in scenario.commands
+        if isinstance(command, model.SaveResult)
+    }
+    assert {storage.decode_result(storage.encode_result(stored)) for stored in last.values()} == {
+        TaskResult(output=output)
+    }
     assert storage.decode_job(storage.encode_job(ended)).identity == ended.identity
 
 
 def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    output = TaskOutput(units=(PartUnits(part=0, linked=4, built=2, bytes_linked=900, bytes_built=30),))
+    output = TaskOutput(
+        units=(PartUnits(part=0, linked=4, built=2, bytes_linked=900, bytes_built=30),)
+    )
     for host in (A, B):
-        scenario.heartbeat(host, scenario.make_report(job, host, JobState.FINISHED, result=replace(result(scenario.task(job, host).parts), output=output)))
+        scenario.heartbeat(
+            host,
+            scenario.make_report(
+                job,
+                host,
+                JobState.FINISHED,
+                result=replace(result(scenario.task(job, host).parts), output=output),
+            ),
+        )
     ended = scenario.job(job.job_id)
     assert (ended.state, ended.version) == (JobState.FINISHED, 1)
     assert [task.result for task in ended.tasks] == [TaskResult(output=output)] * 2
     saves = [command for command in scenario.commands if isinstance(command, model.SaveResult)]
-    assert [storage.decode_result(storage.encode_result(command.result)) for command in saves][-2:] == [TaskResult(output=output)] * 2
+    assert [storage.decode_result(storage.encode_result(command.result)) for command in saves][
+        -2:
+    ] == [TaskResult(output=output)] * 2
     last_index = {type(command): i for i, command in enumerate(scenario.commands)}
-    assert last_index[model.PublishVersion] < last_index[model.SaveResult]  # publishing takes away what tasks reported: what is kept comes after
+    assert (
+        last_index[model.PublishVersion] < last_index[model.SaveResult]
+    )  # publishing takes away what tasks reported: what is kept comes after
 
 
 def test_build_without_linking_is_a_different_job() -> None:
@@ -139,10 +209,19 @@ def test_build_without_linking_is_a_different_job() -> None:
 def test_index_jobs_extend_indexes_and_builds_keep_them() -> None:
     scenario = Scenario()
     publish_build(scenario)
-    price, brand = (Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand"))
-    jobs = [scenario.submit_index(brand), scenario.submit_index(price), scenario.submit(cut=2), scenario.submit_index(brand, cut=2, drop="yes")]
+    price, brand = (
+        Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand")
+    )
+    jobs = [
+        scenario.submit_index(brand),
+        scenario.submit_index(price),
+        scenario.submit(cut=2),
+        scenario.submit_index(brand, cut=2, drop="yes"),
+    ]
     assert scenario.submit_index(price).job_id == jobs[1].job_id
-    for job, expected in zip(jobs, ((brand,), (brand, price), (brand, price), (price,)), strict=True):
+    for job, expected in zip(
+        jobs, ((brand,), (brand, price), (brand, price), (price,)), strict=True
+    ):
         assert scenario.job(job.job_id).state is JobState.RUNNING
         scenario.report_finished(job)
         ended = scenario.job(job.job_id)
@@ -155,7 +234,9 @@ def test_index_jobs_extend_indexes_and_builds_keep_them() -> None:
 def test_stopped_index_job_leaves_no_index_and_can_recover() -> None:
     scenario = Scenario()
     publish_build(scenario)
-    price, brand = (Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand"))
+    price, brand = (
+        Index(element=1, type_id=0, column=column, kind="range") for column in ("price", "brand")
+    )
     stopped, other = scenario.submit_index(price), scenario.submit_index(brand)
     scenario.stop(stopped)
     scenario.heartbeat(A)
@@ -177,7 +258,9 @@ def test_stopped_index_job_leaves_no_index_and_can_recover() -> None:
         ({"type": "item", "on": "price", "kind": "hash", "drop": "no"}, "drop='no'"),
     ],
 )
-def test_incomplete_or_invalid_index_options_are_refused(options: dict[str, str], words: str) -> None:
+def test_incomplete_or_invalid_index_options_are_refused(
+    options: dict[str, str], words: str
+) -> None:
     with pytest.raises(InvalidRequest, match=words):
         normalize_options(find_kind("index"), options)
 
@@ -187,9 +270,17 @@ def test_audit_of_disagreeing_copies_fails_with_both_counts() -> None:
     publish_build(scenario)
     job = scenario.submit(kind="audit", version=1)
     scenario.heartbeat(A, scenario.make_report(job, A, JobState.FINISHED))
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result(scenario.task(job, B).parts, count_in=4)))
+    scenario.heartbeat(
+        B,
+        scenario.make_report(
+            job, B, JobState.FINISHED, result=result(scenario.task(job, B).parts, count_in=4)
+        ),
+    )
     assert scenario.job(job.job_id).state is JobState.FAILED
-    assert "version 1: edge type n:to:n: 10 out-copies but 9 in-copies" in scenario.job(job.job_id).cause
+    assert (
+        "version 1: edge type n:to:n: 10 out-copies but 9 in-copies"
+        in scenario.job(job.job_id).cause
+    )
 
 
 @pytest.mark.parametrize("kind", ["audit", "export-tables", "compact"])
@@ -210,7 +301,12 @@ def test_permanent_failure_ends_the_job_at_once_with_cause() -> None:
     publish_build(scenario)
     job = scenario.submit(kind="audit", version=1)
     scenario.heartbeat(B, scenario.make_report(job, B, JobState.RUNNING))
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="mebibyte 3 is not what was written", permanent=True))
+    scenario.heartbeat(
+        A,
+        scenario.make_report(
+            job, A, JobState.FAILED, cause="mebibyte 3 is not what was written", permanent=True
+        ),
+    )
     assert scenario.job(job.job_id).ending is JobState.FAILED
     scenario.heartbeat(B)
     assert scenario.job(job.job_id).state is JobState.FAILED
@@ -260,7 +356,9 @@ def test_ended_jobs_of_every_kind_expire_after_seven_days() -> None:
     assert set(scenario.state.jobs) == {job.job_id for job in submitted}
     scenario.advance_clock(1)
     assert scenario.state.jobs == {}
-    assert {command.job_id for command in scenario.commands if isinstance(command, model.DeleteJob)} == {job.job_id for job in submitted}
+    assert {
+        command.job_id for command in scenario.commands if isinstance(command, model.DeleteJob)
+    } == {job.job_id for job in submitted}
 
 
 # How fast.
@@ -271,13 +369,27 @@ def test_rate_follows_recent_reports() -> None:
     job = scenario.submit(hosts=(A,))
     for second in range(1, 6):
         scenario.now_ms += 1_000
-        scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, rows_done=1_000 * second, rows_total=100_000))
+        scenario.heartbeat(
+            A,
+            scenario.make_report(
+                job, A, JobState.RUNNING, rows_done=1_000 * second, rows_total=100_000
+            ),
+        )
     progress = job_progress(scenario.job(job.job_id))
-    assert (progress.rows_done, progress.rows_total, progress.rows_per_s) == (5_000, 100_000, pytest.approx(1_000))
+    assert (progress.rows_done, progress.rows_total, progress.rows_per_s) == (
+        5_000,
+        100_000,
+        pytest.approx(1_000),
+    )
     assert progress.eta_s == pytest.approx(95)
     for second in range(1, 31):
         scenario.now_ms += 1_000
-        scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, rows_done=5_000 + 100 * second, rows_total=100_000))
+        scenario.heartbeat(
+            A,
+            scenario.make_report(
+                job, A, JobState.RUNNING, rows_done=5_000 + 100 * second, rows_total=100_000
+            ),
+        )
     assert job_progress(scenario.job(job.job_id)).rows_per_s == pytest.approx(100, rel=0.05)
 
 
@@ -285,9 +397,16 @@ def test_slowest_task_determines_the_remaining_time() -> None:
     scenario = Scenario()
     job = scenario.submit()
     scenario.now_ms += 2_000
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, rows_done=200, rows_total=1_000))
-    assert (job_progress(scenario.job(job.job_id)).rows_per_s, job_progress(scenario.job(job.job_id)).eta_s) == (100, None)
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.RUNNING, rows_done=20, rows_total=1_000))
+    scenario.heartbeat(
+        A, scenario.make_report(job, A, JobState.RUNNING, rows_done=200, rows_total=1_000)
+    )
+    assert (
+        job_progress(scenario.job(job.job_id)).rows_per_s,
+        job_progress(scenario.job(job.job_id)).eta_s,
+    ) == (100, None)
+    scenario.heartbeat(
+        B, scenario.make_report(job, B, JobState.RUNNING, rows_done=20, rows_total=1_000)
+    )
     assert job_progress(scenario.job(job.job_id)).rows_per_s == 110
     assert job_progress(scenario.job(job.job_id)).eta_s == pytest.approx(98)
     scenario.report_finished(job, B)
@@ -298,19 +417,34 @@ def test_new_attempt_starts_without_the_previous_rate() -> None:
     scenario = Scenario()
     job = scenario.submit(hosts=(A,))
     scenario.now_ms += 1_000
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, rows_done=500, rows_total=1_000))
+    scenario.heartbeat(
+        A, scenario.make_report(job, A, JobState.RUNNING, rows_done=500, rows_total=1_000)
+    )
     assert scenario.task(job, A).rows_per_s == 500
     scenario.heartbeat(A, scenario.make_report(job, A, JobState.FAILED, cause="x"))
-    assert (scenario.task(job, A).rows_per_s, job_progress(scenario.job(job.job_id)).eta_s) == (0.0, None)
+    assert (scenario.task(job, A).rows_per_s, job_progress(scenario.job(job.job_id)).eta_s) == (
+        0.0,
+        None,
+    )
     scenario.advance_clock(5)
     scenario.now_ms += 1_000
-    scenario.heartbeat(A, scenario.make_report(job, A, JobState.RUNNING, rows_done=10, rows_total=1_000))
+    scenario.heartbeat(
+        A, scenario.make_report(job, A, JobState.RUNNING, rows_done=10, rows_total=1_000)
+    )
     assert scenario.task(job, A).rows_per_s == 10
 
 
 def test_exported_files_survive_a_storage_round_trip() -> None:
     file = ExportedFile(
-        path="p00000-n0-weight.csv", part=0, element=Element.NODE, type_id=0, weight_name="weight", format="csv", rows=3, bytes=99, sha256="ab" * 32
+        path="p00000-n0-weight.csv",
+        part=0,
+        element=Element.NODE,
+        type_id=0,
+        weight_name="weight",
+        format="csv",
+        rows=3,
+        bytes=99,
+        sha256="ab" * 32,
     )
     stored = TaskResult(output=TaskOutput(folder="exports/a", files=(file,)))
     assert storage.decode_result(storage.encode_result(stored)) == stored

@@ -1,4 +1,6 @@
-"""Pins of versions: leases that keep a version served, their bounds, and what a restart of metad makes of them."""
+"""Pins of versions: leases that keep a version served, their bounds, and what a restart of metad
+makes of them.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,22 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from metad.store import keys
 
 
-def pin(metad: InProcessMetad, version: int = 0, term_s: float = 0, owner: str = "trainer") -> mpb.Pin:
-    return cast(mpb.Pin, metad.ask("pin_version", mpb.PinVersionRequest(space="graph", version=version, term_s=term_s, owner=owner)))
+def pin(
+    metad: InProcessMetad, version: int = 0, term_s: float = 0, owner: str = "trainer"
+) -> mpb.Pin:
+    return cast(
+        mpb.Pin,
+        metad.ask(
+            "pin_version",
+            mpb.PinVersionRequest(space="graph", version=version, term_s=term_s, owner=owner),
+        ),
+    )
 
 
 def pin_ids(metad: InProcessMetad) -> list[int]:
-    return [listed.pin_id for listed in metad.ask("list_pins", mpb.ListPinsRequest(space="graph")).pins]
+    return [
+        listed.pin_id for listed in metad.ask("list_pins", mpb.ListPinsRequest(space="graph")).pins
+    ]
 
 
 def served_versions(metad: InProcessMetad) -> list[int]:
@@ -44,7 +56,13 @@ def metad() -> InProcessMetad:
 
 def test_a_pinned_version_stays_until_its_pin_is_released(metad: InProcessMetad) -> None:
     pinned = pin(metad)
-    assert (pinned.version, pinned.space, pinned.owner, pinned.term_s, pinned.expires_ms - pinned.created_ms) == (1, "graph", "trainer", 60, 60_000)
+    assert (
+        pinned.version,
+        pinned.space,
+        pinned.owner,
+        pinned.term_s,
+        pinned.expires_ms - pinned.created_ms,
+    ) == (1, "graph", "trainer", 60, 60_000)
     publish(metad, 3)
     metad.advance_clock(2)
     assert served_versions(metad) == [1, 4], "2 and 3 are too many, and nobody pins them"
@@ -82,19 +100,30 @@ def test_expired_pin_is_not_renewed_even_before_a_tick(metad: InProcessMetad) ->
 def test_metad_restart_grants_every_pin_a_full_term(metad: InProcessMetad) -> None:
     pinned = pin(metad, term_s=100)
     publish(metad)
-    restarted = InProcessMetad(metad.store, now_ms=metad.now_ms + 99_000, keep_versions=1, retire_after_s=0)
+    restarted = InProcessMetad(
+        metad.store, now_ms=metad.now_ms + 99_000, keep_versions=1, retire_after_s=0
+    )
     restarted.heartbeat("s1", incarnation=2)
     restarted.advance_clock(99)
-    assert [manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions] == [1, 2]
-    assert [(listed.pin_id, listed.owner) for listed in restarted.ask("list_pins", mpb.ListPinsRequest()).pins] == [(pinned.pin_id, "trainer")]
+    assert [
+        manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
+    ] == [1, 2]
+    assert [
+        (listed.pin_id, listed.owner)
+        for listed in restarted.ask("list_pins", mpb.ListPinsRequest()).pins
+    ] == [(pinned.pin_id, "trainer")]
     restarted.advance_clock(1)
-    assert [manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions] == [2]
+    assert [
+        manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
+    ] == [2]
     fresh = restarted.ask("pin_version", mpb.PinVersionRequest(space="graph"))
     assert fresh.pin_id > pinned.pin_id, "an id is never given twice"
 
 
 @pytest.mark.parametrize("term_s", [-1.0, 0.5, 601.0, float("nan"), float("inf")])
-def test_a_term_out_of_bounds_is_refused_with_its_value(metad: InProcessMetad, term_s: float) -> None:
+def test_a_term_out_of_bounds_is_refused_with_its_value(
+    metad: InProcessMetad, term_s: float
+) -> None:
     with pytest.raises(InvalidRequest, match=rf"{term_s} s: expected 1 to 600 s"):
         pin(metad, term_s=term_s)
 
@@ -146,9 +175,15 @@ def test_pins_are_removed_with_their_space(metad: InProcessMetad) -> None:
 def test_silent_graphd_after_a_restart_delays_retirement(metad: InProcessMetad) -> None:
     metad.heartbeat("g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=1)])
     publish(metad)
-    restarted = InProcessMetad(metad.store, now_ms=metad.now_ms + 1000, keep_versions=1, retire_after_s=1)
+    restarted = InProcessMetad(
+        metad.store, now_ms=metad.now_ms + 1000, keep_versions=1, retire_after_s=1
+    )
     restarted.heartbeat("s1", incarnation=2)
     restarted.advance_clock(2)
-    assert [manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions] == [1, 2]
+    assert [
+        manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
+    ] == [1, 2]
     restarted.advance_clock(4)  # its lease is over: it is not there
-    assert [manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions] == [2]
+    assert [
+        manifest.version for manifest in restarted.poll("s1", incarnation=2).spaces[0].versions
+    ] == [2]

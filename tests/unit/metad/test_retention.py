@@ -1,4 +1,6 @@
-"""What failed and stopped builds left stays while it can be of use, by metad's clock; then storageds are told that it goes."""
+"""What failed and stopped builds left stays while it can be of use, by metad's clock; then
+storageds are told that it goes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def kept_job_ids(metad: InProcessMetad, uuid: str = "s1", incarnation: int = 1) 
 
 
 def failure_report(order: mpb.TaskOrder) -> mpb.TaskReport:
-    return mpb.TaskReport(task_id=order.task_id, attempt=order.attempt, state=pb.FAILED, cause="the disk is full")
+    return mpb.TaskReport(
+        task_id=order.task_id, attempt=order.attempt, state=pb.FAILED, cause="the disk is full"
+    )
 
 
 def start_build(**settings: float) -> tuple[InProcessMetad, int]:
@@ -45,7 +49,9 @@ def test_failed_build_keeps_its_output_for_a_day() -> None:
     assert kept_job_ids(metad) == [job_id]
     known_revision = metad.poll("s1").revision
     metad.advance_clock(1)
-    assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision, "storageds are told, without anything else happening"
+    assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision, (
+        "storageds are told, without anything else happening"
+    )
     assert kept_job_ids(metad) == kept_job_ids(metad, "s2") == []
 
 
@@ -91,7 +97,9 @@ def test_same_commit_supersedes_failed_build_only_if_later() -> None:
     again = metad.submit().job_id
     assert again != first
     fail_build(metad)
-    assert kept_job_ids(metad) == [again], "what was published before is no reason to give up what came after"
+    assert kept_job_ids(metad) == [again], (
+        "what was published before is no reason to give up what came after"
+    )
     metad.now_ms += 1000
     third = metad.submit().job_id
     metad.build("s1", "s2")
@@ -118,7 +126,9 @@ def test_kept_jobs_are_listed_only_to_their_hosts() -> None:
 def test_metad_restart_does_not_change_kept_jobs() -> None:
     metad, job_id = start_build()
     fail_build(metad)
-    restarted = InProcessMetad(metad.store, now_ms=metad.now_ms + int((DAY_S - 10) * 1000), max_attempts=1)
+    restarted = InProcessMetad(
+        metad.store, now_ms=metad.now_ms + int((DAY_S - 10) * 1000), max_attempts=1
+    )
     restarted.heartbeat("s1")
     assert kept_job_ids(restarted) == [job_id]
     restarted.advance_clock(10)

@@ -39,8 +39,15 @@ def test_defaults_are_as_documented() -> None:
 
 def test_job_policy_is_in_milliseconds() -> None:
     assert MetadSettings().job_policy() == JobPolicy()
-    rules = MetadSettings(retry_backoff_s=0.25, host_away_limit_s=30, keep_jobs_s=60, max_attempts=5).job_policy()
-    assert (rules.backoff_ms, rules.away_limit_ms, rules.keep_jobs_ms, rules.max_attempts) == (250, 30_000, 60_000, 5)
+    rules = MetadSettings(
+        retry_backoff_s=0.25, host_away_limit_s=30, keep_jobs_s=60, max_attempts=5
+    ).job_policy()
+    assert (rules.backoff_ms, rules.away_limit_ms, rules.keep_jobs_ms, rules.max_attempts) == (
+        250,
+        30_000,
+        60_000,
+        5,
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,12 @@ class RowCollector:
         return len(self.rows)
 
 
-def streams(weights: NDArray[np.float64], position: SweepPosition) -> tuple[Iterator[Columns], Iterator[Columns]]:
-    """Light and heavy columns in blocks, from those on that ``position`` is not done with. The id of column i is 10 i."""
+def streams(
+    weights: NDArray[np.float64], position: SweepPosition
+) -> tuple[Iterator[Columns], Iterator[Columns]]:
+    """Light and heavy columns in blocks, from those on that ``position`` is not done with. The id
+    of column i is 10 i.
+    """
     p = weights * weights.size / neumaier_sum(weights)
     light, heavy = np.flatnonzero(p < 1), np.flatnonzero(p >= 1)
 
@@ -59,7 +63,12 @@ def test_sweep_resumed_at_any_checkpoint_gives_same_columns(shape: str) -> None:
     all_light, all_heavy = RowCollector(), RowCollector()
     checkpoints: list[tuple[str, int, int]] = []
     sweep = AliasSweep(*streams(weights, SweepPosition()), all_light, all_heavy)
-    short = sweep.run(lambda place: checkpoints.append((json.dumps(asdict(place)), len(all_light.rows), len(all_heavy.rows))), 1)
+    short = sweep.run(
+        lambda place: checkpoints.append(
+            (json.dumps(asdict(place)), len(all_light.rows), len(all_heavy.rows))
+        ),
+        1,
+    )
     assert len(checkpoints) >= 200 // BLOCK - 3
     for record, lights, heavies in checkpoints:
         place = SweepPosition(**json.loads(record))
@@ -75,5 +84,7 @@ def test_sweep_over_blocks_equals_alias_table_of_an_array(shape: str) -> None:
     AliasSweep(*streams(weights, SweepPosition()), light, heavy).run()
     prob, alias = build(weights)
     swept_rows = sorted(light.rows + heavy.rows)
-    assert [(row, p, to) for row, p, to, _ in swept_rows] == list(zip(range(200), prob.tolist(), alias.tolist(), strict=True))
+    assert [(row, p, to) for row, p, to, _ in swept_rows] == list(
+        zip(range(200), prob.tolist(), alias.tolist(), strict=True)
+    )
     assert all(to_id == 10 * to for _, _, to, to_id in swept_rows)

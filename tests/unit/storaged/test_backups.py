@@ -1,4 +1,6 @@
-"""Backups without a network: addresses keep their secrets, records and streams notice what is altered, the catalog what it may."""
+"""Backups without a network: addresses keep their secrets, records and streams notice what is
+altered, the catalog what it may.
+"""
 
 from __future__ import annotations
 
@@ -44,8 +46,13 @@ def test_displayed_address_has_no_secret(address: str, shown: str) -> None:
 
 
 def test_unsupported_address_is_refused_without_its_secret() -> None:
-    # A secret may have slashes in it. Object stores take what is before the @ for a bucket's name; memory does as they do.
-    for address in ("nosuch://me:hunter2@host/x", "nosuch://me:hun/hunter2@host/x", "memory://me:hun/hunter2@host/x"):
+    # A secret may have slashes in it. Object stores take what is before the @ for a bucket's name;
+    # memory does as they do.
+    for address in (
+        "nosuch://me:hunter2@host/x",
+        "nosuch://me:hun/hunter2@host/x",
+        "memory://me:hun/hunter2@host/x",
+    ):
         with pytest.raises(InvalidRequest) as excinfo:
             RemoteFolder(address)
         assert "hun" not in excinfo.value.message
@@ -53,7 +60,9 @@ def test_unsupported_address_is_refused_without_its_secret() -> None:
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
 def test_files_round_trip_and_altered_ones_are_corrupt(kind: str, tmp_path: Path) -> None:
-    remote_folder = RemoteFolder(f"file://{tmp_path}/deep/er" if kind == "file" else "memory://test-backups/deep")
+    remote_folder = RemoteFolder(
+        f"file://{tmp_path}/deep/er" if kind == "file" else "memory://test-backups/deep"
+    )
     pieces = [b"a" * 1000, b"", b"b" * 3_000_000]
     file = remote_folder.write("parts/p00000/x.bin", pieces)
     assert (file.bytes, remote_folder.size("parts/p00000/x.bin")) == (3_001_000, 3_001_000)
@@ -70,8 +79,13 @@ def test_files_round_trip_and_altered_ones_are_corrupt(kind: str, tmp_path: Path
 
 
 def test_records_round_trip_and_torn_ones_are_refused() -> None:
-    files = (StoredFile(path="catalog.pb", bytes=3, sha256="ab"), StoredFile(path="parts/p00001/image/x", bytes=4, sha256="cd"))
-    record = BackupManifest(space="s", version=3, digest="d", cut=7, parts=2, created_ms=1, files=files)
+    files = (
+        StoredFile(path="catalog.pb", bytes=3, sha256="ab"),
+        StoredFile(path="parts/p00001/image/x", bytes=4, sha256="cd"),
+    )
+    record = BackupManifest(
+        space="s", version=3, digest="d", cut=7, parts=2, created_ms=1, files=files
+    )
     part = PartManifest(part=1, cut=7, image="i", files=files[1:])
     assert BackupManifest.from_bytes(record.to_bytes()) == record
     assert PartManifest.from_bytes(part.to_bytes()) == part
@@ -91,9 +105,34 @@ def test_records_round_trip_and_torn_ones_are_refused() -> None:
 def filled_store() -> BlockStore:
     store = BlockStore(MemoryEngine(FAMILIES), SCHEMA)
     for load, part in ((3, 0), (3, 1), (5, 0), (9, 0)):
-        arrays = {"ids": load * 1000 + part + 2 * np.arange(400), "f:x": np.full((400, 900), load, np.float32)}
-        store.write([Block(load_id=load, chunk=2, kind=block_store.NODES, type_id=0, part=part, arrays=arrays)])
-    store.write([Block(load_id=5, chunk=3, kind=block_store.NODE_DELETES, type_id=0, part=0, arrays={"ids": np.array([3002])})])
+        arrays = {
+            "ids": load * 1000 + part + 2 * np.arange(400),
+            "f:x": np.full((400, 900), load, np.float32),
+        }
+        store.write(
+            [
+                Block(
+                    load_id=load,
+                    chunk=2,
+                    kind=block_store.NODES,
+                    type_id=0,
+                    part=part,
+                    arrays=arrays,
+                )
+            ]
+        )
+    store.write(
+        [
+            Block(
+                load_id=5,
+                chunk=3,
+                kind=block_store.NODE_DELETES,
+                type_id=0,
+                part=0,
+                arrays={"ids": np.array([3002])},
+            )
+        ]
+    )
     return store
 
 
@@ -111,8 +150,15 @@ def test_blocks_move_under_new_load_ids_without_later_loads() -> None:
         target_blocks = [target.read(ref) for ref in target.refs(0, kinds, 0, (70, 60))]
         assert len(source_blocks) == len(target_blocks) > 0
         for a, b in zip(source_blocks, target_blocks, strict=True):
-            assert {name: (v.dtype, v.tolist()) for name, v in a.items()} == {name: (v.dtype, v.tolist()) for name, v in b.items()}
-    assert target.exists(0, np.array([3000, 3002, 5000, 9000]), 0, (70, 60)).tolist() == [1, 0, 1, 0]
+            assert {name: (v.dtype, v.tolist()) for name, v in a.items()} == {
+                name: (v.dtype, v.tolist()) for name, v in b.items()
+            }
+    assert target.exists(0, np.array([3000, 3002, 5000, 9000]), 0, (70, 60)).tolist() == [
+        1,
+        0,
+        1,
+        0,
+    ]
     assert target.rows_and_bytes(1, {70: 1, 60: 2}) == (0, 0)
 
 
@@ -144,7 +190,12 @@ def build_space(desk: InProcessMetad) -> pb.Manifest:
     desk.create()
     for key in ("first", "second"):
         load = desk.begin(resume_key=key, source=f"{key}.csv")
-        desk.ask("register_chunks", mpb.RegisterChunksRequest(load_id=load.load_id, chunks=[edge_chunk(0, 10)], written=[0]))
+        desk.ask(
+            "register_chunks",
+            mpb.RegisterChunksRequest(
+                load_id=load.load_id, chunks=[edge_chunk(0, 10)], written=[0]
+            ),
+        )
         desk.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id))
         if key == "first":
             desk.submit()
@@ -173,7 +224,9 @@ SHA = "0" * 64
 
 def submit(desk: InProcessMetad, kind: str = "restore") -> pb.Job:
     options = {"from": "sftp://key:hunter2@host/x", "sha256": SHA} if kind == "restore" else {}
-    job: pb.Job = desk.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind=kind, options=options))
+    job: pb.Job = desk.ask(
+        "submit_job", mpb.SubmitJobRequest(space="copy", kind=kind, options=options)
+    )
     return job
 
 
@@ -181,8 +234,14 @@ def test_record_has_the_loads_of_its_version_and_used_ids() -> None:
     desk = InProcessMetad(allowed_addresses="*")
     manifest = build_space(desk)
     record = export_record(desk)
-    assert [(load.resume_key, load.commit, len(load.chunks)) for load in record.loads] == [("first", 1, 1)]
-    assert (record.manifest.digest, record.last_commit, list(record.next_edge_ids)) == (manifest.digest, 2, [20, 0])
+    assert [(load.resume_key, load.commit, len(load.chunks)) for load in record.loads] == [
+        ("first", 1, 1)
+    ]
+    assert (record.manifest.digest, record.last_commit, list(record.next_edge_ids)) == (
+        manifest.digest,
+        2,
+        [20, 0],
+    )
 
 
 def test_imported_space_accepts_only_its_restore_then_continues() -> None:
@@ -195,28 +254,60 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
         with pytest.raises(NotReady, match="being restored"):
             submit(desk, kind)
     with pytest.raises(InvalidRequest, match="'sha256' is missing"):
-        desk.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind="restore", options={"from": "s3://b/x"}))
+        desk.ask(
+            "submit_job",
+            mpb.SubmitJobRequest(space="copy", kind="restore", options={"from": "s3://b/x"}),
+        )
     job = submit(desk)
     assert "hunter2" not in str(job)
     assert "hunter2" not in str(desk.ask("list_jobs", mpb.ListJobsRequest()))
-    desk = InProcessMetad(desk.store, uuid="m2", allowed_addresses="*")  # killed: nothing is forgotten
+    desk = InProcessMetad(
+        desk.store, uuid="m2", allowed_addresses="*"
+    )  # killed: nothing is forgotten
     desk.heartbeat("t1", incarnation=2)
     (assignment,) = desk.poll("t1", incarnation=2).orders
-    assert (assignment.options["from"], list(assignment.commits), assignment.manifest.digest) == ("sftp://key:hunter2@host/x", [1], manifest.digest)
+    assert (assignment.options["from"], list(assignment.commits), assignment.manifest.digest) == (
+        "sftp://key:hunter2@host/x",
+        [1],
+        manifest.digest,
+    )
     desk.heartbeat(
         "t1",
-        mpb.TaskReport(task_id=assignment.task_id, attempt=assignment.attempt, state=pb.FINISHED, totals=manifest.totals, images=manifest.images),
+        mpb.TaskReport(
+            task_id=assignment.task_id,
+            attempt=assignment.attempt,
+            state=pb.FINISHED,
+            totals=manifest.totals,
+            images=manifest.images,
+        ),
         incarnation=2,
     )
     restored_manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="copy"))
-    assert (restored_manifest.digest, restored_manifest.version, restored_manifest.cut, restored_manifest.created_ms) == (manifest.digest, 1, 1, manifest.created_ms)
-    assert (restored_manifest.space_id, restored_manifest.job_id, restored_manifest.origin_space_id, restored_manifest.origin_job_id) == (2, job.job_id, 1, manifest.job_id)
+    assert (
+        restored_manifest.digest,
+        restored_manifest.version,
+        restored_manifest.cut,
+        restored_manifest.created_ms,
+    ) == (manifest.digest, 1, 1, manifest.created_ms)
+    assert (
+        restored_manifest.space_id,
+        restored_manifest.job_id,
+        restored_manifest.origin_space_id,
+        restored_manifest.origin_job_id,
+    ) == (2, job.job_id, 1, manifest.job_id)
     record = desk.ask("export_space", mpb.ExportSpaceRequest(space="copy"))
     assert record.manifest == manifest
     known_load = desk.begin("copy", resume_key="first", source="first.csv")
-    assert (known_load.state, known_load.commit, known_load.chunks[0].rows) == (mpb.COMMITTED, 1, 10)
+    assert (known_load.state, known_load.commit, known_load.chunks[0].rows) == (
+        mpb.COMMITTED,
+        1,
+        10,
+    )
     load = desk.begin("copy")
-    chunks = desk.ask("register_chunks", mpb.RegisterChunksRequest(load_id=load.load_id, chunks=[edge_chunk(0, 5)], written=[0])).chunks
+    chunks = desk.ask(
+        "register_chunks",
+        mpb.RegisterChunksRequest(load_id=load.load_id, chunks=[edge_chunk(0, 5)], written=[0]),
+    ).chunks
     assert (load.load_id, chunks[0].base) == (known_load.load_id + 1, 20)
     assert desk.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id)).commit == 3
     with pytest.raises(Conflict, match="waits for no data"):
@@ -227,15 +318,31 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
 def test_failure_cause_is_stored_without_address_secrets(caplog: pytest.LogCaptureFixture) -> None:
     source = InProcessMetad(allowed_addresses="*")
     build_space(source)
-    job = source.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": "sftp://key:hunter2@host/x"}))
+    job = source.ask(
+        "submit_job",
+        mpb.SubmitJobRequest(
+            space="graph", kind="backup", options={"to": "sftp://key:hunter2@host/x"}
+        ),
+    )
     for uuid in ("s1", "s2"):
         for assignment in source.poll(uuid).orders:
             cause = f"{assignment.options['to']}/parts: refused"
-            source.heartbeat(uuid, mpb.TaskReport(task_id=assignment.task_id, attempt=assignment.attempt, state=pb.FAILED, cause=cause, permanent=True))
+            source.heartbeat(
+                uuid,
+                mpb.TaskReport(
+                    task_id=assignment.task_id,
+                    attempt=assignment.attempt,
+                    state=pb.FAILED,
+                    cause=cause,
+                    permanent=True,
+                ),
+            )
     failed_job = source.job(job.job_id)
     assert failed_job.ending == pb.FAILED
     assert "sftp://***@host/x/parts: refused" in failed_job.cause
-    assert "hunter2" not in str(failed_job) + "".join(str(vars(record)) for record in caplog.records)
+    assert "hunter2" not in str(failed_job) + "".join(
+        str(vars(record)) for record in caplog.records
+    )
     assert any("refused" in str(vars(record)) for record in caplog.records)
 
 
@@ -249,7 +356,9 @@ def test_import_may_be_repeated_while_the_space_is_pending() -> None:
     with pytest.raises(Conflict, match="exists already"):
         desk.ask("import_space", mpb.ImportSpaceRequest(name="other", record=record))
     desk.ask("drop_space", mpb.DropSpaceRequest(space="copy"))
-    assert desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record)).space_id == 3
+    assert (
+        desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record)).space_id == 3
+    )
     assert not list(desk.store.range(b"1/restore/" + b"%020d" % 2))
 
 

@@ -21,17 +21,41 @@ def engine() -> MemoryEngine:
     return MemoryEngine(FAMILIES)
 
 
-def nodes(ids: list[int], load: int = 1, chunk: int = 0, part: int = 0, **features: np.ndarray) -> Block:
-    arrays = {"ids": np.array(ids, np.int64), **{f"f:{name}": array for name, array in features.items()}}
-    return Block(load_id=load, chunk=chunk, kind=block_store.NODES, type_id=0, part=part, arrays=arrays)
+def nodes(
+    ids: list[int], load: int = 1, chunk: int = 0, part: int = 0, **features: np.ndarray
+) -> Block:
+    arrays = {
+        "ids": np.array(ids, np.int64),
+        **{f"f:{name}": array for name, array in features.items()},
+    }
+    return Block(
+        load_id=load, chunk=chunk, kind=block_store.NODES, type_id=0, part=part, arrays=arrays
+    )
 
 
 def deletes(ids: list[int], load: int, chunk: int = 0, part: int = 0) -> Block:
-    return Block(load_id=load, chunk=chunk, kind=block_store.NODE_DELETES, type_id=0, part=part, arrays={"ids": np.array(ids, np.int64)})
+    return Block(
+        load_id=load,
+        chunk=chunk,
+        kind=block_store.NODE_DELETES,
+        type_id=0,
+        part=part,
+        arrays={"ids": np.array(ids, np.int64)},
+    )
 
 
-def read_section(store: BlockStore, kind: int = block_store.NODES, loads: tuple[int, ...] = (1,), section: str = "ids") -> list[object]:
-    return np.concatenate([np.zeros(0, np.int64), *(store.read(ref)[section] for ref in store.refs(0, (kind,), 0, loads))]).tolist()
+def read_section(
+    store: BlockStore,
+    kind: int = block_store.NODES,
+    loads: tuple[int, ...] = (1,),
+    section: str = "ids",
+) -> list[object]:
+    return np.concatenate(
+        [
+            np.zeros(0, np.int64),
+            *(store.read(ref)[section] for ref in store.refs(0, (kind,), 0, loads)),
+        ]
+    ).tolist()
 
 
 def test_a_replay_replaces_what_it_replays(engine: MemoryEngine) -> None:
@@ -54,7 +78,9 @@ def test_large_blocks_are_split_into_values_of_a_mebibyte(engine: MemoryEngine) 
     assert max(sizes) <= 1 << 20
     assert read_section(store) == list(range(n))
     assert "f:x" not in store.read(store.refs(0, (block_store.NODES,), 0, [1])[0])
-    columns = [store.read(ref)["f:x"] for ref in store.refs(0, (block_store.NODES | keys.COLUMNS,), 0, [1])]
+    columns = [
+        store.read(ref)["f:x"] for ref in store.refs(0, (block_store.NODES | keys.COLUMNS,), 0, [1])
+    ]
     assert np.concatenate(columns)[:, 0].tolist() == [8 * i for i in range(n)]
 
 
@@ -63,12 +89,23 @@ def test_lists_are_split_with_their_values(engine: MemoryEngine) -> None:
     lengths = np.arange(3000) % 100
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     block = nodes(list(range(3000)))
-    arrays = {**block.arrays, "f:l.indptr": indptr, "f:l.values": np.arange(indptr[-1], dtype=np.int64)}
-    store.write([Block(load_id=1, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays=arrays)])
+    arrays = {
+        **block.arrays,
+        "f:l.indptr": indptr,
+        "f:l.values": np.arange(indptr[-1], dtype=np.int64),
+    }
+    store.write(
+        [Block(load_id=1, chunk=0, kind=block_store.NODES, type_id=0, part=0, arrays=arrays)]
+    )
     pieces = [store.read(ref) for ref in store.refs(0, (block_store.NODES | keys.COLUMNS,), 0, [1])]
     assert len(pieces) > 1
-    assert np.concatenate([np.diff(piece["f:l.indptr"]) for piece in pieces]).tolist() == lengths.tolist()
-    assert np.concatenate([piece["f:l.values"] for piece in pieces]).tolist() == list(range(indptr[-1]))
+    assert (
+        np.concatenate([np.diff(piece["f:l.indptr"]) for piece in pieces]).tolist()
+        == lengths.tolist()
+    )
+    assert np.concatenate([piece["f:l.values"] for piece in pieces]).tolist() == list(
+        range(indptr[-1])
+    )
 
 
 def test_sections_of_different_lengths_are_refused(engine: MemoryEngine) -> None:
@@ -91,7 +128,9 @@ def test_an_altered_value_and_a_missing_one_are_corrupt(engine: MemoryEngine) ->
 
 def test_blocks_come_in_the_order_of_commits_not_of_load_ids(engine: MemoryEngine) -> None:
     store = BlockStore(engine, SCHEMA)
-    store.write([nodes([1], load=1), nodes([2], load=2, chunk=1), nodes([3], load=2), nodes([4], load=3)])
+    store.write(
+        [nodes([1], load=1), nodes([2], load=2, chunk=1), nodes([3], load=2), nodes([4], load=3)]
+    )
     assert read_section(store, loads=(2, 1)) == [3, 2, 1]
 
 
@@ -124,10 +163,17 @@ def test_replay_with_other_ids_takes_effect(engine: MemoryEngine) -> None:
 
 @settings(deadline=None)
 @given(
-    st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 20), min_size=1, max_size=8), st.integers(1, 4)), max_size=12),
+    st.lists(
+        st.tuples(
+            st.booleans(), st.lists(st.integers(0, 20), min_size=1, max_size=8), st.integers(1, 4)
+        ),
+        max_size=12,
+    ),
     st.permutations([1, 2, 3]),
 )
-def test_exists_agrees_with_applying_the_writes_one_by_one(writes: list[tuple[bool, list[int], int]], order: list[int]) -> None:
+def test_exists_agrees_with_applying_the_writes_one_by_one(
+    writes: list[tuple[bool, list[int], int]], order: list[int]
+) -> None:
     store = BlockStore(MemoryEngine(FAMILIES), SCHEMA)
     by_load: dict[int, list[tuple[bool, list[int]]]] = {load: [] for load in range(1, 5)}
     all_ids = np.arange(21)
@@ -135,7 +181,9 @@ def test_exists_agrees_with_applying_the_writes_one_by_one(writes: list[tuple[bo
         chunk = len(by_load[load])
         store.write([nodes(ids, load, chunk) if is_insert else deletes(ids, load, chunk)])
         by_load[load].append((is_insert, ids))
-        store.exists(0, all_ids, 4, order[: len(by_load[load]) % 3])  # asked in between, so that layers grow bit by bit
+        store.exists(
+            0, all_ids, 4, order[: len(by_load[load]) % 3]
+        )  # asked in between, so that layers grow bit by bit
     alive: set[int] = set()
     for load in [*order, 4]:
         for is_insert, ids in by_load[load]:

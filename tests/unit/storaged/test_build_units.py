@@ -1,4 +1,6 @@
-"""The digest of a unit's input: everything that can change its bytes changes it, and nothing else does."""
+"""The digest of a unit's input: everything that can change its bytes changes it, and nothing else
+does.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,19 @@ from storaged.store.block_store import NODES, OUT_EDGE_DELETES, OUT_EDGES, Block
 from storaged.store.keys import BlockKey
 
 
-def ref(load: int, chunk: int = 0, *, rank: int | None = None, kind: int = OUT_EDGES, sub: int = 0) -> BlockRef:
+def ref(
+    load: int, chunk: int = 0, *, rank: int | None = None, kind: int = OUT_EDGES, sub: int = 0
+) -> BlockRef:
     key = BlockKey(part=1, kind=kind, type_id=2, load_id=load, chunk=chunk, sub=sub)
-    return BlockRef(key, load if rank is None else rank, rows=10, size=240, crc=load * 77 + chunk, lowest=0, highest=9)
+    return BlockRef(
+        key,
+        load if rank is None else rank,
+        rows=10,
+        size=240,
+        crc=load * 77 + chunk,
+        lowest=0,
+        highest=9,
+    )
 
 
 REFS = [ref(1), ref(1, sub=1), ref(3, kind=OUT_EDGE_DELETES), ref(3, 2), ref(8)]
@@ -51,7 +63,10 @@ def test_sharing_one_write_matters() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        *({"key": REFS[3].key._replace(**{field: value})} for field, value in (("part", 2), ("kind", NODES), ("type_id", 3), ("load_id", 9))),
+        *(
+            {"key": REFS[3].key._replace(**{field: value})}
+            for field, value in (("part", 2), ("kind", NODES), ("type_id", 3), ("load_id", 9))
+        ),
         *({"key": REFS[3].key._replace(**{field: 7})} for field in ("chunk", "sub")),
         *({field: 11} for field in ("rows", "size", "crc", "lowest", "highest")),
     ],
@@ -67,9 +82,23 @@ def test_number_of_blocks_matters() -> None:
 
 
 def test_values_matter_and_are_delimited() -> None:
-    assert len({digest(REFS), digest(REFS, 1), digest(REFS, "1"), digest(REFS, 1, None), digest(REFS, [1], None)}) == 5
+    assert (
+        len(
+            {
+                digest(REFS),
+                digest(REFS, 1),
+                digest(REFS, "1"),
+                digest(REFS, 1, None),
+                digest(REFS, [1], None),
+            }
+        )
+        == 5
+    )
     assert InputDigest().add_blocks(REFS[:1]).add_blocks(REFS[1:]).digest() != digest(REFS)
-    assert InputDigest().add_array(np.array([1, 2])).add_array(np.array([3])).digest() != InputDigest().add_array(np.array([1])).add_array(np.array([2, 3])).digest()
+    assert (
+        InputDigest().add_array(np.array([1, 2])).add_array(np.array([3])).digest()
+        != InputDigest().add_array(np.array([1])).add_array(np.array([2, 3])).digest()
+    )
 
 
 IDS, STAMPS = np.array([3, 5, 8, 900]), np.array([0, 2 << 32, 5 << 32, 9 << 32])
@@ -101,7 +130,17 @@ def test_a_delete_matters_by_the_writes_that_it_follows() -> None:
 
 def test_unit_owns_files_by_their_full_names() -> None:
     unit = Unit(name="n1.features", digest="", files=("n1.c[0-9]*", "n1.live"))
-    assert [unit.owns(file) for file in ("n1.c0.values", "n1.c12.indptr", "n1.live", "n1.live_rows", "n11.c0.values", "n1.cold")] == [
+    assert [
+        unit.owns(file)
+        for file in (
+            "n1.c0.values",
+            "n1.c12.indptr",
+            "n1.live",
+            "n1.live_rows",
+            "n11.c0.values",
+            "n1.cold",
+        )
+    ] == [
         True,
         True,
         True,

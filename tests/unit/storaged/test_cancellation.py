@@ -24,48 +24,120 @@ NODES = 60
 
 @pytest.fixture(scope="module")
 def version() -> sampling.LocalVersion:
-    """A hub, few of whose edges weigh almost all, so that draws without replacement end in a race."""
-    weighted: dict[str, Any] = {"weighted": True, "features": (Feature(name="t", dtype="int64"),), "time": "t"}
-    kinds = (EdgeType(src_type="n", relation="a", dst_type="n", **weighted), EdgeType(src_type="n", relation="b", dst_type="n"))
+    """A hub, few of whose edges weigh almost all, so that draws without replacement end in a
+    race.
+    """
+    weighted: dict[str, Any] = {
+        "weighted": True,
+        "features": (Feature(name="t", dtype="int64"),),
+        "time": "t",
+    }
+    kinds = (
+        EdgeType(src_type="n", relation="a", dst_type="n", **weighted),
+        EdgeType(src_type="n", relation="b", dst_type="n"),
+    )
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=kinds, parts=2)
     rng = np.random.default_rng(3)
     src, dst = np.zeros(HUB, np.int64), rng.integers(0, HUB, HUB)
     weights = rng.random(HUB).astype(np.float32)
     weights[:5] = 1e9
-    edges = {"n:a:n": Edges(src=src, dst=dst, weights=weights, times=rng.integers(0, 50, HUB)), "n:b:n": Edges(src=src, dst=dst[::-1].copy())}
+    edges = {
+        "n:a:n": Edges(src=src, dst=dst, weights=weights, times=rng.integers(0, 50, HUB)),
+        "n:b:n": Edges(src=src, dst=dst[::-1].copy()),
+    }
     return version_of(schema, {"n": Nodes(ids=np.arange(HUB))}, edges)
 
 
 def hub_arguments(nodes: int = NODES, **changes: Any) -> dict[str, Any]:
     """Arguments of draws of neighbors of the hub."""
     ids = np.zeros(nodes, np.int64)
-    arguments: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": ids, "positions": np.arange(nodes), "count": 50, "replace": False}
-    arguments |= {"uniform": False, "direction": 1, "seed": 3, "hop": 0, "want_weights": True, "want_edge_ids": True}
+    arguments: dict[str, Any] = {
+        "edge_types": [0],
+        "node_type": 0,
+        "ids": ids,
+        "positions": np.arange(nodes),
+        "count": 50,
+        "replace": False,
+    }
+    arguments |= {
+        "uniform": False,
+        "direction": 1,
+        "seed": 3,
+        "hop": 0,
+        "want_weights": True,
+        "want_edge_ids": True,
+    }
     return arguments | changes
 
 
 def temporal_filter(nodes: int = NODES) -> sampling.TemporalFilter:
-    return sampling.TemporalFilter(times=np.full(nodes, 60), strict=False, last=False, want_times=True)
+    return sampling.TemporalFilter(
+        times=np.full(nodes, 60), strict=False, last=False, want_times=True
+    )
 
 
-EXPANSION_OPTIONS: dict[str, Any] = {"seed": 5, "direction": 1, "uniform": False, "want_eids": True, "want_weights": True}
-NO_EXCLUSIONS: dict[str, Any] = {"taken_ids": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}
+EXPANSION_OPTIONS: dict[str, Any] = {
+    "seed": 5,
+    "direction": 1,
+    "uniform": False,
+    "want_eids": True,
+    "want_weights": True,
+}
+NO_EXCLUSIONS: dict[str, Any] = {
+    "taken_ids": np.zeros(0, np.int64),
+    "taken_types": np.zeros(0, np.int32),
+}
 Run = Callable[..., Any]
 CALLS: dict[str, Run] = {
     "distinct": lambda v, **k: sampling.sample_neighbors(v, **hub_arguments(), **k),
-    "many distinct": lambda v, **k: sampling.sample_neighbors(v, **hub_arguments(1, count=MANY), **k),
-    "distinct of a union": lambda v, **k: sampling.sample_neighbors(v, **hub_arguments(edge_types=[0, 1]), **k),
-    "different": lambda v, **k: sampling.sample_neighbors(v, **hub_arguments(), distinct_neighbors=True, **k),
-    "different of a union": lambda v, **k: sampling.sample_neighbors(v, **hub_arguments(edge_types=[0, 1]), distinct_neighbors=True, **k),
-    "timed": lambda v, **k: sampling.sample_temporal_neighbors(v, **hub_arguments(), temporal_filter=temporal_filter(), **k),
-    "top": lambda v, **k: sampling.top_neighbors(v, edge_types=[0, 1], node_type=0, ids=hub_arguments()["ids"], direction=1, count=50, want_edge_ids=True, **k),
+    "many distinct": lambda v, **k: sampling.sample_neighbors(
+        v, **hub_arguments(1, count=MANY), **k
+    ),
+    "distinct of a union": lambda v, **k: sampling.sample_neighbors(
+        v, **hub_arguments(edge_types=[0, 1]), **k
+    ),
+    "different": lambda v, **k: sampling.sample_neighbors(
+        v, **hub_arguments(), distinct_neighbors=True, **k
+    ),
+    "different of a union": lambda v, **k: sampling.sample_neighbors(
+        v, **hub_arguments(edge_types=[0, 1]), distinct_neighbors=True, **k
+    ),
+    "timed": lambda v, **k: sampling.sample_temporal_neighbors(
+        v, **hub_arguments(), temporal_filter=temporal_filter(), **k
+    ),
+    "top": lambda v, **k: sampling.top_neighbors(
+        v,
+        edge_types=[0, 1],
+        node_type=0,
+        ids=hub_arguments()["ids"],
+        direction=1,
+        count=50,
+        want_edge_ids=True,
+        **k,
+    ),
     "many of the top": lambda v, **k: sampling.top_neighbors(
-        v, edge_types=[0], node_type=0, ids=hub_arguments(1)["ids"], direction=1, count=MANY, want_edge_ids=True, **k
+        v,
+        edge_types=[0],
+        node_type=0,
+        ids=hub_arguments(1)["ids"],
+        direction=1,
+        count=MANY,
+        want_edge_ids=True,
+        **k,
     ),
     "expand": lambda v, **k: sampling.expand(
-        v, sampling.Expansion(replace=False, **EXPANSION_OPTIONS), edge_type=0, hop=1, count=MANY, ids=hub_arguments(1)["ids"], trees=None, **k
+        v,
+        sampling.Expansion(replace=False, **EXPANSION_OPTIONS),
+        edge_type=0,
+        hop=1,
+        count=MANY,
+        ids=hub_arguments(1)["ids"],
+        trees=None,
+        **k,
     ),
-    "race of edges": lambda v, **k: sampling.sample_distinct_edges(v, types=[0, 1], parts=[0, 1], seed=9, count=MANY, uniform=False, **NO_EXCLUSIONS, **k),
+    "race of edges": lambda v, **k: sampling.sample_distinct_edges(
+        v, types=[0, 1], parts=[0, 1], seed=9, count=MANY, uniform=False, **NO_EXCLUSIONS, **k
+    ),
 }
 
 
@@ -83,8 +155,12 @@ def measure_thread_s(run: Callable[[], object]) -> float:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_kernels_stop_inside_one_row(call: str, version: sampling.LocalVersion, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the flag set from the start they take a small part of the whole time, and give Deadline instead of a result."""
+def test_kernels_stop_inside_one_row(
+    call: str, version: sampling.LocalVersion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the flag set from the start they take a small part of the whole time, and give Deadline
+    instead of a result.
+    """
     CALLS[call](version)  # compiled, and what is kept with the version is there
     full_s = measure_thread_s(lambda: CALLS[call](version))
 

@@ -1,4 +1,6 @@
-"""What storaged keeps of conditions: within its bound, made once, gone with its version, gone on with where it was cut off."""
+"""What storaged keeps of conditions: within its bound, made once, gone with its version, gone on
+with where it was cut off.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,29 @@ SIZE, PARTS = 4000, 4
 def version() -> sampling.LocalVersion:
     rng = np.random.default_rng(1)
     schema = Schema(
-        node_types=(NodeType(name="n", weighted=True, features=(Feature(name="x", dtype="float64"),)),),
-        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", features=(Feature(name="y", dtype="float64"),)),),
+        node_types=(
+            NodeType(name="n", weighted=True, features=(Feature(name="x", dtype="float64"),)),
+        ),
+        edge_types=(
+            EdgeType(
+                src_type="n",
+                relation="e",
+                dst_type="n",
+                features=(Feature(name="y", dtype="float64"),),
+            ),
+        ),
         parts=PARTS,
     )
-    nodes = Nodes(ids=np.arange(SIZE), weights=rng.random(SIZE).astype(np.float32), features={"x": (np.arange(SIZE) + 0.5) / SIZE})
-    edges = Edges(src=rng.integers(0, SIZE, SIZE), dst=rng.integers(0, SIZE, SIZE), features={"y": rng.random(SIZE)})
+    nodes = Nodes(
+        ids=np.arange(SIZE),
+        weights=rng.random(SIZE).astype(np.float32),
+        features={"x": (np.arange(SIZE) + 0.5) / SIZE},
+    )
+    edges = Edges(
+        src=rng.integers(0, SIZE, SIZE),
+        dst=rng.integers(0, SIZE, SIZE),
+        features={"y": rng.random(SIZE)},
+    )
     return version_of(schema, {"n": nodes}, {"n:e:n": edges})
 
 
@@ -48,18 +67,38 @@ class CheckpointCounter:
 
 
 def test_filter_is_evaluated_once_and_shared() -> None:
-    cache, local_version, first_scan, second_scan = sampling.FilterCache(1 << 20), version(), CheckpointCounter(), CheckpointCounter()
+    cache, local_version, first_scan, second_scan = (
+        sampling.FilterCache(1 << 20),
+        version(),
+        CheckpointCounter(),
+        CheckpointCounter(),
+    )
     totals = cache.filtered_totals(local_version, row_filter("x < 0.5"), [0, 3], first_scan)
     assert first_scan.count == PARTS  # a block each
-    assert {key: part_totals.count for key, part_totals in totals.items()} == {(sampling.NODE, 0, 0): SIZE // 2 // PARTS, (sampling.NODE, 0, 3): SIZE // 2 // PARTS}
-    all_totals = cache.filtered_totals(local_version, row_filter("0.5 > x"), list(range(PARTS)), second_scan)
-    filtered_version = cache.filtered_version(local_version, row_filter("x < 0.5"), all_totals, second_scan)
-    assert cache.filtered_version(local_version, row_filter("x < 0.5"), dict(all_totals), second_scan) is filtered_version
+    assert {key: part_totals.count for key, part_totals in totals.items()} == {
+        (sampling.NODE, 0, 0): SIZE // 2 // PARTS,
+        (sampling.NODE, 0, 3): SIZE // 2 // PARTS,
+    }
+    all_totals = cache.filtered_totals(
+        local_version, row_filter("0.5 > x"), list(range(PARTS)), second_scan
+    )
+    filtered_version = cache.filtered_version(
+        local_version, row_filter("x < 0.5"), all_totals, second_scan
+    )
+    assert (
+        cache.filtered_version(local_version, row_filter("x < 0.5"), dict(all_totals), second_scan)
+        is filtered_version
+    )
     assert second_scan.count == 0
 
 
 def test_timed_out_evaluation_resumes_where_it_stopped() -> None:
-    cache, local_version, first_scan, second_scan = sampling.FilterCache(1 << 20), version(), CheckpointCounter(stop_at=3), CheckpointCounter()
+    cache, local_version, first_scan, second_scan = (
+        sampling.FilterCache(1 << 20),
+        version(),
+        CheckpointCounter(stop_at=3),
+        CheckpointCounter(),
+    )
     with pytest.raises(Deadline):
         cache.filtered_totals(local_version, row_filter("x < 0.5"), [0], first_scan)
     cache.filtered_totals(local_version, row_filter("x < 0.5"), [0], second_scan)
@@ -74,16 +113,25 @@ def test_expired_request_does_not_wait_for_another_scan() -> None:
         scan_started.set()
         assert release_scan.wait(HANG_S)
 
-    thread = threading.Thread(target=cache.filtered_totals, args=(local_version, row_filter("x < 0.5"), [0], block_scan))
+    thread = threading.Thread(
+        target=cache.filtered_totals, args=(local_version, row_filter("x < 0.5"), [0], block_scan)
+    )
     thread.start()
     try:
         assert scan_started.wait(HANG_S)
         with pytest.raises(Deadline):
-            cache.filtered_totals(local_version, row_filter("x < 0.5"), [0], CheckpointCounter(stop_at=1))
+            cache.filtered_totals(
+                local_version, row_filter("x < 0.5"), [0], CheckpointCounter(stop_at=1)
+            )
     finally:
         release_scan.set()
         thread.join(HANG_S)
-    assert cache.filtered_totals(local_version, row_filter("x < 0.5"), [0], CheckpointCounter(stop_at=1))[sampling.NODE, 0, 0].count == SIZE // 2 // PARTS
+    assert (
+        cache.filtered_totals(
+            local_version, row_filter("x < 0.5"), [0], CheckpointCounter(stop_at=1)
+        )[sampling.NODE, 0, 0].count
+        == SIZE // 2 // PARTS
+    )
 
 
 def test_least_recently_used_filter_is_evicted() -> None:
@@ -100,15 +148,30 @@ def test_least_recently_used_filter_is_evicted() -> None:
 
 def test_filter_larger_than_the_cache_is_refused() -> None:
     cache, local_version = sampling.FilterCache(SIZE * 10), version()
-    with pytest.raises(InvalidRequest, match=r"condition 'x < 0.9': what satisfies it takes \d+ bytes or more .* keeps 40000; narrow it, or raise"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"condition 'x < 0.9': what satisfies it takes \d+ bytes or more .* keeps 40000; "
+            r"narrow it, or raise"
+        ),
+    ):
         cache.filtered_totals(local_version, row_filter("x < 0.9"), [0], CheckpointCounter())
-    assert cache.filtered_totals(local_version, row_filter("x < 0.1"), [0], CheckpointCounter())[sampling.NODE, 0, 0].count == SIZE // 10 // PARTS
+    assert (
+        cache.filtered_totals(local_version, row_filter("x < 0.1"), [0], CheckpointCounter())[
+            sampling.NODE, 0, 0
+        ].count
+        == SIZE // 10 // PARTS
+    )
 
 
 def test_cached_filters_are_freed_with_their_version() -> None:
     cache, local_version = sampling.FilterCache(1 << 20), version()
-    totals = cache.filtered_totals(local_version, row_filter("x < 0.5"), list(range(PARTS)), CheckpointCounter())
-    filtered_version = cache.filtered_version(local_version, row_filter("x < 0.5"), totals, CheckpointCounter())
+    totals = cache.filtered_totals(
+        local_version, row_filter("x < 0.5"), list(range(PARTS)), CheckpointCounter()
+    )
+    filtered_version = cache.filtered_version(
+        local_version, row_filter("x < 0.5"), totals, CheckpointCounter()
+    )
     image = weakref.ref(filtered_version.image(0).nodes[0].table.hot)
     gc.disable()
     try:
@@ -120,18 +183,36 @@ def test_cached_filters_are_freed_with_their_version() -> None:
 
 def test_remote_features_are_stale_until_reported() -> None:
     full_version = version()
-    local_version, remote_version = restrict_to_parts(full_version, [0, 1]), restrict_to_parts(full_version, [2, 3])
+    local_version, remote_version = (
+        restrict_to_parts(full_version, [0, 1]),
+        restrict_to_parts(full_version, [2, 3]),
+    )
     cache, text = sampling.FilterCache(1 << 20), "y < 0.5 and dst.x < 0.5"
     with pytest.raises(Stale, match=r"'y < 0\.5' is not known here"):
-        cache.filtered_totals(local_version, row_filter(text, sampling.EDGE), [0], CheckpointCounter())
+        cache.filtered_totals(
+            local_version, row_filter(text, sampling.EDGE), [0], CheckpointCounter()
+        )
     matches = {}
     for host_version in (local_version, remote_version):
         for part in host_version.parts:
-            for term_text, local_text, element in (("y < 0.5", "y < 0.5", sampling.EDGE), ("dst.x < 0.5", "x < 0.5", sampling.NODE)):
+            for term_text, local_text, element in (
+                ("y < 0.5", "y < 0.5", sampling.EDGE),
+                ("dst.x < 0.5", "x < 0.5", sampling.NODE),
+            ):
                 term = parse(local_text).predicate
                 assert isinstance(term, Term)
-                matches[0, term_text, part] = sampling.evaluate_term(host_version, part, element, 0, term, CheckpointCounter())
-    totals = cache.filtered_totals(local_version, row_filter(text, sampling.EDGE), [0, 1], CheckpointCounter(), sampling.RemoteMatches(found=matches))
-    expected = sampling.FilterCache(1 << 20).filtered_totals(full_version, row_filter(text, sampling.EDGE), [0, 1], CheckpointCounter())
+                matches[0, term_text, part] = sampling.evaluate_term(
+                    host_version, part, element, 0, term, CheckpointCounter()
+                )
+    totals = cache.filtered_totals(
+        local_version,
+        row_filter(text, sampling.EDGE),
+        [0, 1],
+        CheckpointCounter(),
+        sampling.RemoteMatches(found=matches),
+    )
+    expected = sampling.FilterCache(1 << 20).filtered_totals(
+        full_version, row_filter(text, sampling.EDGE), [0, 1], CheckpointCounter()
+    )
     assert totals == expected
     assert 0 < totals[sampling.EDGE, 0, 0].count < SIZE

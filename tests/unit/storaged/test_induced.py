@@ -27,14 +27,31 @@ WEIGHTS = GENERATOR.random(900).astype(np.float32)
 @pytest.fixture(scope="module")
 def version() -> sampling.LocalVersion:
     """Two edge types, one of them weighted, with many parallel edges."""
-    types = (EdgeType(src_type="a", relation="x", dst_type="a", weighted=True), EdgeType(src_type="a", relation="y", dst_type="b"))
-    schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), edge_types=types, parts=1, direction="both")
-    edges = {"a:x:a": Edges(src=ENDS["a:x:a"][0], dst=ENDS["a:x:a"][1], weights=WEIGHTS), "a:y:b": Edges(src=ENDS["a:y:b"][0], dst=ENDS["a:y:b"][1])}
-    return version_of(schema, {"a": Nodes(ids=np.arange(SIZE)), "b": Nodes(ids=np.arange(SIZE))}, edges)
+    types = (
+        EdgeType(src_type="a", relation="x", dst_type="a", weighted=True),
+        EdgeType(src_type="a", relation="y", dst_type="b"),
+    )
+    schema = Schema(
+        node_types=(NodeType(name="a"), NodeType(name="b")),
+        edge_types=types,
+        parts=1,
+        direction="both",
+    )
+    edges = {
+        "a:x:a": Edges(src=ENDS["a:x:a"][0], dst=ENDS["a:x:a"][1], weights=WEIGHTS),
+        "a:y:b": Edges(src=ENDS["a:y:b"][0], dst=ENDS["a:y:b"][1]),
+    }
+    return version_of(
+        schema, {"a": Nodes(ids=np.arange(SIZE)), "b": Nodes(ids=np.arange(SIZE))}, edges
+    )
 
 
-def expected(ids: list[int], cols: list[int], kinds: list[int], direction: int) -> list[tuple[int, int, int, int, float]]:
-    """(row, edge type, edge id, col, weight), by (row, edge type as asked for, neighbor, edge id, col)."""
+def expected(
+    ids: list[int], cols: list[int], kinds: list[int], direction: int
+) -> list[tuple[int, int, int, int, float]]:
+    """(row, edge type, edge id, col, weight), by (row, edge type as asked for, neighbor, edge id,
+    col).
+    """
     entries = []
     for row, node in enumerate(ids):
         for order, name in ((0, "a:y:b"), (1, "a:x:a")):
@@ -47,16 +64,24 @@ def expected(ids: list[int], cols: list[int], kinds: list[int], direction: int) 
                 for col, other in enumerate(cols):
                     if other == remote_ends[eid] and kinds[col] == kind:
                         weight = float(WEIGHTS[eid]) if name == "a:x:a" else 1.0
-                        entries.append((row, order, int(remote_ends[eid]), eid, col, 1 - order, weight))
-    return [(row, etype, eid, col, weight) for row, _, _, eid, col, etype, weight in sorted(entries)]
+                        entries.append(
+                            (row, order, int(remote_ends[eid]), eid, col, 1 - order, weight)
+                        )
+    return [
+        (row, etype, eid, col, weight) for row, _, _, eid, col, etype, weight in sorted(entries)
+    ]
 
 
 @pytest.mark.parametrize("direction", [1, 2])
 @pytest.mark.parametrize("width", [0, 1, 3, 25, 400])
-def test_edges_equal_those_of_a_loop_for_any_width(version: sampling.LocalVersion, width: int, direction: int) -> None:
+def test_edges_equal_those_of_a_loop_for_any_width(
+    version: sampling.LocalVersion, width: int, direction: int
+) -> None:
     ids = [3, 0, 39, 3, -1, 1000, *range(5, 12)]
     generator = np.random.default_rng(width)
-    cols = np.concatenate([generator.integers(0, SIZE, width), [-1, 2000] * (width > 1)]).astype(np.int64)
+    cols = np.concatenate([generator.integers(0, SIZE, width), [-1, 2000] * (width > 1)]).astype(
+        np.int64
+    )
     kinds = generator.integers(0, 2, cols.size).astype(np.int32)
     induced_edges = sampling.find_induced_edges(
         version,
@@ -72,17 +97,41 @@ def test_edges_equal_those_of_a_loop_for_any_width(version: sampling.LocalVersio
     assert induced_edges.eids is not None
     assert induced_edges.weights is not None
     rows = np.repeat(np.arange(len(ids)), induced_edges.counts)
-    entries = zip(rows.tolist(), induced_edges.types.tolist(), induced_edges.eids.tolist(), induced_edges.cols.tolist(), induced_edges.weights.tolist(), strict=True)
+    entries = zip(
+        rows.tolist(),
+        induced_edges.types.tolist(),
+        induced_edges.eids.tolist(),
+        induced_edges.cols.tolist(),
+        induced_edges.weights.tolist(),
+        strict=True,
+    )
     assert list(entries) == expected(ids, cols.tolist(), kinds.tolist(), direction)
 
 
 def test_edges_of_groups_join_nodes_of_one_group(version: sampling.LocalVersion) -> None:
     generator = np.random.default_rng(9)
     ids, cols = generator.integers(0, SIZE, 60), generator.integers(0, SIZE, 150)
-    groups, col_groups = generator.integers(0, 4, 60).astype(np.int32) * 1000, generator.integers(0, 5, 150).astype(np.int32) * 1000
-    options = {"edge_types": [1, 0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
+    groups, col_groups = (
+        generator.integers(0, 4, 60).astype(np.int32) * 1000,
+        generator.integers(0, 5, 150).astype(np.int32) * 1000,
+    )
+    options = {
+        "edge_types": [1, 0],
+        "node_type": 0,
+        "direction": 1,
+        "want_weights": True,
+        "want_edge_ids": True,
+    }
     kinds = generator.integers(0, 2, 150).astype(np.int32)
-    grouped = sampling.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=col_groups, **options)  # type: ignore[arg-type]
+    grouped = sampling.find_induced_edges(
+        version,
+        ids=ids,
+        cols=cols,
+        col_types=kinds,
+        groups=groups,
+        col_groups=col_groups,
+        **options,
+    )  # type: ignore[arg-type]
     ungrouped = sampling.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, **options)  # type: ignore[arg-type]
     rows = np.repeat(np.arange(60), ungrouped.counts)
     same_group = groups[rows] == col_groups[ungrouped.cols]
@@ -91,15 +140,34 @@ def test_edges_of_groups_join_nodes_of_one_group(version: sampling.LocalVersion)
     for name in ("cols", "types", "weights", "eids"):
         assert np.array_equal(getattr(grouped, name), getattr(ungrouped, name)[same_group]), name
     with pytest.raises(InvalidRequest, match="groups and col_groups: one of the two is missing"):
-        sampling.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, **options)  # type: ignore[arg-type]
+        sampling.find_induced_edges(
+            version, ids=ids, cols=cols, col_types=kinds, groups=groups, **options
+        )  # type: ignore[arg-type]
     with pytest.raises(InvalidRequest, match="col_groups"):
-        sampling.find_induced_edges(version, ids=ids, cols=cols, col_types=kinds, groups=groups, col_groups=groups, **options)  # type: ignore[arg-type]
+        sampling.find_induced_edges(
+            version,
+            ids=ids,
+            cols=cols,
+            col_types=kinds,
+            groups=groups,
+            col_groups=groups,
+            **options,
+        )  # type: ignore[arg-type]
 
 
 def test_types_of_another_length_are_refused(version: sampling.LocalVersion) -> None:
-    options = {"edge_types": [0], "node_type": 0, "ids": np.arange(3), "direction": 1, "want_weights": False, "want_edge_ids": False}
+    options = {
+        "edge_types": [0],
+        "node_type": 0,
+        "ids": np.arange(3),
+        "direction": 1,
+        "want_weights": False,
+        "want_edge_ids": False,
+    }
     with pytest.raises(InvalidRequest, match="col_types"):
-        sampling.find_induced_edges(version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **options)  # type: ignore[arg-type]
+        sampling.find_induced_edges(
+            version, cols=np.arange(3), col_types=np.zeros(2, np.int32), **options
+        )  # type: ignore[arg-type]
     assert sampling.find_induced_edges(version, cols=np.arange(3), **options).weights is None  # type: ignore[arg-type]
 
 
@@ -111,29 +179,64 @@ def test_unknown_nodes_of_parts_without_any_have_no_edges() -> None:
     complete = version_of(schema, {"a": Nodes(ids=ids)}, {"a:x:a": Edges(src=ids, dst=ids[::-1])})
     empty_index = {"index_ids": np.zeros(0, np.int64), "index_rows": np.zeros(0, np.uint32)}
     parts = {
-        part: image if image.nodes[0].ids.size else replace(image, nodes=(replace(image.nodes[0], **empty_index),)) for part, image in complete.parts.items()
+        part: image
+        if image.nodes[0].ids.size
+        else replace(image, nodes=(replace(image.nodes[0], **empty_index),))
+        for part, image in complete.parts.items()
     }
     assert 0 < sum(image.nodes[0].index_ids.size == 0 for image in parts.values()) < 8
     version = replace(complete, parts=parts)
     requested_ids = np.concatenate([np.arange(2000) * 7919, ids])
-    induced_edges = sampling.find_induced_edges(version, edge_types=[0], node_type=0, ids=requested_ids, cols=ids, direction=1, want_weights=False, want_edge_ids=False)
+    induced_edges = sampling.find_induced_edges(
+        version,
+        edge_types=[0],
+        node_type=0,
+        ids=requested_ids,
+        cols=ids,
+        direction=1,
+        want_weights=False,
+        want_edge_ids=False,
+    )
 
     assert induced_edges.counts.nonzero()[0].tolist() == [2000, 2001, 2002]
     assert ids[induced_edges.cols].tolist() == ids[::-1].tolist()
-    expansion = sampling.Expansion(seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False)
-    neighbors = sampling.expand(version, expansion, edge_type=0, hop=0, count=2, ids=requested_ids, trees=None)
+    expansion = sampling.Expansion(
+        seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False
+    )
+    neighbors = sampling.expand(
+        version, expansion, edge_type=0, hop=0, count=2, ids=requested_ids, trees=None
+    )
     assert neighbors.sizes.nonzero()[0].tolist() == [2000, 2001, 2002]
 
 
 def test_only_found_edges_count_towards_the_message_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A row may need room for all of its edges while it is searched; what counts is what is found. Blocks of rows give the same bytes."""
-    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),), parts=1)
-    src, dst = np.repeat(np.arange(3), [4000, 50, 50]), np.concatenate([np.arange(4000), np.arange(100)])
-    version = version_of(schema, {"n": Nodes(ids=np.arange(4000))}, {"n:e:n": Edges(src=src, dst=dst)})
+    """A row may need room for all of its edges while it is searched; what counts is what is found.
+    Blocks of rows give the same bytes.
+    """
+    schema = Schema(
+        node_types=(NodeType(name="n"),),
+        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n"),),
+        parts=1,
+    )
+    src, dst = (
+        np.repeat(np.arange(3), [4000, 50, 50]),
+        np.concatenate([np.arange(4000), np.arange(100)]),
+    )
+    version = version_of(
+        schema, {"n": Nodes(ids=np.arange(4000))}, {"n:e:n": Edges(src=src, dst=dst)}
+    )
 
     def find_edges(cols: int, **options: Any) -> sampling.InducedEdges:
-        arguments: dict[str, Any] = {"edge_types": [0], "node_type": 0, "direction": 1, "want_weights": True, "want_edge_ids": True}
-        return sampling.find_induced_edges(version, ids=np.arange(3), cols=np.arange(cols), **arguments, **options)
+        arguments: dict[str, Any] = {
+            "edge_types": [0],
+            "node_type": 0,
+            "direction": 1,
+            "want_weights": True,
+            "want_edge_ids": True,
+        }
+        return sampling.find_induced_edges(
+            version, ids=np.arange(3), cols=np.arange(cols), **arguments, **options
+        )
 
     unlimited, checkpoint_calls = find_edges(150), list[int]()
     assert unlimited.counts.tolist() == [150, 50, 50]

@@ -19,8 +19,12 @@ from storaged.sampling.subgraphs.target_sets import BitsetJoin, EdgeSearch, Hash
 
 SIZE, PARTS = 300, 3
 GENERATOR = np.random.default_rng(15)
-SRC = np.concatenate([GENERATOR.integers(0, SIZE, 3000), np.zeros(900, np.int64), np.full(200, SIZE - 1)])
-DST = np.concatenate([GENERATOR.integers(0, SIZE, 3000), np.arange(900) % SIZE, GENERATOR.integers(0, SIZE, 200)])
+SRC = np.concatenate(
+    [GENERATOR.integers(0, SIZE, 3000), np.zeros(900, np.int64), np.full(200, SIZE - 1)]
+)
+DST = np.concatenate(
+    [GENERATOR.integers(0, SIZE, 3000), np.arange(900) % SIZE, GENERATOR.integers(0, SIZE, 200)]
+)
 WEIGHTS = GENERATOR.random(SRC.size).astype(np.float32)
 EdgeRows = list[tuple[int, int, int, float]]
 NO_GROUPS = np.zeros(0, np.int32)
@@ -30,29 +34,59 @@ WIDE_BASE = 1 << 40
 
 @cache
 def version(base: int) -> sampling.LocalVersion:
-    """Nodes base, base + 1, ..., two of them with many edges, parallel ones and loops among them; ids in 32 bits only from 0 on."""
+    """Nodes base, base + 1, ..., two of them with many edges, parallel ones and loops among them;
+    ids in 32 bits only from 0 on.
+    """
     types = (EdgeType(src_type="n", relation="x", dst_type="n", weighted=True),)
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=types, parts=PARTS)
-    narrow = version_of(schema, {"n": Nodes(ids=base + np.arange(SIZE))}, {"n:x:n": Edges(src=base + SRC, dst=base + DST, weights=WEIGHTS)})
+    narrow = version_of(
+        schema,
+        {"n": Nodes(ids=base + np.arange(SIZE))},
+        {"n:x:n": Edges(src=base + SRC, dst=base + DST, weights=WEIGHTS)},
+    )
     return without_packed_columns(narrow) if base else narrow
 
 
-def expected(ids: NDArray[np.int64], cols: NDArray[np.int64], base: int, groups: NDArray[np.int32], col_groups: NDArray[np.int32]) -> EdgeRows:
+def expected(
+    ids: NDArray[np.int64],
+    cols: NDArray[np.int64],
+    base: int,
+    groups: NDArray[np.int32],
+    col_groups: NDArray[np.int32],
+) -> EdgeRows:
     """(row, edge id, col, weight), by (row, neighbor, edge id, col)."""
     entries = []
     for row, node in enumerate((ids - base).tolist()):
         for eid in np.flatnonzero(node == SRC).tolist():
-            mask = (cols - base == DST[eid]) & (True if not groups.size else col_groups == groups[row])
-            entries += [(row, int(DST[eid]), eid, col, float(WEIGHTS[eid])) for col in np.flatnonzero(mask).tolist()]
+            mask = (cols - base == DST[eid]) & (
+                True if not groups.size else col_groups == groups[row]
+            )
+            entries += [
+                (row, int(DST[eid]), eid, col, float(WEIGHTS[eid]))
+                for col in np.flatnonzero(mask).tolist()
+            ]
     return [(row, eid, col, weight) for row, _, eid, col, weight in sorted(entries)]
 
 
-def search_edges(search: EdgeSearch, rows: EdgeSpans, capacity: int, *, weighted: bool = True) -> EdgeRows:
-    """What a search finds, asked again with a little more room whenever that is used up; ``weighted``: with weights, which are 0 otherwise."""
+def search_edges(
+    search: EdgeSearch, rows: EdgeSpans, capacity: int, *, weighted: bool = True
+) -> EdgeRows:
+    """What a search finds, asked again with a little more room whenever that is used up;
+    ``weighted``: with weights, which are 0 otherwise.
+    """
     state, sizes = np.zeros(2, np.int64), np.full(rows.partitions.size, -7, np.int32)
-    buffers: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]] = (np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+    buffers: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]] = (
+        np.zeros(0, np.int32),
+        np.zeros(0, np.float32),
+        np.zeros(0, np.int64),
+    )
     for multiple in itertools.count(1):
-        cols, weights, eids = (np.concatenate([buffer[: state[1]], np.full(multiple * capacity - state[1], -7, buffer.dtype)]) for buffer in buffers)
+        cols, weights, eids = (
+            np.concatenate(
+                [buffer[: state[1]], np.full(multiple * capacity - state[1], -7, buffer.dtype)]
+            )
+            for buffer in buffers
+        )
         buffers = (cols, weights if weighted else weights[:0], eids)
         assert search.find(state, sizes, buffers)
         if state[0] == sizes.size:
@@ -60,7 +94,9 @@ def search_edges(search: EdgeSearch, rows: EdgeSpans, capacity: int, *, weighted
     cols, weights, eids = (column[: state[1]] for column in buffers)
     weights = weights if weighted else np.zeros(cols.size, np.float32)
     row_indices = np.repeat(np.arange(sizes.size), sizes)
-    return list(zip(row_indices.tolist(), eids.tolist(), cols.tolist(), weights.tolist(), strict=True))
+    return list(
+        zip(row_indices.tolist(), eids.tolist(), cols.tolist(), weights.tolist(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("base", [0, 7, WIDE_BASE])
@@ -70,25 +106,41 @@ def test_both_searches_find_what_a_loop_finds(base: int, room: int, width: int) 
     generator = np.random.default_rng([width, room])
     cols = base + np.concatenate([generator.permutation(SIZE)[:width], [SIZE + 70, SIZE + 5]])
     cols[generator.integers(0, cols.size)] = -1
-    ids = np.concatenate([base + generator.integers(0, SIZE, 60), [base, -1, base + SIZE + 9, base + SIZE - 1, base]])
+    ids = np.concatenate(
+        [base + generator.integers(0, SIZE, 60), [base, -1, base + SIZE + 9, base + SIZE - 1, base]]
+    )
     rows, targets = EdgeSpans.locate(version(base), 0, 1, ids), TargetNodes.select(cols, None, None)
-    bitset_join, expected_edges = BitsetJoin.create_if_fits(rows, targets, NO_GROUPS), expected(ids, cols, base, NO_GROUPS, NO_GROUPS)
+    bitset_join, expected_edges = (
+        BitsetJoin.create_if_fits(rows, targets, NO_GROUPS),
+        expected(ids, cols, base, NO_GROUPS, NO_GROUPS),
+    )
     assert bitset_join is not None
     assert search_edges(bitset_join, rows, room) == expected_edges
-    assert search_edges(bitset_join, rows, room) == expected_edges, "a second time: bits are left as they were"
-    assert search_edges(bitset_join, rows, room, weighted=False) == [(row, eid, col, 0.0) for row, eid, col, _ in expected_edges]
+    assert search_edges(bitset_join, rows, room) == expected_edges, (
+        "a second time: bits are left as they were"
+    )
+    assert search_edges(bitset_join, rows, room, weighted=False) == [
+        (row, eid, col, 0.0) for row, eid, col, _ in expected_edges
+    ]
     assert search_edges(HashJoin(rows, targets, NO_GROUPS), rows, room) == expected_edges
 
 
 @pytest.mark.parametrize("base", [0, WIDE_BASE])
 @pytest.mark.parametrize("room", [1200, 100_000])
 def test_both_searches_separate_groups(base: int, room: int) -> None:
-    """Many groups one after another, some without targets or rows, one node in several, few targets and many."""
+    """Many groups one after another, some without targets or rows, one node in several, few targets
+    and many.
+    """
     generator = np.random.default_rng(room)
     groups = np.sort(generator.integers(0, 30, 250)).astype(np.int32)
     ids = base + np.where(generator.random(250) < 0.1, 0, generator.integers(0, SIZE, 250))
-    pieces = [(group, generator.permutation(SIZE)[: 0 if group % 5 == 3 else 1 + 17 * (group % 4)]) for group in range(1, 33)]
-    col_groups = np.concatenate([np.full(members.size, group, np.int32) for group, members in pieces])
+    pieces = [
+        (group, generator.permutation(SIZE)[: 0 if group % 5 == 3 else 1 + 17 * (group % 4)])
+        for group in range(1, 33)
+    ]
+    col_groups = np.concatenate(
+        [np.full(members.size, group, np.int32) for group, members in pieces]
+    )
     cols = base + np.concatenate([members for _, members in pieces])
     shuffled = generator.permutation(cols.size)
     for order in (np.arange(cols.size), shuffled):
@@ -98,32 +150,72 @@ def test_both_searches_separate_groups(base: int, room: int) -> None:
         bitset_join = BitsetJoin.create_if_fits(rows, targets, as_kernel_array(groups))
         assert bitset_join is not None
         assert search_edges(bitset_join, rows, room) == expected_edges
-        assert search_edges(HashJoin(rows, targets, as_kernel_array(groups)), rows, room) == expected_edges
+        assert (
+            search_edges(HashJoin(rows, targets, as_kernel_array(groups)), rows, room)
+            == expected_edges
+        )
 
 
 def test_bitset_needs_nearby_targets_and_ascending_groups() -> None:
     ids = np.arange(40)
     rows = EdgeSpans.locate(version(0), 0, 1, ids)
     words = 1024 + rows.edges
-    for last, fits in ((64 * words - 65, True), (64 * words - 64, True), (64 * words - 1, False), (1 << 62, False)):
+    for last, fits in (
+        (64 * words - 65, True),
+        (64 * words - 64, True),
+        (64 * words - 1, False),
+        (1 << 62, False),
+    ):
         cols = np.array([0, 5, last])
         targets = TargetNodes.select(cols, None, None)
         assert (BitsetJoin.create_if_fits(rows, targets, NO_GROUPS) is not None) == fits, last
-        induced_edges = sampling.find_induced_edges(version(0), edge_types=[0], node_type=0, ids=ids, cols=cols, direction=1, want_weights=True, want_edge_ids=True)
+        induced_edges = sampling.find_induced_edges(
+            version(0),
+            edge_types=[0],
+            node_type=0,
+            ids=ids,
+            cols=cols,
+            direction=1,
+            want_weights=True,
+            want_edge_ids=True,
+        )
         assert induced_edges.eids is not None
-        assert induced_edges.eids.tolist() == [eid for _, eid, _, _ in expected(ids, cols, 0, NO_GROUPS, NO_GROUPS)]
+        assert induced_edges.eids.tolist() == [
+            eid for _, eid, _, _ in expected(ids, cols, 0, NO_GROUPS, NO_GROUPS)
+        ]
     targets = TargetNodes.select(np.arange(40), None, np.zeros(40, np.int32))
-    assert BitsetJoin.create_if_fits(rows, targets, as_kernel_array(np.arange(40, dtype=np.int32))) is not None
-    assert BitsetJoin.create_if_fits(rows, targets, as_kernel_array(np.arange(40, dtype=np.int32)[::-1].copy())) is None
-    assert BitsetJoin.create_if_fits(rows, TargetNodes.select(np.full(3, -1), None, None), NO_GROUPS) is None
-    assert BitsetJoin.create_if_fits(EdgeSpans.locate(version(0), 0, 1, np.array([-1])), TargetNodes.select(ids, None, None), NO_GROUPS) is None
+    assert (
+        BitsetJoin.create_if_fits(rows, targets, as_kernel_array(np.arange(40, dtype=np.int32)))
+        is not None
+    )
+    assert (
+        BitsetJoin.create_if_fits(
+            rows, targets, as_kernel_array(np.arange(40, dtype=np.int32)[::-1].copy())
+        )
+        is None
+    )
+    assert (
+        BitsetJoin.create_if_fits(rows, TargetNodes.select(np.full(3, -1), None, None), NO_GROUPS)
+        is None
+    )
+    assert (
+        BitsetJoin.create_if_fits(
+            EdgeSpans.locate(version(0), 0, 1, np.array([-1])),
+            TargetNodes.select(ids, None, None),
+            NO_GROUPS,
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("below", [0, 50])
 def test_narrow_neighbors_never_match_targets_over_32_bits(below: int) -> None:
     """Also where 32 bits of both are the same."""
     ids = np.arange(SIZE)
-    rows, targets = EdgeSpans.locate(version(0), 0, 1, ids), TargetNodes.select((1 << 32) - below + ids, None, None)
+    rows, targets = (
+        EdgeSpans.locate(version(0), 0, 1, ids),
+        TargetNodes.select((1 << 32) - below + ids, None, None),
+    )
     bitset_join = BitsetJoin.create_if_fits(rows, targets, NO_GROUPS)
     assert bitset_join is not None
     assert search_edges(bitset_join, rows, 1200) == []
@@ -141,9 +233,16 @@ def test_duplicate_target_is_found_by_hashing(grouped: bool) -> None:
     ids = np.arange(SIZE)
     groups, cols = ids // 100, np.concatenate([ids, [SIZE - 1, 3, 3, 250]])
     col_groups = np.concatenate([groups, [2, 0, 0, 2]])
-    group_arrays = (groups.astype(np.int32), col_groups.astype(np.int32)) if grouped else (None, None)
-    rows, targets = EdgeSpans.locate(version(0), 0, 1, ids), TargetNodes.select(cols, None, group_arrays[1])
-    bitset_join = BitsetJoin.create_if_fits(rows, targets, NO_GROUPS if group_arrays[0] is None else as_kernel_array(group_arrays[0]))
+    group_arrays = (
+        (groups.astype(np.int32), col_groups.astype(np.int32)) if grouped else (None, None)
+    )
+    rows, targets = (
+        EdgeSpans.locate(version(0), 0, 1, ids),
+        TargetNodes.select(cols, None, group_arrays[1]),
+    )
+    bitset_join = BitsetJoin.create_if_fits(
+        rows, targets, NO_GROUPS if group_arrays[0] is None else as_kernel_array(group_arrays[0])
+    )
     assert bitset_join is not None
     buffers = (np.zeros(99_999, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
     assert not bitset_join.find(np.zeros(2, np.int64), np.zeros(SIZE, np.int32), buffers)
@@ -162,5 +261,21 @@ def test_duplicate_target_is_found_by_hashing(grouped: bool) -> None:
     assert induced_edges.eids is not None
     assert induced_edges.weights is not None
     rows_of_edges = np.repeat(ids, induced_edges.counts)
-    expected_edges = expected(ids, cols, 0, *(NO_GROUPS if group_array is None else group_array for group_array in group_arrays))
-    assert list(zip(rows_of_edges.tolist(), induced_edges.eids.tolist(), induced_edges.cols.tolist(), induced_edges.weights.tolist(), strict=True)) == expected_edges
+    expected_edges = expected(
+        ids,
+        cols,
+        0,
+        *(NO_GROUPS if group_array is None else group_array for group_array in group_arrays),
+    )
+    assert (
+        list(
+            zip(
+                rows_of_edges.tolist(),
+                induced_edges.eids.tolist(),
+                induced_edges.cols.tolist(),
+                induced_edges.weights.tolist(),
+                strict=True,
+            )
+        )
+        == expected_edges
+    )

@@ -1,4 +1,6 @@
-"""storaged.sampling against the oracle: byte for byte, for every way to ask, on small graphs of every form."""
+"""storaged.sampling against the oracle: byte for byte, for every way to ask, on small graphs of
+every form.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,12 @@ def graph(form: str, parts: int = 3) -> tuple[sampling.LocalVersion, Reference]:
     a_weights = (rng.random(a.size) * (rng.random(a.size) > 0.2)).astype(np.float32)
     heavy = np.exp(rng.normal(size=300) * 3) * (rng.random(300) > 0.2)
     nodes = {
-        "a": Nodes(ids=a, weights=a_weights, features=features_of(rng, a.size), dense=True if form == "holes" else None),
+        "a": Nodes(
+            ids=a,
+            weights=a_weights,
+            features=features_of(rng, a.size),
+            dense=True if form == "holes" else None,
+        ),
         "b": Nodes(ids=b),
     }
     r_src = rng.choice(a[:30], 300)
@@ -71,9 +78,19 @@ def graph(form: str, parts: int = 3) -> tuple[sampling.LocalVersion, Reference]:
     r_weights[r_src == a[0]] = 0
     eids = rng.permutation(400)[:300].astype(np.int64) if form == "holes" else None
     edges = {
-        "a:r:b": Edges(src=r_src, dst=rng.choice(b, 300), weights=r_weights, eids=eids, features=features_of(rng, 300)),
+        "a:r:b": Edges(
+            src=r_src,
+            dst=rng.choice(b, 300),
+            weights=r_weights,
+            eids=eids,
+            features=features_of(rng, 300),
+        ),
         "a:q:a": Edges(src=rng.choice(a, 200), dst=rng.choice(a, 200)),
-        "a:w:a": Edges(src=rng.choice(a, 60), dst=rng.choice(a, 60), weights=(rng.random(60) + 0.1).astype(np.float32)),
+        "a:w:a": Edges(
+            src=rng.choice(a, 60),
+            dst=rng.choice(a, 60),
+            weights=(rng.random(60) + 0.1).astype(np.float32),
+        ),
     }
     return version_of(schema, nodes, edges), Reference(schema=schema, nodes=nodes, edges=edges)
 
@@ -83,13 +100,37 @@ def graph(form: str, parts: int = 3) -> tuple[sampling.LocalVersion, Reference]:
 def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(1, types=[1, 0], seed=11, start=5, count=100, uniform=uniform)
-    sampled = sampling.sample_nodes(version, types=[1, 0], parts=range(3), seed=11, start=5, count=100, uniform=uniform, want_probabilities=True)
-    assert list(zip(sampled.types.tolist(), sampled.ids.tolist(), strict=True)) == [(t, row) for t, _, row in expected]
+    sampled = sampling.sample_nodes(
+        version,
+        types=[1, 0],
+        parts=range(3),
+        seed=11,
+        start=5,
+        count=100,
+        uniform=uniform,
+        want_probabilities=True,
+    )
+    assert list(zip(sampled.types.tolist(), sampled.ids.tolist(), strict=True)) == [
+        (t, row) for t, _, row in expected
+    ]
     assert sampled.probabilities is not None
-    shares = [reference.row_probability(1, types=[0, 1], target_row=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    shares = [
+        reference.row_probability(1, types=[0, 1], target_row=(t, row), uniform=uniform)
+        for t, _, row in expected[:20]
+    ]
     np.testing.assert_allclose(sampled.probabilities[:20], shares, rtol=1e-14)
-    of_part = sampling.sample_nodes(restrict_to_parts(version, [2]), types=[0, 1], parts=[2], seed=11, start=5, count=100, uniform=uniform)
-    assert list(zip(of_part.types.tolist(), of_part.ids.tolist(), strict=True)) == [(t, row) for t, part, row in expected if part == 2]
+    of_part = sampling.sample_nodes(
+        restrict_to_parts(version, [2]),
+        types=[0, 1],
+        parts=[2],
+        seed=11,
+        start=5,
+        count=100,
+        uniform=uniform,
+    )
+    assert list(zip(of_part.types.tolist(), of_part.ids.tolist(), strict=True)) == [
+        (t, row) for t, part, row in expected if part == 2
+    ]
 
 
 @pytest.mark.parametrize("uniform", [False, True])
@@ -97,33 +138,74 @@ def test_node_draws_are_the_oracles(form: str, uniform: bool) -> None:
 def test_edge_draws_are_the_oracles(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     expected = reference.draws(2, types=[0, 1], seed=12, start=0, count=100, uniform=uniform)
-    sampled = sampling.sample_edges(version, types=[0, 1], parts=[0, 1, 2], seed=12, start=0, count=100, uniform=uniform, want_probabilities=True)
+    sampled = sampling.sample_edges(
+        version,
+        types=[0, 1],
+        parts=[0, 1, 2],
+        seed=12,
+        start=0,
+        count=100,
+        uniform=uniform,
+        want_probabilities=True,
+    )
     assert sampled.probabilities is not None
-    shares = [reference.row_probability(2, types=[0, 1], target_row=(t, row), uniform=uniform) for t, _, row in expected[:20]]
+    shares = [
+        reference.row_probability(2, types=[0, 1], target_row=(t, row), uniform=uniform)
+        for t, _, row in expected[:20]
+    ]
     np.testing.assert_allclose(sampled.probabilities[:20], shares, rtol=1e-14)
-    rows = zip(sampled.types.tolist(), sampled.src.tolist(), sampled.dst.tolist(), sampled.eids.tolist(), strict=True)
+    rows = zip(
+        sampled.types.tolist(),
+        sampled.src.tolist(),
+        sampled.dst.tolist(),
+        sampled.eids.tolist(),
+        strict=True,
+    )
     assert list(rows) == [(t, *row) for t, _, row in expected]
     weighted = sampled.types == 0
-    by_eid = dict(zip(reference.edges["a:r:b"].ids.tolist(), reference.edges["a:r:b"].weights, strict=True))
-    assert sampled.weights[weighted].tolist() == [by_eid[e] for e in sampled.eids[weighted].tolist()]
+    by_eid = dict(
+        zip(reference.edges["a:r:b"].ids.tolist(), reference.edges["a:r:b"].weights, strict=True)
+    )
+    assert sampled.weights[weighted].tolist() == [
+        by_eid[e] for e in sampled.eids[weighted].tolist()
+    ]
     assert (sampled.weights[~weighted] == 1).all()
 
 
 NEIGHBOR_REQUESTS = [
     (edge_types, replace, uniform, count)
-    for edge_types, replace, uniform, count in itertools.product([[0], [1], [0, 1], [2, 1, 0]], [True, False], [False, True], [1, 4, 30])
+    for edge_types, replace, uniform, count in itertools.product(
+        [[0], [1], [0, 1], [2, 1, 0]], [True, False], [False, True], [1, 4, 30]
+    )
 ]
 
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("edge_types", "replace", "uniform", "count"), NEIGHBOR_REQUESTS)
-def test_neighbor_draws_are_the_oracles(form: str, edge_types: list[int], replace: bool, uniform: bool, count: int) -> None:
+def test_neighbor_draws_are_the_oracles(
+    form: str, edge_types: list[int], replace: bool, uniform: bool, count: int
+) -> None:
     version, reference = graph(form)
-    request: dict[str, Any] = {"edge_types": edge_types, "count": count, "replace": replace, "uniform": uniform, "direction": 1, "seed": 9, "hop": 1}
+    request: dict[str, Any] = {
+        "edge_types": edge_types,
+        "count": count,
+        "replace": replace,
+        "uniform": uniform,
+        "direction": 1,
+        "seed": 9,
+        "hop": 1,
+    }
     ids = np.r_[reference.nodes["a"].ids[:20], 3, 0, -1, 39, 40, 10**12, 3].astype(np.int64)
     positions = np.arange(ids.size)[::-1] + 100
     sampled = sampling.sample_neighbors(
-        version, node_type=0, ids=ids, positions=positions, want_weights=True, want_edge_ids=True, want_probabilities=True, **request
+        version,
+        node_type=0,
+        ids=ids,
+        positions=positions,
+        want_weights=True,
+        want_edge_ids=True,
+        want_probabilities=True,
+        **request,
     )
     assert sampled.ids.shape == (ids.size, count)
     assert sampled.probabilities is not None
@@ -131,23 +213,54 @@ def test_neighbor_draws_are_the_oracles(form: str, edge_types: list[int], replac
     for i, (node, position) in enumerate(zip(ids.tolist(), positions.tolist(), strict=True)):
         expected = reference.neighbors(node_type=0, node=node, position=position, **request)
         probabilities = reference.probabilities(expected, node_type=0, node=node, **without_seed)
-        np.testing.assert_allclose(sampled.probabilities[i], probabilities + [0.0] * (count - len(expected)), rtol=1e-14)
+        np.testing.assert_allclose(
+            sampled.probabilities[i], probabilities + [0.0] * (count - len(expected)), rtol=1e-14
+        )
         expected += [(-1, -1, -1, 0.0)] * (count - len(expected))
         assert sampled.weights is not None
         assert sampled.eids is not None
         types = [t for t, *_ in expected] if sampled.types is None else sampled.types[i].tolist()
-        assert list(zip(types, sampled.ids[i].tolist(), sampled.eids[i].tolist(), sampled.weights[i].tolist(), strict=True)) == expected
+        assert (
+            list(
+                zip(
+                    types,
+                    sampled.ids[i].tolist(),
+                    sampled.eids[i].tolist(),
+                    sampled.weights[i].tolist(),
+                    strict=True,
+                )
+            )
+            == expected
+        )
 
 
 def test_hub_probabilities_stay_exact_as_weight_runs_out() -> None:
     size, count = 200_000, 30
     rng = np.random.default_rng(6)
     weights = np.r_[[3e7, 2e6, 1e6], rng.random(size - 3)].astype(np.float32)
-    schema = Schema(node_types=(NodeType(name="n"),), edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),), parts=1)
+    schema = Schema(
+        node_types=(NodeType(name="n"),),
+        edge_types=(EdgeType(src_type="n", relation="e", dst_type="n", weighted=True),),
+        parts=1,
+    )
     hub = {"n:e:n": Edges(src=np.zeros(size, np.int64), dst=np.arange(size), weights=weights)}
     version = version_of(schema, {"n": Nodes(ids=np.arange(size))}, hub)
-    request: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.zeros(8, np.int64), "positions": np.arange(8), "replace": False}
-    request |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": True, "want_edge_ids": False, "want_probabilities": True}
+    request: dict[str, Any] = {
+        "edge_types": [0],
+        "node_type": 0,
+        "ids": np.zeros(8, np.int64),
+        "positions": np.arange(8),
+        "replace": False,
+    }
+    request |= {
+        "uniform": False,
+        "direction": 1,
+        "seed": 1,
+        "hop": 0,
+        "want_weights": True,
+        "want_edge_ids": False,
+        "want_probabilities": True,
+    }
     sampled, fewer = (sampling.sample_neighbors(version, count=n, **request) for n in (count, 4))
     assert sampled.weights is not None
     assert sampled.probabilities is not None
@@ -155,7 +268,11 @@ def test_hub_probabilities_stay_exact_as_weight_runs_out() -> None:
     total = sum(map(Fraction, weights.tolist()))
     for row, probabilities in zip(sampled.weights.tolist(), sampled.probabilities, strict=True):
         before = np.r_[0, np.cumsum([Fraction(w) for w in row[:-1]])]
-        np.testing.assert_allclose(probabilities, [float(Fraction(w) / (total - b)) for w, b in zip(row, before, strict=True)], rtol=1e-14)
+        np.testing.assert_allclose(
+            probabilities,
+            [float(Fraction(w) / (total - b)) for w, b in zip(row, before, strict=True)],
+            rtol=1e-14,
+        )
     np.testing.assert_allclose(fewer.probabilities, sampled.probabilities[:, :4], rtol=1e-14)
 
 
@@ -163,37 +280,98 @@ def test_hub_probabilities_stay_exact_as_weight_runs_out() -> None:
 def test_in_neighbors_are_drawn_from_the_other_end(replace: bool) -> None:
     version, reference = graph("mod")
     ids = reference.nodes["b"].ids
-    request: dict[str, Any] = {"edge_types": [0], "count": 3, "replace": replace, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
-    sampled = sampling.sample_neighbors(version, node_type=1, ids=ids, positions=np.arange(ids.size), want_weights=False, want_edge_ids=True, **request)
+    request: dict[str, Any] = {
+        "edge_types": [0],
+        "count": 3,
+        "replace": replace,
+        "uniform": False,
+        "direction": 2,
+        "seed": 4,
+        "hop": 0,
+    }
+    sampled = sampling.sample_neighbors(
+        version,
+        node_type=1,
+        ids=ids,
+        positions=np.arange(ids.size),
+        want_weights=False,
+        want_edge_ids=True,
+        **request,
+    )
     assert sampled.weights is None
     assert sampled.eids is not None
     for i, node in enumerate(ids.tolist()):
-        expected = [(n, e) for _, n, e, _ in reference.neighbors(node_type=1, node=node, position=i, **request)]
-        assert list(zip(sampled.ids[i].tolist(), sampled.eids[i].tolist(), strict=True)) == expected + [(-1, -1)] * (3 - len(expected))
+        expected = [
+            (n, e)
+            for _, n, e, _ in reference.neighbors(node_type=1, node=node, position=i, **request)
+        ]
+        assert list(
+            zip(sampled.ids[i].tolist(), sampled.eids[i].tolist(), strict=True)
+        ) == expected + [(-1, -1)] * (3 - len(expected))
 
 
 def test_mixed_type_batch_matches_single_types() -> None:
     version, reference = graph("mod")
     ids = np.r_[reference.nodes["a"].ids[:5], reference.nodes["b"].ids[:5], 7].astype(np.int64)
     types = np.array([0] * 5 + [1] * 5 + [-1], np.int32)
-    request: dict[str, Any] = {"edge_types": [1, 0], "count": 4, "replace": True, "uniform": False, "direction": 2, "seed": 4, "hop": 0}
-    sampled = sampling.sample_neighbors(version, node_type=-1, ids=ids, types=types, positions=np.arange(11), want_weights=False, want_edge_ids=False, **request)
+    request: dict[str, Any] = {
+        "edge_types": [1, 0],
+        "count": 4,
+        "replace": True,
+        "uniform": False,
+        "direction": 2,
+        "seed": 4,
+        "hop": 0,
+    }
+    sampled = sampling.sample_neighbors(
+        version,
+        node_type=-1,
+        ids=ids,
+        types=types,
+        positions=np.arange(11),
+        want_weights=False,
+        want_edge_ids=False,
+        **request,
+    )
     assert sampled.types is not None
     for i, (node, type_id) in enumerate(zip(ids.tolist(), types.tolist(), strict=True)):
         expected = reference.neighbors(node_type=type_id, node=node, position=i, **request)
         expected += [(-1, -1, -1, 0.0)] * (4 - len(expected))
-        assert list(zip(sampled.types[i].tolist(), sampled.ids[i].tolist(), strict=True)) == [(t, n) for t, n, *_ in expected]
+        assert list(zip(sampled.types[i].tolist(), sampled.ids[i].tolist(), strict=True)) == [
+            (t, n) for t, n, *_ in expected
+        ]
 
 
 def test_ids_of_a_global_space_need_no_types() -> None:
     schema = Schema(
-        node_types=(NodeType(name="a"), NodeType(name="b")), edge_types=(EdgeType(src_type="b", relation="r", dst_type="a"),), parts=2, ids="global"
+        node_types=(NodeType(name="a"), NodeType(name="b")),
+        edge_types=(EdgeType(src_type="b", relation="r", dst_type="a"),),
+        parts=2,
+        ids="global",
     )
     nodes = {"a": Nodes(ids=np.array([0, 5, 9])), "b": Nodes(ids=np.array([2, 7]))}
-    version = version_of(schema, nodes, {"b:r:a": Edges(src=np.array([2, 7]), dst=np.array([5, 9]))})
-    request: dict[str, Any] = {"edge_types": [0], "count": 1, "replace": True, "uniform": True, "direction": 1, "seed": 4, "hop": 0}
+    version = version_of(
+        schema, nodes, {"b:r:a": Edges(src=np.array([2, 7]), dst=np.array([5, 9]))}
+    )
+    request: dict[str, Any] = {
+        "edge_types": [0],
+        "count": 1,
+        "replace": True,
+        "uniform": True,
+        "direction": 1,
+        "seed": 4,
+        "hop": 0,
+    }
     ids = np.array([5, 7, 2, -1, 100])
-    sampled = sampling.sample_neighbors(version, node_type=-1, ids=ids, positions=np.arange(5), want_weights=False, want_edge_ids=False, **request)
+    sampled = sampling.sample_neighbors(
+        version,
+        node_type=-1,
+        ids=ids,
+        positions=np.arange(5),
+        want_weights=False,
+        want_edge_ids=False,
+        **request,
+    )
     assert sampled.ids.ravel().tolist() == [-1, 9, 5, -1, -1]
 
 
@@ -203,18 +381,47 @@ def test_races_end_as_the_oracles_do(form: str, uniform: bool) -> None:
     version, reference = graph(form)
     excluded = reference.nodes["a"].ids[:9]
     node_result = sampling.sample_distinct_nodes(
-        version, types=[0, 1], parts=range(3), seed=3, count=20, taken_ids=excluded, taken_types=np.zeros(9, np.int32), uniform=uniform
+        version,
+        types=[0, 1],
+        parts=range(3),
+        seed=3,
+        count=20,
+        taken_ids=excluded,
+        taken_types=np.zeros(9, np.int32),
+        uniform=uniform,
     )
-    expected = reference.exponential_arrivals(1, types=[0, 1], seed=3, count=20, excluded={(0, int(i)) for i in excluded}, uniform=uniform)
-    assert list(zip(node_result.types.tolist(), node_result.ids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
+    expected = reference.exponential_arrivals(
+        1, types=[0, 1], seed=3, count=20, excluded={(0, int(i)) for i in excluded}, uniform=uniform
+    )
+    assert list(zip(node_result.types.tolist(), node_result.ids.tolist(), strict=True)) == [
+        (t, i) for _, t, i in expected
+    ]
     np.testing.assert_allclose(node_result.keys, [key for key, _, _ in expected], rtol=1e-14)
     eids = reference.edges["a:r:b"].ids[:50]
     edge_result = sampling.sample_distinct_edges(
-        version, types=[0, 2], parts=range(3), seed=3, count=500, taken_ids=eids, taken_types=np.zeros(50, np.int32), uniform=uniform
+        version,
+        types=[0, 2],
+        parts=range(3),
+        seed=3,
+        count=500,
+        taken_ids=eids,
+        taken_types=np.zeros(50, np.int32),
+        uniform=uniform,
     )
-    expected = reference.exponential_arrivals(2, types=[0, 2], seed=3, count=500, excluded={(0, int(i)) for i in eids}, uniform=uniform)
-    assert list(zip(edge_result.edges.types.tolist(), edge_result.edges.eids.tolist(), strict=True)) == [(t, i) for _, t, i in expected]
-    src = {(0, e): s for e, s in zip(reference.edges["a:r:b"].ids.tolist(), reference.edges["a:r:b"].src.tolist(), strict=True)}
+    expected = reference.exponential_arrivals(
+        2, types=[0, 2], seed=3, count=500, excluded={(0, int(i)) for i in eids}, uniform=uniform
+    )
+    assert list(
+        zip(edge_result.edges.types.tolist(), edge_result.edges.eids.tolist(), strict=True)
+    ) == [(t, i) for _, t, i in expected]
+    src = {
+        (0, e): s
+        for e, s in zip(
+            reference.edges["a:r:b"].ids.tolist(),
+            reference.edges["a:r:b"].src.tolist(),
+            strict=True,
+        )
+    }
     src |= {(2, e): s for e, s in enumerate(reference.edges["a:w:a"].src.tolist())}
     assert edge_result.edges.src.tolist() == [src[t, e] for _, t, e in expected]
 
@@ -223,12 +430,26 @@ def test_races_end_as_the_oracles_do(form: str, uniform: bool) -> None:
 def test_whole_neighborhoods_are_in_canonical_order(form: str) -> None:
     version, reference = graph(form)
     ids = np.r_[reference.nodes["a"].ids, -1, 10**12, 5].astype(np.int64)
-    neighbors = sampling.read_neighbors(version, edge_types=[1, 0], node_type=0, ids=ids, direction=1, want_weights=True, want_edge_ids=True)
+    neighbors = sampling.read_neighbors(
+        version,
+        edge_types=[1, 0],
+        node_type=0,
+        ids=ids,
+        direction=1,
+        want_weights=True,
+        want_edge_ids=True,
+    )
     assert neighbors.weights is not None
     assert neighbors.eids is not None
     for i, node in enumerate(ids.tolist()):
         node_slice = slice(neighbors.indptr[i], neighbors.indptr[i + 1])
-        rows = zip(neighbors.types[node_slice].tolist(), neighbors.ids[node_slice].tolist(), neighbors.eids[node_slice].tolist(), neighbors.weights[node_slice].tolist(), strict=True)
+        rows = zip(
+            neighbors.types[node_slice].tolist(),
+            neighbors.ids[node_slice].tolist(),
+            neighbors.eids[node_slice].tolist(),
+            neighbors.weights[node_slice].tolist(),
+            strict=True,
+        )
         assert list(rows) == [(t, *row) for t in (1, 0) for row in reference.adjacency(t, node, 1)]
 
 
@@ -236,13 +457,24 @@ def rows_of(values: Any, i: int) -> NDArray[Any]:
     return values[1][values[0][i] : values[0][i + 1]] if isinstance(values, tuple) else values[i]
 
 
-def assert_sections_match(sections: dict[str, NDArray[Any]], features: Any, requested: list[int], row_of_id: dict[int, int]) -> None:
+def assert_sections_match(
+    sections: dict[str, NDArray[Any]],
+    features: Any,
+    requested: list[int],
+    row_of_id: dict[int, int],
+) -> None:
     for name, values in features.items():
         ragged = isinstance(values, tuple)
-        returned = (sections[f"f:{name}.indptr"], sections[f"f:{name}.values"]) if ragged else sections[f"f:{name}"]
+        returned = (
+            (sections[f"f:{name}.indptr"], sections[f"f:{name}.values"])
+            if ragged
+            else sections[f"f:{name}"]
+        )
         for i, ident in enumerate(requested):
             if ident in row_of_id:
-                np.testing.assert_array_equal(rows_of(returned, i), rows_of(values, row_of_id[ident]))
+                np.testing.assert_array_equal(
+                    rows_of(returned, i), rows_of(values, row_of_id[ident])
+                )
             else:
                 assert not rows_of(returned, i).any()
             assert rows_of(returned, i).dtype == rows_of(values, 0).dtype
@@ -253,11 +485,15 @@ def test_features_come_by_id_and_unknown_ones_are_empty(form: str) -> None:
     version, reference = graph(form)
     nodes, edges = reference.nodes["a"], reference.edges["a:r:b"]
     requested = [5, -1, 3, 39, 10**12, 5, 40]
-    sections = sampling.node_features(version, 0, ["x", "age", "tags", "raw", "weight"], np.array(requested))
+    sections = sampling.node_features(
+        version, 0, ["x", "age", "tags", "raw", "weight"], np.array(requested)
+    )
     row_of_id = {int(ident): row for row, ident in enumerate(nodes.ids)}
     assert sections["found"].tolist() == [ident in row_of_id for ident in requested]
     assert nodes.weights is not None
-    assert sections["f:weight"].tolist() == [nodes.weights[row_of_id[ident]] if ident in row_of_id else 0 for ident in requested]
+    assert sections["f:weight"].tolist() == [
+        nodes.weights[row_of_id[ident]] if ident in row_of_id else 0 for ident in requested
+    ]
     assert_sections_match(sections, nodes.features, requested, row_of_id)
     requested = [5, -1, 299, 300, 399, 10**12, 5, 0]
     sections = sampling.edge_features(version, 0, ["x", "age", "tags", "raw"], np.array(requested))
@@ -276,7 +512,9 @@ def test_scans_give_every_row_once_in_canonical_order(form: str, limit: int) -> 
         ids: list[int] = []
         cursor = 0
         while cursor >= 0:
-            sections, cursor = sampling.read_nodes(version, 0, part, cursor, limit, ["x", "age", "tags", "raw"])
+            sections, cursor = sampling.read_nodes(
+                version, 0, part, cursor, limit, ["x", "age", "tags", "raw"]
+            )
             assert_sections_match(sections, nodes.features, sections["ids"].tolist(), row_of_id)
             ids += sections["ids"].tolist()
         assert ids == [row for row, _ in reference.rows(1, 0, part)]
@@ -290,8 +528,22 @@ def test_scans_give_every_row_once_in_canonical_order(form: str, limit: int) -> 
 
 
 def neighbors_request(**changes: Any) -> dict[str, Any]:
-    request: dict[str, Any] = {"edge_types": [0], "node_type": 0, "ids": np.arange(2), "positions": np.arange(2), "count": 1, "replace": True}
-    request |= {"uniform": False, "direction": 1, "seed": 1, "hop": 0, "want_weights": False, "want_edge_ids": False}
+    request: dict[str, Any] = {
+        "edge_types": [0],
+        "node_type": 0,
+        "ids": np.arange(2),
+        "positions": np.arange(2),
+        "count": 1,
+        "replace": True,
+    }
+    request |= {
+        "uniform": False,
+        "direction": 1,
+        "seed": 1,
+        "hop": 0,
+        "want_weights": False,
+        "want_edge_ids": False,
+    }
     return request | changes
 
 
@@ -311,7 +563,9 @@ def neighbors_request(**changes: Any) -> dict[str, Any]:
         ({"positions": np.arange(3)}, "positions"),
     ],
 )
-def test_invalid_neighbor_request_is_refused_with_its_value(changes: dict[str, Any], says: str) -> None:
+def test_invalid_neighbor_request_is_refused_with_its_value(
+    changes: dict[str, Any], says: str
+) -> None:
     with pytest.raises(InvalidRequest, match=says):
         sampling.sample_neighbors(graph("mod")[0], **neighbors_request(**changes))
 
@@ -323,11 +577,26 @@ def test_missing_parts_and_columns_are_reported() -> None:
     with pytest.raises(NotFound, match="no feature 'y'"):
         sampling.edge_features(version, 0, ["y"], np.arange(2))
     with pytest.raises(Unavailable, match="part 1"):
-        sampling.sample_nodes(restrict_to_parts(version, [0]), types=[0], parts=[0, 1], seed=1, start=0, count=1, uniform=False)
+        sampling.sample_nodes(
+            restrict_to_parts(version, [0]),
+            types=[0],
+            parts=[0, 1],
+            seed=1,
+            start=0,
+            count=1,
+            uniform=False,
+        )
     with pytest.raises(Unavailable, match="part 1"):
         sampling.sample_neighbors(restrict_to_parts(version, [0]), **neighbors_request())
     for wrong in ({"count": -1}, {"start": -1}, {"types": [9]}, {"parts": [3]}):
-        request: dict[str, Any] = {"types": [0], "parts": [0], "seed": 1, "start": 0, "count": 1, "uniform": False}
+        request: dict[str, Any] = {
+            "types": [0],
+            "parts": [0],
+            "seed": 1,
+            "start": 0,
+            "count": 1,
+            "uniform": False,
+        }
         with pytest.raises(InvalidRequest):
             sampling.sample_nodes(version, **(request | wrong))
     with pytest.raises(InvalidRequest, match="cursor -1"):
@@ -336,33 +605,71 @@ def test_missing_parts_and_columns_are_reported() -> None:
 
 def test_empty_and_zero_weight_types_are_named_in_errors() -> None:
     schema = Schema(node_types=(NodeType(name="a", weighted=True), NodeType(name="b")), parts=2)
-    version = version_of(schema, {"a": Nodes(ids=np.arange(3), weights=np.zeros(3, np.float32)), "b": Nodes(ids=np.zeros(0, np.int64))})
+    version = version_of(
+        schema,
+        {
+            "a": Nodes(ids=np.arange(3), weights=np.zeros(3, np.float32)),
+            "b": Nodes(ids=np.zeros(0, np.int64)),
+        },
+    )
     request: dict[str, Any] = {"parts": [0, 1], "seed": 1, "start": 0, "count": 4}
     with pytest.raises(InvalidRequest, match="weights of all nodes of type a"):
         sampling.sample_nodes(version, types=[0], uniform=False, **request)
     with pytest.raises(NotFound, match="no nodes of type b"):
         sampling.sample_nodes(version, types=[1], uniform=True, **request)
-    assert set(sampling.sample_nodes(version, types=[0, 1], uniform=True, **request).ids.tolist()) <= {0, 1, 2}
+    assert set(
+        sampling.sample_nodes(version, types=[0, 1], uniform=True, **request).ids.tolist()
+    ) <= {0, 1, 2}
 
 
 def test_our_logarithm_is_within_one_unit_in_the_last_place() -> None:
-    points = np.r_[np.random.default_rng(0).random(20_000), 2.0**-54, 1 - 2.0**-53, 0.5, np.sqrt(0.5), 1e-300]
+    points = np.r_[
+        np.random.default_rng(0).random(20_000), 2.0**-54, 1 - 2.0**-53, 0.5, np.sqrt(0.5), 1e-300
+    ]
     ours = np.array([log(float(x)) for x in points])
     exact = np.log(points.astype(np.longdouble)).astype(np.float64)
     assert (abs(ours - exact) <= np.spacing(abs(exact))).all()
 
 
 def test_kernels_match_interpreted_python() -> None:
-    """Both are compared with the oracle, which is not compiled; the child takes one form of graph."""
-    selection = "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features or scans)"
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251  # a child with one switch more
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-k", selection, __file__]
-    completed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False)
+    """Both are compared with the oracle, which is not compiled; the child takes one form of
+    graph.
+    """
+    selection = (
+        "mod and (node_draws or edge_draws or neighbor_draws or races or whole or features "
+        "or scans)"
+    )
+    # A child with one switch more.
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}  # noqa: TID251
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        selection,
+        __file__,
+    ]
+    completed = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=HANG_S, check=False
+    )
     assert completed.returncode == 0, completed.stdout[-3000:]
     assert " passed" in completed.stdout
 
 
 def test_a_seed_is_taken_modulo_two_to_the_64() -> None:
     version, _ = graph("mod")
-    request: dict[str, Any] = {"types": [0], "parts": range(3), "start": 0, "count": 50, "uniform": False}
-    np.testing.assert_array_equal(sampling.sample_nodes(version, seed=-1, **request).ids, sampling.sample_nodes(version, seed=2**64 - 1, **request).ids)
+    request: dict[str, Any] = {
+        "types": [0],
+        "parts": range(3),
+        "start": 0,
+        "count": 50,
+        "uniform": False,
+    }
+    np.testing.assert_array_equal(
+        sampling.sample_nodes(version, seed=-1, **request).ids,
+        sampling.sample_nodes(version, seed=2**64 - 1, **request).ids,
+    )

@@ -19,14 +19,21 @@ Sections = dict[str, NDArray[Any]]
 
 
 def graph(form: str) -> tuple[sampling.LocalVersion, NDArray[np.int64]]:
-    """Nodes whose ids are their rows, have holes among them, are parted by a hash, or lie far apart."""
+    """Nodes whose ids are their rows, have holes among them, are parted by a hash, or lie far
+    apart.
+    """
     random = np.random.default_rng(len(form))
-    ids = {"mod": np.arange(200), "holes": np.delete(np.arange(200), np.arange(3, 200, 11)), "mix64": np.arange(200)}.get(
-        form, np.arange(200) * 10**9
-    )
+    ids = {
+        "mod": np.arange(200),
+        "holes": np.delete(np.arange(200), np.arange(3, 200, 11)),
+        "mix64": np.arange(200),
+    }.get(form, np.arange(200) * 10**9)
     schema = Schema(
         node_types=(NodeType(name="n"), NodeType(name="m")),
-        edge_types=tuple(EdgeType(src_type="n", relation=name, dst_type=to, weighted=True) for name, to in (("e", "n"), ("f", "m"))),
+        edge_types=tuple(
+            EdgeType(src_type="n", relation=name, dst_type=to, weighted=True)
+            for name, to in (("e", "n"), ("f", "m"))
+        ),
         parts=3,
         placement="mix64" if form == "mix64" else "mod",
         direction="both",
@@ -34,21 +41,54 @@ def graph(form: str) -> tuple[sampling.LocalVersion, NDArray[np.int64]]:
     src, dst = random.choice(ids, (2, 2500))
     weights = np.exp(random.normal(size=2500) * 2).astype(np.float32)
     weights[::5] = 0
-    edges = {"n:e:n": Edges(src=src, dst=dst, weights=weights), "n:f:m": Edges(src=src[:300], dst=np.arange(300) % 20, weights=weights[:300])}
-    return version_of(schema, {"n": Nodes(ids=ids, dense=True if form == "holes" else None), "m": Nodes(ids=np.arange(20))}, edges), ids
+    edges = {
+        "n:e:n": Edges(src=src, dst=dst, weights=weights),
+        "n:f:m": Edges(src=src[:300], dst=np.arange(300) % 20, weights=weights[:300]),
+    }
+    return version_of(
+        schema,
+        {
+            "n": Nodes(ids=ids, dense=True if form == "holes" else None),
+            "m": Nodes(ids=np.arange(20)),
+        },
+        edges,
+    ), ids
 
 
 def sample_sections(
-    version: sampling.LocalVersion, seeds: NDArray[np.int64], counts: tuple[int, ...], most_bytes: int = 1 << 24, edge_type: int = 0, **options: Any
+    version: sampling.LocalVersion,
+    seeds: NDArray[np.int64],
+    counts: tuple[int, ...],
+    most_bytes: int = 1 << 24,
+    edge_type: int = 0,
+    **options: Any,
 ) -> Sections:
     overrides = {name: options.pop(name) for name in ("disjoint", "every") if name in options}
-    expansion_options = {"seed": 3, "direction": 1, "replace": False, "uniform": False, "want_eids": True, "want_weights": True} | options
+    expansion_options = {
+        "seed": 3,
+        "direction": 1,
+        "replace": False,
+        "uniform": False,
+        "want_eids": True,
+        "want_weights": True,
+    } | options
     khop_options = {"disjoint": False, "every": False} | overrides
     types = np.zeros(seeds.size, np.int32)
-    return sampling.sample_khop(version, sampling.Expansion(**expansion_options), {edge_type: counts}, seeds, types, most_bytes=most_bytes, checkpoint=lambda: None, **khop_options)
+    return sampling.sample_khop(
+        version,
+        sampling.Expansion(**expansion_options),
+        {edge_type: counts},
+        seeds,
+        types,
+        most_bytes=most_bytes,
+        checkpoint=lambda: None,
+        **khop_options,
+    )
 
 
-def sample_both_ways(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any) -> tuple[Sections, Sections, bool]:
+def sample_both_ways(
+    monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any
+) -> tuple[Sections, Sections, bool]:
     """The same asked for twice, at once where that can be and hop by hop, and whether it could."""
     original, results = khop.sample_khop_single_type, []
 
@@ -76,7 +116,9 @@ def sample_both_ways(monkeypatch: pytest.MonkeyPatch, *args: Any, **options: Any
     ],
     ids=str,
 )
-def test_at_once_and_hop_by_hop_are_the_same(monkeypatch: pytest.MonkeyPatch, form: str, counts: tuple[int, ...], how: dict[str, Any]) -> None:
+def test_at_once_and_hop_by_hop_are_the_same(
+    monkeypatch: pytest.MonkeyPatch, form: str, counts: tuple[int, ...], how: dict[str, Any]
+) -> None:
     version, ids = graph(form)
     seeds = np.r_[ids[:30:2], -1, ids[4:9], ids[-1]].astype(np.int64)
     single_call, hop_by_hop, at_once = sample_both_ways(monkeypatch, version, seeds, counts, **how)
@@ -98,7 +140,9 @@ def test_other_requests_are_sampled_hop_by_hop(monkeypatch: pytest.MonkeyPatch) 
         (np.r_[seeds, 1 << 40], (2, 2), {}),
         (np.resize(seeds, 2000), (200, 200), {}),
     ):
-        single_call, hop_by_hop, at_once = sample_both_ways(monkeypatch, version, request_seeds, counts, **options)
+        single_call, hop_by_hop, at_once = sample_both_ways(
+            monkeypatch, version, request_seeds, counts, **options
+        )
         assert not at_once
         assert all((single_call[name] == hop_by_hop[name]).all() for name in hop_by_hop)
 
@@ -107,9 +151,13 @@ def test_errors_equal_those_of_hop_by_hop_sampling(monkeypatch: pytest.MonkeyPat
     version, ids = graph("mod")
     seeds = ids[:20].astype(np.int64)
     sections = sample_sections(version, seeds, (5, 5))
-    needed_bytes = 12 * sections["nodes.0"].size + sum(sections[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights"))
+    needed_bytes = 12 * sections["nodes.0"].size + sum(
+        sections[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights")
+    )
     assert sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes)["seeds"].size == 20
-    with pytest.raises(InvalidRequest, match=f"more than the {needed_bytes - 1} bytes of one reply"):
+    with pytest.raises(
+        InvalidRequest, match=f"more than the {needed_bytes - 1} bytes of one reply"
+    ):
         sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes - 1)
     with pytest.raises(Unavailable, match="not held here"):
         sample_sections(restrict_to_parts(version, [0, 2]), seeds, (5, 5))

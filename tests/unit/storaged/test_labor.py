@@ -1,4 +1,6 @@
-"""LABOR where edges lie is what its equations make of edges that were read: of nodes of every size, all weights, any steps, hosts and pieces."""
+"""LABOR where edges lie is what its equations make of edges that were read: of nodes of every size,
+all weights, any steps, hosts and pieces.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ HUB = 2 * kernel.BLOCK + 17
 
 
 def version(weights: str, parts: int = 3, spread: int = 1) -> sampling.LocalVersion:
-    """Nodes of 0 to 40 edges, one of two blocks and some more; parallel edges, loops, and ids with gaps. ``spread`` is between neighbors."""
+    """Nodes of 0 to 40 edges, one of two blocks and some more; parallel edges, loops, and ids with
+    gaps. ``spread`` is between neighbors.
+    """
     generator = np.random.default_rng(3)
     degrees = np.array([*range(41), HUB, 1, 5])
     src = np.repeat(np.arange(degrees.size), degrees) * 7
@@ -40,12 +44,20 @@ def version(weights: str, parts: int = 3, spread: int = 1) -> sampling.LocalVers
     }[weights]
     schema = Schema(
         node_types=(NodeType(name="n"),),
-        edge_types=(EdgeType(src_type="n", relation="to", dst_type="n", weighted=edge_weights is not None),),
+        edge_types=(
+            EdgeType(src_type="n", relation="to", dst_type="n", weighted=edge_weights is not None),
+        ),
         parts=parts,
         placement="mix64",
     )
-    edges = Edges(src=src, dst=dst, weights=None if edge_weights is None else edge_weights.astype(np.float32))
-    return version_of(schema, {"n": Nodes(ids=np.union1d(np.arange(500) * 7, np.arange(500) * 7 * spread))}, {schema.edge_types[0].name: edges})
+    edges = Edges(
+        src=src, dst=dst, weights=None if edge_weights is None else edge_weights.astype(np.float32)
+    )
+    return version_of(
+        schema,
+        {"n": Nodes(ids=np.union1d(np.arange(500) * 7, np.arange(500) * 7 * spread))},
+        {schema.edge_types[0].name: edges},
+    )
 
 
 def sampled_by_kernel(
@@ -68,38 +80,66 @@ def sampled_by_kernel(
         want_weights=True,
         labor=sampling.LaborOptions(layer_dependency=dependent, importance=importance),
     )
-    return sampling.expand(graph, expansion, edge_type=0, hop=hop, count=count, ids=ids, trees=None, importance_state=stepped)
+    return sampling.expand(
+        graph,
+        expansion,
+        edge_type=0,
+        hop=hop,
+        count=count,
+        ids=ids,
+        trees=None,
+        importance_state=stepped,
+    )
 
 
 def level(weights: np.ndarray, importances: np.ndarray, fanout: int) -> float:
-    """1 / c of a node of more edges of positive weight than fanout, by bisection on the paper's equation 22."""
+    """1 / c of a node of more edges of positive weight than fanout, by bisection on the paper's
+    equation 22.
+    """
     total = weights.sum()
     target = total**2 / fanout - total**2 / weights.size + (weights**2).sum()
     low, high = 1e-200, 1 / importances.min()
     for _ in range(1200):
         c = np.sqrt(low) * np.sqrt(high)
-        low, high = (c, high) if (weights**2 / np.minimum(1, c * importances)).sum() > target else (low, c)
+        low, high = (
+            (c, high) if (weights**2 / np.minimum(1, c * importances)).sum() > target else (low, c)
+        )
         if high <= low * (1 + 1e-15):
             break
     return 1 / high
 
 
 def sampled_by_reference(
-    graph: sampling.LocalVersion, ids: np.ndarray, count: int, *, uniform: bool, hop: int = 0, dependent: bool = False, importance: int = 0
+    graph: sampling.LocalVersion,
+    ids: np.ndarray,
+    count: int,
+    *,
+    uniform: bool,
+    hop: int = 0,
+    dependent: bool = False,
+    importance: int = 0,
 ) -> Neighbors:
-    read_all = sampling.Expansion(seed=11, direction=1, replace=False, uniform=uniform, want_eids=True, want_weights=True)
+    read_all = sampling.Expansion(
+        seed=11, direction=1, replace=False, uniform=uniform, want_eids=True, want_weights=True
+    )
     edges = sampling.expand(graph, read_all, edge_type=0, hop=hop, count=-1, ids=ids, trees=None)
     assert edges.eids is not None
     assert edges.weights is not None
     rows = np.split(np.arange(edges.ids.size), np.cumsum(edges.sizes)[:-1])
     weights = np.ones(edges.ids.size) if uniform else edges.weights.astype(np.float64)
     rows = [row[weights[row] > 0] for row in rows]
-    levels = [weights[row].sum() / (len(row) if count < 0 else count) if len(row) else 1.0 for row in rows]
+    levels = [
+        weights[row].sum() / (len(row) if count < 0 else count) if len(row) else 1.0 for row in rows
+    ]
 
     def solve_levels(importance_of: np.ndarray) -> list[float]:
         takes_all = [count < 0 or len(row) <= count for row in rows]
         return [
-            old_level if not len(row) else min(old_level, importance_of[row].min()) if all_taken else level(weights[row], importance_of[row], count)
+            old_level
+            if not len(row)
+            else min(old_level, importance_of[row].min())
+            if all_taken
+            else level(weights[row], importance_of[row], count)
             for old_level, row, all_taken in zip(levels, rows, takes_all, strict=True)
         ]
 
@@ -116,7 +156,9 @@ def sampled_by_reference(
         importances = largest_of_edge if step == 0 else importances * largest_of_edge
         levels = solve_levels(importances)
     key = labor.variate_key(11, 0, hop, layer_dependency=dependent)
-    variates = np.array([unit_float(np.uint64(word(np.uint64(key), np.uint64(node)))) for node in edges.ids])
+    variates = np.array(
+        [unit_float(np.uint64(word(np.uint64(key), np.uint64(node)))) for node in edges.ids]
+    )
     selected_rows: list[np.ndarray] = []
     means: list[np.ndarray] = []
     for row, row_level in zip(rows, levels, strict=True):
@@ -127,11 +169,18 @@ def sampled_by_reference(
         means.append(inverse * (selected.sum() / inverse.sum() if selected.any() else 1.0))
     e = np.concatenate(selected_rows)
     sizes = np.array([len(row) for row in selected_rows], np.int32)
-    return Neighbors(sizes=sizes, ids=edges.ids[e], eids=edges.eids[e], weights=np.concatenate(means).astype(np.float32))
+    return Neighbors(
+        sizes=sizes,
+        ids=edges.ids[e],
+        eids=edges.eids[e],
+        weights=np.concatenate(means).astype(np.float32),
+    )
 
 
 def identical(one: Neighbors, other: Neighbors) -> bool:
-    pairs = [(getattr(one, name), getattr(other, name)) for name in ("sizes", "ids", "eids", "weights")]
+    pairs = [
+        (getattr(one, name), getattr(other, name)) for name in ("sizes", "ids", "eids", "weights")
+    ]
     return all(a.dtype == b.dtype and a.tobytes() == b.tobytes() for a, b in pairs)
 
 
@@ -139,21 +188,35 @@ def nearly_identical(one: Neighbors, other: Neighbors) -> bool:
     """The same edges, and weights but for rounding."""
     assert one.weights is not None
     assert other.weights is not None
-    exact = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("sizes", "ids", "eids"))
+    exact = all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("sizes", "ids", "eids")
+    )
     return exact and bool(np.allclose(one.weights, other.weights, rtol=3e-7, atol=0))
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_labor_kernel_matches_reference(weights: str) -> None:
-    graph, ids = version(weights), np.array([*(np.arange(44) * 7)[::-1], -1, 3, 41 * 7, 10 * 7, 10 * 7])
+    graph, ids = (
+        version(weights),
+        np.array([*(np.arange(44) * 7)[::-1], -1, 3, 41 * 7, 10 * 7, 10 * 7]),
+    )
     total = 0
     for count, uniform in itertools.product((1, 2, 7, 40, 300, HUB - 1, HUB, -1), (False, True)):
         sampled = sampled_by_kernel(graph, ids, count, uniform=uniform)
-        assert nearly_identical(sampled, sampled_by_reference(graph, ids, count, uniform=uniform)), (count, uniform)
+        assert nearly_identical(
+            sampled, sampled_by_reference(graph, ids, count, uniform=uniform)
+        ), (count, uniform)
         total += len(sampled.ids)
     assert total > HUB
-    by_hop = [sampled_by_kernel(graph, ids, 3, uniform=False, hop=hop, dependent=dependent) for dependent in (False, True) for hop in (0, 1)]
-    assert nearly_identical(by_hop[3], sampled_by_reference(graph, ids, 3, uniform=False, hop=1, dependent=True))
+    by_hop = [
+        sampled_by_kernel(graph, ids, 3, uniform=False, hop=hop, dependent=dependent)
+        for dependent in (False, True)
+        for hop in (0, 1)
+    ]
+    assert nearly_identical(
+        by_hop[3], sampled_by_reference(graph, ids, 3, uniform=False, hop=1, dependent=True)
+    )
     assert identical(by_hop[2], by_hop[3])
     assert not identical(by_hop[0], by_hop[1])
 
@@ -162,23 +225,43 @@ def test_labor_kernel_matches_reference(weights: str) -> None:
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_importance_steps_of_kernel_match_reference(weights: str, spread: int) -> None:
     """Whether neighbors are numbered by a bit for every id there may be, or by their hashes."""
-    graph, ids = version(weights, spread=spread), np.array([*(np.arange(44) * 7)[::-1], -1, 3, 41 * 7])
+    graph, ids = (
+        version(weights, spread=spread),
+        np.array([*(np.arange(44) * 7)[::-1], -1, 3, 41 * 7]),
+    )
     assert (graph.parts[0].edges[0].outgoing.narrow.size > 0) == (spread == 1)
     for count, uniform, importance in itertools.product((1, 7, 300, -1), (False, True), (1, 3)):
         sampled = sampled_by_kernel(graph, ids, count, uniform=uniform, importance=importance)
-        assert nearly_identical(sampled, sampled_by_reference(graph, ids, count, uniform=uniform, importance=importance)), (count, uniform, importance)
+        assert nearly_identical(
+            sampled, sampled_by_reference(graph, ids, count, uniform=uniform, importance=importance)
+        ), (count, uniform, importance)
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
-    """As a graphd has storageds take them: by levels and importances, of whoever is asked anew each time."""
+    """As a graphd has storageds take them: by levels and importances, of whoever is asked anew each
+    time.
+    """
     graph, ids = version(weights), np.arange(44) * 7
     for count, uniform in itertools.product((1, 7, -1), (False, True)):
-        step_args = {"edge_type": 0, "direction": 1, "uniform": uniform, "count": count, "ids": ids, "checkpoint": lambda: None}
+        step_args = {
+            "edge_type": 0,
+            "direction": 1,
+            "uniform": uniform,
+            "count": count,
+            "ids": ids,
+            "checkpoint": lambda: None,
+        }
         levels: list[np.ndarray] = []
 
-        def raise_importances(importances: np.ndarray | None, step_args: dict[str, Any] = step_args, levels: list[np.ndarray] = levels) -> np.ndarray:
-            stepped = sampling.ImportanceSteps(graph, **step_args, levels=levels[-1] if levels else None)
+        def raise_importances(
+            importances: np.ndarray | None,
+            step_args: dict[str, Any] = step_args,
+            levels: list[np.ndarray] = levels,
+        ) -> np.ndarray:
+            stepped = sampling.ImportanceSteps(
+                graph, **step_args, levels=levels[-1] if levels else None
+            )
             largest = stepped.raise_importances(importances)
             levels.append(stepped.levels)
             return largest
@@ -186,23 +269,56 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
         importances = labor.solve_importances(3, raise_importances)
         assert len(levels) in (2, 3)  # steps end where they change nothing, too
         in_one_call = sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3)
-        assert identical(in_one_call, sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3, stepped=(levels[-1], importances)))
+        assert identical(
+            in_one_call,
+            sampled_by_kernel(
+                graph, ids, count, uniform=uniform, importance=3, stepped=(levels[-1], importances)
+            ),
+        )
         with pytest.raises(InvalidRequest, match="'levels' has shape"):
-            sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3, stepped=(levels[-1][1:], importances))
+            sampled_by_kernel(
+                graph,
+                ids,
+                count,
+                uniform=uniform,
+                importance=3,
+                stepped=(levels[-1][1:], importances),
+            )
         with pytest.raises(InvalidRequest, match="'importances' has shape"):
-            sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3, stepped=(levels[-1], importances[1:]))
+            sampled_by_kernel(
+                graph,
+                ids,
+                count,
+                uniform=uniform,
+                importance=3,
+                stepped=(levels[-1], importances[1:]),
+            )
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_block_size_and_capacity_do_not_change_samples(weights: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred nodes with the same neighbors keep the same ones, which may be any number more than is expected."""
+def test_block_size_and_capacity_do_not_change_samples(
+    weights: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred nodes with the same neighbors keep the same ones, which may be any number more than
+    is expected.
+    """
     graph, ids = version(weights), np.array([7 * node for node in (*range(41), *(41,) * 100)])
-    requests = [{"count": count, "uniform": uniform, "importance": steps} for count in (1, 5, -1) for uniform in (False, True) for steps in (0, 2)]
-    expected = [(arguments, sampled_by_kernel(graph, ids, **arguments)) for arguments in requests]  # type: ignore[arg-type]  # a plain dict of the arguments
+    requests = [
+        {"count": count, "uniform": uniform, "importance": steps}
+        for count in (1, 5, -1)
+        for uniform in (False, True)
+        for steps in (0, 2)
+    ]
+    # A plain dict of the arguments.
+    expected = [(arguments, sampled_by_kernel(graph, ids, **arguments)) for arguments in requests]  # type: ignore[arg-type]
     calls = []
     monkeypatch.setattr(room, "_CHECKPOINT_EDGES", 1)
     grow = room.resized_copy
-    monkeypatch.setattr(room, "resized_copy", lambda array, used, size: calls.append(size) or grow(array, used, size))
+    monkeypatch.setattr(
+        room,
+        "resized_copy",
+        lambda array, used, size: calls.append(size) or grow(array, used, size),
+    )
     for arguments, sampled in expected:
         assert identical(sampled, sampled_by_kernel(graph, ids, **arguments))  # type: ignore[arg-type]
     assert len(calls) >= 3 * len(expected)
@@ -212,8 +328,14 @@ def test_buffers_grow_beyond_the_expected_size(monkeypatch: pytest.MonkeyPatch) 
     graph, ids = version("none"), np.array([7 * 41] * 3000)
     sizes: list[int] = []
     grow = room.resized_copy
-    monkeypatch.setattr(room, "resized_copy", lambda array, used, size: sizes.append(size) or grow(array, used, size))
-    largest = max(len(sampled_by_kernel(graph, ids, 3, uniform=True, hop=hop).ids) for hop in range(20))
+    monkeypatch.setattr(
+        room,
+        "resized_copy",
+        lambda array, used, size: sizes.append(size) or grow(array, used, size),
+    )
+    largest = max(
+        len(sampled_by_kernel(graph, ids, 3, uniform=True, hop=hop).ids) for hop in range(20)
+    )
     assert largest > 9000 * 9 // 8 + kernel.BLOCK
     assert len(set(sizes)) >= 3
 
@@ -221,27 +343,66 @@ def test_buffers_grow_beyond_the_expected_size(monkeypatch: pytest.MonkeyPatch) 
 def test_unsupported_labor_requests_are_refused() -> None:
     graph = version("none", parts=3)
     expansion = sampling.Expansion(
-        seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False, labor=sampling.LaborOptions(layer_dependency=False)
+        seed=1,
+        direction=1,
+        replace=False,
+        uniform=True,
+        want_eids=False,
+        want_weights=False,
+        labor=sampling.LaborOptions(layer_dependency=False),
     )
     with pytest.raises(InvalidRequest, match="no tree and of no time"):
-        sampling.expand(graph, expansion, edge_type=0, hop=0, count=1, ids=np.array([7]), trees=np.zeros(1, np.int32))
+        sampling.expand(
+            graph,
+            expansion,
+            edge_type=0,
+            hop=0,
+            count=1,
+            ids=np.array([7]),
+            trees=np.zeros(1, np.int32),
+        )
     with pytest.raises(Unavailable, match="lives in a part that is not held here"):
-        sampling.expand(restrict_to_parts(graph, [0]), expansion, edge_type=0, hop=0, count=1, ids=np.arange(40) * 7, trees=None)
-    empty = sampling.expand(graph, expansion, edge_type=0, hop=0, count=4, ids=np.zeros(0, np.int64), trees=None)
+        sampling.expand(
+            restrict_to_parts(graph, [0]),
+            expansion,
+            edge_type=0,
+            hop=0,
+            count=1,
+            ids=np.arange(40) * 7,
+            trees=None,
+        )
+    empty = sampling.expand(
+        graph, expansion, edge_type=0, hop=0, count=4, ids=np.zeros(0, np.int64), trees=None
+    )
     assert (len(empty.sizes), len(empty.ids), empty.eids, empty.weights) == (0, 0, None, None)
 
 
 def test_long_scan_stops_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_CHECKPOINT_EDGES", 100)
     expansion = sampling.Expansion(
-        seed=1, direction=1, replace=False, uniform=True, want_eids=False, want_weights=False, labor=sampling.LaborOptions(layer_dependency=False)
+        seed=1,
+        direction=1,
+        replace=False,
+        uniform=True,
+        want_eids=False,
+        want_weights=False,
+        labor=sampling.LaborOptions(layer_dependency=False),
     )
 
     def raise_timeout() -> None:
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        sampling.expand(version("none"), expansion, edge_type=0, hop=0, count=1, ids=np.arange(41) * 7, trees=None, checkpoint=raise_timeout)
+        sampling.expand(
+            version("none"),
+            expansion,
+            edge_type=0,
+            hop=0,
+            count=1,
+            ids=np.arange(41) * 7,
+            trees=None,
+            checkpoint=raise_timeout,
+        )
 
 
 def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +419,13 @@ def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.Monk
     )
     graph, nodes = version("none"), np.arange(41) * 7
     monkeypatch.setattr("storaged.api.reads.MAX_NEIGHBORS", 60)
-    with pytest.raises(InvalidRequest, match=r"live on one host lead to \d{2,3} different ones, with importance steps to 60 at most"):
+    with pytest.raises(
+        InvalidRequest,
+        match=(
+            r"live on one host lead to \d{2,3} different ones, with importance steps to 60 "
+            r"at most"
+        ),
+    ):
         graphd.sample_labor(request_context(graph, 3), request, nodes, 0, None)
     on_one_host = graphd.sample_labor(request_context(graph, 1), request, nodes, 0, None)
     monkeypatch.setattr("storaged.api.reads.MAX_NEIGHBORS", 500)

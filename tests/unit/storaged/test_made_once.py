@@ -1,4 +1,6 @@
-"""What is made of a version once: threads that make it side by side get the same, for tables of addresses keep none of what they tell of."""
+"""What is made of a version once: threads that make it side by side get the same, for tables of
+addresses keep none of what they tell of.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,19 @@ from asterism_model.schema.schema import NodeType, Schema
 
 
 def test_concurrent_builders_share_one_value() -> None:
-    version = version_of(Schema(node_types=(NodeType(name="n"),), parts=1), {"n": Nodes(ids=np.arange(3))}, {})
+    version = version_of(
+        Schema(node_types=(NodeType(name="n"),), parts=1), {"n": Nodes(ids=np.arange(3))}, {}
+    )
     barrier, values = threading.Barrier(2, timeout=HANG_S), []
 
     def build() -> NDArray[np.int64]:
         barrier.wait()
         return np.zeros(1, np.int64)
 
-    threads = [threading.Thread(target=lambda: values.append(version.cached("it", build))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: values.append(version.cached("it", build)))
+        for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -21,7 +21,11 @@ def test_database_of_another_owner_is_refused(tmp_path: Path, other: dict[str, A
     other_owner = replace(FIRST_OWNER, **other)
     with pytest.raises(Conflict) as error:
         claim(tmp_path / "graph", other_owner)
-    for text in (str(tmp_path / "graph"), f"belongs to {FIRST_OWNER}, not to {other_owner}", f"remove {tmp_path / 'graph' / OWNER_FILE}"):
+    for text in (
+        str(tmp_path / "graph"),
+        f"belongs to {FIRST_OWNER}, not to {other_owner}",
+        f"remove {tmp_path / 'graph' / OWNER_FILE}",
+    ):
         assert text in error.value.message
     (tmp_path / "graph" / OWNER_FILE).unlink()
     claim(tmp_path / "graph", other_owner)

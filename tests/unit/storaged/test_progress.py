@@ -1,4 +1,6 @@
-"""Progress lines of a task's process: the last tells all that was done, however soon the work ends."""
+"""Progress lines of a task's process: the last tells all that was done, however soon the work
+ends.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Table blocks: columns in, the same columns out, whatever the pieces; a block that is short or altered is told."""
+"""Table blocks: columns in, the same columns out, whatever the pieces; a block that is short or
+altered is told.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ def engine() -> MemoryEngine:
 
 
 def write(store: StatStore, rows: int, pieces: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    columns = np.arange(rows, dtype=np.uint32), np.arange(rows, dtype=np.int64) * 3, np.linspace(0, 1, rows)
+    columns = (
+        np.arange(rows, dtype=np.uint32),
+        np.arange(rows, dtype=np.int64) * 3,
+        np.linspace(0, 1, rows),
+    )
     writer = store.writer(1, keys.B2, 0, "weight")
     for chunk in np.array_split(np.arange(rows), pieces):
         writer.append(*(column[chunk] for column in columns))
@@ -40,13 +46,17 @@ def test_columns_come_back_in_order(engine: MemoryEngine, rows: int, pieces: int
 
 def test_values_are_a_quarter_to_one_mebibyte(engine: MemoryEngine) -> None:
     write(StatStore(engine, Path("out")), 2 * SCRATCH_ROWS, 1)
-    assert all(1 << 18 <= len(value) <= 1 << 20 for _, value in engine.scan(keys.SCRATCH, b"", None))
+    assert all(
+        1 << 18 <= len(value) <= 1 << 20 for _, value in engine.scan(keys.SCRATCH, b"", None)
+    )
 
 
 def test_a_missing_block_is_corrupt(engine: MemoryEngine) -> None:
     store = StatStore(engine, Path("out"))
     write(store, 2 * SCRATCH_ROWS, 1)
-    engine.write([(keys.SCRATCH, keys.table_key(keys.table_prefix(1, keys.B2, 0, "weight"), 1), None)])
+    engine.write(
+        [(keys.SCRATCH, keys.table_key(keys.table_prefix(1, keys.B2, 0, "weight"), 1), None)]
+    )
     with pytest.raises(Corrupt, match="expected 65536"):
         list(store.blocks(1, keys.B2, 0, "weight", 2 * SCRATCH_ROWS))
 
@@ -65,7 +75,9 @@ def test_forgetting_scratch_leaves_final_tables(engine: MemoryEngine) -> None:
     write(store, 10, 1)
     row = np.zeros(1, np.uint32)
     final = store.writer(1, keys.B1, 0, "weight", final=True)
-    final.append(row, np.zeros(1, np.int64), np.ones(1), row, np.zeros(1, np.int64), np.ones(1, np.float32))
+    final.append(
+        row, np.zeros(1, np.int64), np.ones(1), row, np.zeros(1, np.int64), np.ones(1, np.float32)
+    )
     final.finish()
     store.forget_scratch()
     assert list(engine.scan(keys.SCRATCH, b"", None)) == []

@@ -27,13 +27,30 @@ ENDS = RNG.permutation(HUB)
 @pytest.fixture(scope="module")
 def hub() -> sampling.LocalVersion:
     """Node 0 and its neighbors, a group of which have edges that weigh more."""
-    edge_type = EdgeType(src_type="n", relation="e", dst_type="n", weighted=True, features=(Feature(name="t", dtype="int64"),), time="t")
+    edge_type = EdgeType(
+        src_type="n",
+        relation="e",
+        dst_type="n",
+        weighted=True,
+        features=(Feature(name="t", dtype="int64"),),
+        time="t",
+    )
     schema = Schema(node_types=(NodeType(name="n"),), edge_types=(edge_type,), parts=1)
-    edges = Edges(src=np.zeros(HUB, np.int64), dst=ENDS, weights=WEIGHTS.astype(np.float32), times=TIMES)
+    edges = Edges(
+        src=np.zeros(HUB, np.int64), dst=ENDS, weights=WEIGHTS.astype(np.float32), times=TIMES
+    )
     return version_of(schema, {"n": Nodes(ids=np.arange(HUB))}, {"n:e:n": edges})
 
 
-def sample_hub(hub: sampling.LocalVersion, count: int, *, nodes: int = 1, time: int = 499, last: bool = False, **options: Any) -> sampling.NeighborDraws:
+def sample_hub(
+    hub: sampling.LocalVersion,
+    count: int,
+    *,
+    nodes: int = 1,
+    time: int = 499,
+    last: bool = False,
+    **options: Any,
+) -> sampling.NeighborDraws:
     flags = {"replace": False, "uniform": False} | options
     return sampling.sample_temporal_neighbors(
         hub,
@@ -47,15 +64,21 @@ def sample_hub(hub: sampling.LocalVersion, count: int, *, nodes: int = 1, time: 
         hop=0,
         want_weights=False,
         want_edge_ids=True,
-        temporal_filter=sampling.TemporalFilter(times=np.full(nodes, time), strict=False, last=last, want_times=True),
+        temporal_filter=sampling.TemporalFilter(
+            times=np.full(nodes, time), strict=False, last=last, want_times=True
+        ),
         **flags,
     )
 
 
 @pytest.mark.parametrize("uniform", [False, True])
 @pytest.mark.parametrize("with_replacement", [False, True])
-def test_hub_edges_are_sampled_by_eligible_weight(hub: sampling.LocalVersion, uniform: bool, with_replacement: bool) -> None:
-    """The first two draws of each position: without replacement of so many, none of which weighs much, they are nearly as with."""
+def test_hub_edges_are_sampled_by_eligible_weight(
+    hub: sampling.LocalVersion, uniform: bool, with_replacement: bool
+) -> None:
+    """The first two draws of each position: without replacement of so many, none of which weighs
+    much, they are nearly as with.
+    """
     samples = sample_hub(hub, 2, nodes=20_000, uniform=uniform, replace=with_replacement)
     assert samples.eids is not None
     share = (np.ones(HUB) if uniform else WEIGHTS.astype(np.float64)) * (TIMES <= 499)
@@ -67,7 +90,9 @@ def test_hub_edges_are_sampled_by_eligible_weight(hub: sampling.LocalVersion, un
 
 
 def test_latest_and_all_eligible_edges_of_a_hub(hub: sampling.LocalVersion) -> None:
-    eligible = sorted(np.flatnonzero(TIMES <= 499).tolist(), key=lambda edge: (TIMES[edge], ENDS[edge]))
+    eligible = sorted(
+        np.flatnonzero(TIMES <= 499).tolist(), key=lambda edge: (TIMES[edge], ENDS[edge])
+    )
     latest = sample_hub(hub, 3000, last=True)
     assert latest.eids is not None
     assert latest.times is not None
@@ -85,7 +110,12 @@ def test_latest_and_all_eligible_edges_of_a_hub(hub: sampling.LocalVersion) -> N
 
 def test_a_version_without_times_is_refused(hub: sampling.LocalVersion) -> None:
     image = hub.parts[0]
-    without_times = replace(image, edges=(replace(image.edges[0], outgoing=replace(image.edges[0].outgoing, order=EMPTY_U32)),))
+    without_times = replace(
+        image,
+        edges=(
+            replace(image.edges[0], outgoing=replace(image.edges[0].outgoing, order=EMPTY_U32)),
+        ),
+    )
     with pytest.raises(Unavailable, match="no times of 'n:e:n'; build the version again"):
         sample_hub(replace(hub, parts={0: without_times}), 1)
     with pytest.raises(InvalidRequest, match="the last neighbors are taken without replacement"):

@@ -1,4 +1,6 @@
-"""`asterism console`: statements at a prompt, from a file, from the command line or from standard input."""
+"""`asterism console`: statements at a prompt, from a file, from the command line or from standard
+input.
+"""
 
 from __future__ import annotations
 
@@ -24,31 +26,60 @@ if TYPE_CHECKING:
 LineSource = Callable[[], Iterable[str]]
 _STDIN = Path("-")
 EXAMPLES = (
-    "Examples: asterism console shop; asterism console -e 'SHOW SPACES'; asterism console shop -f nightly.ngql --format csv > out.csv; "
+    "Examples: asterism console shop; asterism console -e 'SHOW SPACES'; asterism console "
+    "shop -f nightly.ngql --format csv > out.csv; "
     "asterism console --path data/ < file.ngql"
 )
 
 
 def console(
     context: typer.Context,
-    space: Annotated[str | None, typer.Argument(metavar="SPACE", help="What the first statements are about.")] = None,
-    *,
-    execute: Annotated[list[str] | None, typer.Option("-e", "--execute", metavar="STATEMENTS", help="Run these, and end.")] = None,
-    files: Annotated[
-        list[Path] | None, typer.Option("-f", "--file", metavar="FILE", help="Run a file's statements, and end; - is standard input.")
+    space: Annotated[
+        str | None, typer.Argument(metavar="SPACE", help="What the first statements are about.")
     ] = None,
-    form: Annotated[Format | None, typer.Option("--format", help="How results are printed. Default: table; json with --json.")] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Go on after a statement that fails; the exit code is that of the first.")] = False,
-    language: Annotated[str, typer.Option(metavar="|".join(LANGUAGES), help="What statements are in.")] = LANGUAGES[0],
-    timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Tell rows, time, version and seed. Default: at a prompt.")] = None,
-    no_history: Annotated[bool, typer.Option("--no-history", help="Remember nothing of what is typed.")] = False,
+    *,
+    execute: Annotated[
+        list[str] | None,
+        typer.Option("-e", "--execute", metavar="STATEMENTS", help="Run these, and end."),
+    ] = None,
+    files: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-f",
+            "--file",
+            metavar="FILE",
+            help="Run a file's statements, and end; - is standard input.",
+        ),
+    ] = None,
+    form: Annotated[
+        Format | None,
+        typer.Option("--format", help="How results are printed. Default: table; json with --json."),
+    ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="Go on after a statement that fails; the exit code is that of the first.",
+        ),
+    ] = False,
+    language: Annotated[
+        str, typer.Option(metavar="|".join(LANGUAGES), help="What statements are in.")
+    ] = LANGUAGES[0],
+    timing: Annotated[
+        bool | None,
+        typer.Option(
+            "--timing/--no-timing", help="Tell rows, time, version and seed. Default: at a prompt."
+        ),
+    ] = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Remember nothing of what is typed.")
+    ] = False,
     state_home: Annotated[Path | None, typer.Option(envvar="XDG_STATE_HOME", hidden=True)] = None,
 ) -> None:
     """Ask statements: at a prompt, or from a file, the command line or standard input.
 
-    At a prompt a statement ends with ; and may take several lines; :help says what else there is. A script stops at the first statement
-    that fails, and says its file and line.
-    """
+    At a prompt a statement ends with ; and may take several lines; :help says what else there is. A
+    script stops at the first statement that fails, and says its file and line."""
     session = command_context(context)
     if language not in LANGUAGES:
         raise InvalidRequest(f"--language {language}: expected {' or '.join(LANGUAGES)}")
@@ -67,40 +98,58 @@ def console(
         if space is not None:
             statement_console.space = client.describe(space).name
         if for_terminal:
-            _prompt(statement_console, client, session, None if no_history else history_path(state_home))
+            _prompt(
+                statement_console, client, session, None if no_history else history_path(state_home)
+            )
             return
         code = _run_scripts(statement_console, _scripts(execute or [], files or []), keep_going)
     if code is not ExitCode.DONE:
         raise typer.Exit(code)
 
 
-def _prompt(statement_console: Console, client: Client, session: CommandContext, history_file: Path | None) -> None:
+def _prompt(
+    statement_console: Console, client: Client, session: CommandContext, history_file: Path | None
+) -> None:
     try:
         from asterism.cli.console.prompting import run_prompt
     except ModuleNotFoundError as error:
         raise InvalidRequest(
-            f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are also taken with -e, -f and from a pipe"
+            f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are "
+            "also taken with -e, -f and from a pipe"
         ) from error
     client.spaces()  # who can not be reached is told of before anything is typed
     location = str(session.path) if session.path is not None else session.address or DEFAULT_ADDRESS
-    run_prompt(statement_console, history_file, f"Asterism at {location}. Statements end with ;  :help  :quit")
+    run_prompt(
+        statement_console,
+        history_file,
+        f"Asterism at {location}. Statements end with ;  :help  :quit",
+    )
 
 
 def _scripts(execute: list[str], files: list[Path]) -> list[tuple[str, LineSource]]:
     """Names of what is run, and its lines: what the command line says first."""
-    scripts_to_run: list[tuple[str, LineSource]] = [("-e", partial(text.splitlines, True)) for text in execute]
+    scripts_to_run: list[tuple[str, LineSource]] = [
+        ("-e", partial(text.splitlines, True)) for text in execute
+    ]
     script_files = files if execute or files else [_STDIN]
-    return scripts_to_run + [("<stdin>", _stdin) if file == _STDIN else (str(file), partial(scripts.read_lines, file)) for file in script_files]
+    return scripts_to_run + [
+        ("<stdin>", _stdin) if file == _STDIN else (str(file), partial(scripts.read_lines, file))
+        for file in script_files
+    ]
 
 
 def _stdin() -> Iterator[str]:
     try:
         yield from sys.stdin
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"standard input: not a text of {error.encoding}: byte {error.object[error.start]:#x}") from error
+        raise InvalidRequest(
+            f"standard input: not a text of {error.encoding}: byte {error.object[error.start]:#x}"
+        ) from error
 
 
-def _run_scripts(statement_console: Console, scripts_to_run: list[tuple[str, LineSource]], keep_going: bool) -> ExitCode:
+def _run_scripts(
+    statement_console: Console, scripts_to_run: list[tuple[str, LineSource]], keep_going: bool
+) -> ExitCode:
     """Run scripts one after the other; the exit code of the first error."""
     first: AsterismError | None = None
     try:

@@ -1,4 +1,6 @@
-"""The words that may follow: of the language, and of the live schema, which is asked for beside the typing and never waited for."""
+"""The words that may follow: of the language, and of the live schema, which is asked for beside the
+typing and never waited for.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,19 @@ if TYPE_CHECKING:
     from asterism_model.schema.schema import EdgeType, NodeType, Schema
 
 MAX_AGE_S = 10.0
-"""How old what is known of a schema may be when a word is completed, before it is asked for again."""
-_KIND_AFTER_KEYWORD = {"USE": "space", "SPACE": "space", "OVER": "edge", "EDGE": "edge", "TAG": "node", "ON": "type", "THEN": "edge", "WEIGHT": "weight"}
+"""How old what is known of a schema may be when a word is completed, before it is asked for
+again.
+"""
+_KIND_AFTER_KEYWORD = {
+    "USE": "space",
+    "SPACE": "space",
+    "OVER": "edge",
+    "EDGE": "edge",
+    "TAG": "node",
+    "ON": "type",
+    "THEN": "edge",
+    "WEIGHT": "weight",
+}
 """What kind of name follows a word."""
 
 
@@ -57,15 +70,21 @@ def collect_names(schema: Schema, spaces: tuple[str, ...]) -> SchemaNames:
     return SchemaNames(
         space=spaces,
         node=tuple(t.name for t in schema.node_types),
-        edge=tuple(dict.fromkeys([*(name for name in relations if relations.count(name) == 1), *triples])),
+        edge=tuple(
+            dict.fromkeys([*(name for name in relations if relations.count(name) == 1), *triples])
+        ),
         feature=tuple(dict.fromkeys(feature.name for kind in kinds for feature in kind.features)),
-        weight=tuple(dict.fromkeys(["weight", *(table.name for kind in kinds for table in kind.tables)])),
+        weight=tuple(
+            dict.fromkeys(["weight", *(table.name for kind in kinds for table in kind.tables)])
+        ),
     )
 
 
 @dataclass(slots=True)
 class SchemaNameCache:
-    """What is known of the spaces and the current one's schema: asked for in a thread, whenever it is older than it may be."""
+    """What is known of the spaces and the current one's schema: asked for in a thread, whenever it
+    is older than it may be.
+    """
 
     client: Client
     space: Callable[[], str]
@@ -85,7 +104,9 @@ class SchemaNameCache:
             is_stale = space != self._fetched_space or self.clock() - self._fetched_at > MAX_AGE_S
             if is_stale and not self._is_fetching:
                 self._is_fetching = True
-                self._thread = threading.Thread(target=self._fetch, args=(space,), name="asterism-console-schema", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._fetch, args=(space,), name="asterism-console-schema", daemon=True
+                )
                 self._thread.start()
             return self._names
 
@@ -95,7 +116,9 @@ class SchemaNameCache:
             self._fetched_at = float("-inf")
 
     def stop(self) -> None:
-        """Wait for an answer that is on its way, for a moment: whoever is asked is about to close."""
+        """Wait for an answer that is on its way, for a moment: whoever is asked is about to
+        close.
+        """
         if self._thread is not None:
             self._thread.join(1.0)
 
@@ -105,15 +128,29 @@ class SchemaNameCache:
         try:
             infos = {info.name: info for info in self.client.spaces()}
             spaces = tuple(sorted(infos))
-            fetched = collect_names(infos[space].schema, spaces) if space in infos else SchemaNames(space=spaces)
+            fetched = (
+                collect_names(infos[space].schema, spaces)
+                if space in infos
+                else SchemaNames(space=spaces)
+            )
         except AsterismError:
             pass  # who is away has no new names: what was heard last stays
         finally:
             with self._lock:
-                self._names, self._fetched_space, self._fetched_at, self._is_fetching = fetched or self._names, space, started, False
+                self._names, self._fetched_space, self._fetched_at, self._is_fetching = (
+                    fetched or self._names,
+                    space,
+                    started,
+                    False,
+                )
 
 
-def candidates(before: str, schema_names: SchemaNames, parameters: tuple[str, ...], language: str = LANGUAGES[0]) -> Iterator[Candidate]:
+def candidates(
+    before: str,
+    schema_names: SchemaNames,
+    parameters: tuple[str, ...],
+    language: str = LANGUAGES[0],
+) -> Iterator[Candidate]:
     """What may stand where ``before`` ends."""
     if before.lstrip().startswith(":"):
         yield from _command_candidates(before.lstrip(), schema_names)
@@ -137,14 +174,18 @@ def candidates(before: str, schema_names: SchemaNames, parameters: tuple[str, ..
             return
     if language == LANGUAGES[0] and prefix:
         is_lower = prefix.islower()
-        yield from _matching_prefix(prefix, "keyword", tuple(w.lower() if is_lower else w for w in sorted(KEYWORDS)))
+        yield from _matching_prefix(
+            prefix, "keyword", tuple(w.lower() if is_lower else w for w in sorted(KEYWORDS))
+        )
     if prefix and not expected_kind:
         for kind in ("type", "feature", "weight"):
             yield from _matching_prefix(prefix, kind, getattr(schema_names, kind))
 
 
 def _expected_kind(before: str, tokens: list[Token]) -> str:
-    """What kind of name is expected behind these pieces: one after a word that says so, or another one after a comma."""
+    """What kind of name is expected behind these pieces: one after a word that says so, or another
+    one after a comma.
+    """
     for distance, token in enumerate(reversed(tokens)):
         text = before[token.start : token.end]
         if token.kind == "keyword":
@@ -157,9 +198,18 @@ def _expected_kind(before: str, tokens: list[Token]) -> str:
 def _command_candidates(text: str, schema_names: SchemaNames) -> Iterator[Candidate]:
     name, blank, rest = text.partition(" ")
     if not blank:
-        yield from _matching_prefix(name, "command", tuple(dict.fromkeys(command_help.partition(" ")[0] for command_help in HELP)))
+        yield from _matching_prefix(
+            name,
+            "command",
+            tuple(dict.fromkeys(command_help.partition(" ")[0] for command_help in HELP)),
+        )
         return
-    choices = {":use": schema_names.space, ":language": LANGUAGES, ":export": EXPORT_FORMATS, ":timing": ("on", "off")}.get(name, ())
+    choices = {
+        ":use": schema_names.space,
+        ":language": LANGUAGES,
+        ":export": EXPORT_FORMATS,
+        ":timing": ("on", "off"),
+    }.get(name, ())
     if " " not in rest.lstrip():
         yield from _matching_prefix(rest.lstrip(), "choice", choices)
 

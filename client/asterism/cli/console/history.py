@@ -1,17 +1,26 @@
-"""What was typed, kept from one console to the next: nothing that looks like a secret, and nothing that begins with a blank."""
+"""What was typed, kept from one console to the next: nothing that looks like a secret, and nothing
+that begins with a blank.
+"""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-_SECRET = re.compile(r"pass(word|wd|phrase)|secret|token|credential|api_?key|access_?key|private_?key", re.IGNORECASE)
+_SECRET = re.compile(
+    r"pass(word|wd|phrase)|secret|token|credential|api_?key|access_?key|private_?key", re.IGNORECASE
+)
 
 
 def history_path(state_home: Path | None) -> Path:
     """Where it is kept: in ``asterism/`` of the folder that programs keep their state in."""
-    # A folder that is not absolute counts for nothing, as the specification of these folders has it.
-    state_folder = state_home if state_home is not None and state_home.is_absolute() else Path.home() / ".local" / "state"
+    # A folder that is not absolute counts for nothing, as the specification of these folders has
+    # it.
+    state_folder = (
+        state_home
+        if state_home is not None and state_home.is_absolute()
+        else Path.home() / ".local" / "state"
+    )
     return state_folder / "asterism" / "history"
 
 

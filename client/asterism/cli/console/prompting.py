@@ -1,4 +1,6 @@
-"""The prompt: editing over several lines, colours, completion, history. prompt_toolkit's one door."""
+"""The prompt: editing over several lines, colours, completion, history. prompt_toolkit's one
+door.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class _TokenLexer(Lexer):
         if text.lstrip().startswith(":"):
             styled: StyleAndTextTuples = [("class:command", text)]
         else:
-            styled = [(f"class:{token.kind}", text[token.start : token.end]) for token in tokenize(text)]
+            styled = [
+                (f"class:{token.kind}", text[token.start : token.end]) for token in tokenize(text)
+            ]
         lines = list(split_lines(styled))
         return lambda line_number: lines[line_number] if line_number < len(lines) else []
 
@@ -62,17 +66,30 @@ class _StatementCompleter(Completer):
     def __init__(self, console: Console, name_cache: SchemaNameCache) -> None:
         self._console, self._names = console, name_cache
 
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
         schema_names = self._names.names()
         seen: set[str] = set()
-        for candidate in candidates(document.text_before_cursor, schema_names, tuple(self._console.parameters), self._console.language):
+        for candidate in candidates(
+            document.text_before_cursor,
+            schema_names,
+            tuple(self._console.parameters),
+            self._console.language,
+        ):
             if candidate.text not in seen:
                 seen.add(candidate.text)
-                yield Completion(candidate.text, start_position=-candidate.prefix_length, display_meta=candidate.kind)
+                yield Completion(
+                    candidate.text,
+                    start_position=-candidate.prefix_length,
+                    display_meta=candidate.kind,
+                )
 
 
 class _FilteredHistory(FileHistory):
-    """A file of what was typed, but for what may not be kept: that is known for as long as the console runs."""
+    """A file of what was typed, but for what may not be kept: that is known for as long as the
+    console runs.
+    """
 
     def store_string(self, string: str) -> None:
         if history.may_be_stored(string):
@@ -83,8 +100,15 @@ class _FilteredHistory(FileHistory):
 
 
 def is_complete(text: str, language: str) -> bool:
-    """Whether Enter runs what is typed: a colon command, what ends with ``;`` or an empty line, and a line of a language that has no ``;``."""
-    if is_blank(text) or text.lstrip().startswith(":") or text.strip().lower() in ("exit", "quit") or text.endswith("\n"):
+    """Whether Enter runs what is typed: a colon command, what ends with ``;`` or an empty line, and
+    a line of a language that has no ``;``.
+    """
+    if (
+        is_blank(text)
+        or text.lstrip().startswith(":")
+        or text.strip().lower() in ("exit", "quit")
+        or text.endswith("\n")
+    ):
         return True
     tokens = [token for token in tokenize(text) if token.kind not in ("blank", "comment")]
     return tokens[-1].kind == "end" or (language != LANGUAGES[0] and tokens[-1].kind != "open")
@@ -97,7 +121,10 @@ def _bindings(console: Console) -> KeyBindings:
     @bindings.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         buffer: Buffer = event.current_buffer
-        if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+        if (
+            buffer.complete_state is not None
+            and buffer.complete_state.current_completion is not None
+        ):
             buffer.complete_state = None  # it is taken as it stands
         elif is_complete(buffer.text, console.language):
             buffer.validate_and_handle()
@@ -182,7 +209,12 @@ def _run_statements(console: Console, text: str) -> str:
             _print_error(console, "cancelled")
             return ""
         except AsterismError as error:
-            if statement is statements[-1] and error.place is not None and error.place.incomplete and not text.rstrip().endswith(";"):
+            if (
+                statement is statements[-1]
+                and error.place is not None
+                and error.place.incomplete
+                and not text.rstrip().endswith(";")
+            ):
                 return text.rstrip("\n") + "\n"
             _print_error(console, error.message)
             return ""

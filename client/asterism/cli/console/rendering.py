@@ -72,12 +72,16 @@ def write_result(result: QueryResult, form: Format, out: IO[str], *, for_termina
     elif form is Format.CSV:
         _write_separated(result, out, csv.writer(out, lineterminator="\n").writerow)
     elif form is Format.TSV:
-        _write_separated(result, out, lambda row: out.write("\t".join(map(_on_one_line, row)) + "\n"))
+        _write_separated(
+            result, out, lambda row: out.write("\t".join(map(_on_one_line, row)) + "\n")
+        )
     else:
         _write_table(result, out, for_terminal)
 
 
-def _write_separated(result: QueryResult, out: IO[str], line: Callable[[Sequence[str]], object]) -> None:
+def _write_separated(
+    result: QueryResult, out: IO[str], line: Callable[[Sequence[str]], object]
+) -> None:
     if not result.columns:
         return
     line(list(result.columns))
@@ -92,20 +96,39 @@ def _on_one_line(text: str) -> str:
 def _write_table(result: QueryResult, out: IO[str], for_terminal: bool) -> None:
     from rich.console import Console
 
-    console = Console(file=out, highlight=False, width=None if for_terminal else _UNLIMITED_WIDTH, no_color=None if for_terminal else True)
+    console = Console(
+        file=out,
+        highlight=False,
+        width=None if for_terminal else _UNLIMITED_WIDTH,
+        no_color=None if for_terminal else True,
+    )
     if result.plan:
         console.print(result.plan, markup=False, soft_wrap=True)
     if result.columns:
         rows = plain_rows(result)
-        console.print(_build_table(result.columns, islice(rows, MAX_TABLE_ROWS) if for_terminal else rows, _MAX_CELL_LENGTH if for_terminal else None))
+        console.print(
+            _build_table(
+                result.columns,
+                islice(rows, MAX_TABLE_ROWS) if for_terminal else rows,
+                _MAX_CELL_LENGTH if for_terminal else None,
+            )
+        )
         if for_terminal and len(result) > MAX_TABLE_ROWS:
-            console.print(f"... and {len(result) - MAX_TABLE_ROWS:,} more rows; :export csv FILE has all", markup=False)
+            console.print(
+                f"... and {len(result) - MAX_TABLE_ROWS:,} more rows; :export csv FILE has all",
+                markup=False,
+            )
     if result.stages:
-        steps = ([stage.name, stage.rows if stage.rows >= 0 else None, f"{stage.took_s * 1e3:.3f}"] for stage in result.stages)
+        steps = (
+            [stage.name, stage.rows if stage.rows >= 0 else None, f"{stage.took_s * 1e3:.3f}"]
+            for stage in result.stages
+        )
         console.print(_build_table(("step", "rows", "ms"), steps, None))
 
 
-def _build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], max_length: int | None) -> Any:
+def _build_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], max_length: int | None
+) -> Any:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -113,10 +136,23 @@ def _build_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], max_leng
     all_rows = list(rows)
     table = Table(box=box.SIMPLE_HEAD)
     for index, name in enumerate(columns):
-        is_numeric = bool(all_rows) and all(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in all_rows)
-        table.add_column(Text(name), justify="right" if is_numeric else "left", overflow="fold", no_wrap=max_length is None)
+        is_numeric = bool(all_rows) and all(
+            isinstance(row[index], int | float) and not isinstance(row[index], bool)
+            for row in all_rows
+        )
+        table.add_column(
+            Text(name),
+            justify="right" if is_numeric else "left",
+            overflow="fold",
+            no_wrap=max_length is None,
+        )
     for row in all_rows:
-        table.add_row(*(Text(_truncate(_escape_control_characters(format_value(value, "NULL")), max_length)) for value in row))
+        table.add_row(
+            *(
+                Text(_truncate(_escape_control_characters(format_value(value, "NULL")), max_length))
+                for value in row
+            )
+        )
     return table
 
 
@@ -126,7 +162,10 @@ def _truncate(text: str, max_length: int | None) -> str:
 
 def _escape_control_characters(text: str) -> str:
     """A text in which nothing moves a terminal's cursor, or changes its colours."""
-    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
 
 
 EXPORT_FORMATS = ("csv", "json", "parquet")
@@ -149,12 +188,17 @@ def export_result(result: QueryResult, form: str, path: Path) -> int:
         try:
             import pyarrow.parquet as pq
         except ImportError as error:
-            raise InvalidRequest(":export parquet needs pyarrow: pip install 'asterism[ingest]'") from error
+            raise InvalidRequest(
+                ":export parquet needs pyarrow: pip install 'asterism[ingest]'"
+            ) from error
         with _atomic_replacement(path) as file:
             table = result.to_arrow()
             pq.write_table(table, file)
             return int(table.num_rows)
-    with _atomic_replacement(path) as file, io.TextIOWrapper(file, encoding="utf-8", newline="") as out:
+    with (
+        _atomic_replacement(path) as file,
+        io.TextIOWrapper(file, encoding="utf-8", newline="") as out,
+    ):
         return _export_json(result, out) if form == "json" else _export_csv(result, out)
 
 
@@ -162,7 +206,8 @@ def _export_csv(result: QueryResult, out: IO[str]) -> int:
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(result.columns)
     row_count = 0
-    for row_count, row in enumerate(plain_rows(result), 1):  # noqa: B007  # the last one's number is how many there are
+    # The last one's number is how many there are.
+    for row_count, row in enumerate(plain_rows(result), 1):  # noqa: B007
         lines.writerow([format_value(value) for value in row])
     return row_count
 
@@ -171,7 +216,11 @@ def _export_json(result: QueryResult, out: IO[str]) -> int:
     """One list of objects, a line each."""
     row_count = 0
     for row_count, row in enumerate(plain_rows(result), 1):
-        out.write(("[" if row_count == 1 else ",") + "\n" + json.dumps(dict(zip(result.columns, row, strict=True)), ensure_ascii=False))
+        out.write(
+            ("[" if row_count == 1 else ",")
+            + "\n"
+            + json.dumps(dict(zip(result.columns, row, strict=True)), ensure_ascii=False)
+        )
     out.write("\n]\n" if row_count else "[]\n")
     return row_count
 
@@ -180,7 +229,9 @@ def _export_json(result: QueryResult, out: IO[str]) -> int:
 def _atomic_replacement(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes the place of ``path`` where the block ends without an error."""
     target = path.expanduser()
-    with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        dir=target.parent, prefix=f".{target.name}.", delete=False
+    ) as file:
         temporary = Path(file.name)
         try:
             yield file

@@ -13,7 +13,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from asterism.cli.console.rendering import EXPORT_FORMATS, Format, export_result, format_value, write_result
+from asterism.cli.console.rendering import (
+    EXPORT_FORMATS,
+    Format,
+    export_result,
+    format_value,
+    write_result,
+)
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -24,7 +30,9 @@ LANGUAGES = ("ngql", "euler")
 HELP: Mapping[str, str] = {
     ":help": "this",
     ":use SPACE": "what the next statements are about, as USE does",
-    ":param NAME = VALUE": "what $NAME stands for: a JSON value; numbers in brackets are an array; null removes it",
+    ":param NAME = VALUE": (
+        "what $NAME stands for: a JSON value; numbers in brackets are an array; null removes it"
+    ),
     ":params": "the parameters",
     f":export {'|'.join(EXPORT_FORMATS)} FILE": "write the last result to a file",
     ":timing on|off": "whether rows, time, version and seed are told after each result",
@@ -81,7 +89,9 @@ class Console:
 
     def _run_statement(self, text: str) -> None:
         started = time.perf_counter()
-        result = self.client.query(text, self.parameters or None, space=self.space or None, language=self.language)
+        result = self.client.query(
+            text, self.parameters or None, space=self.space or None, language=self.language
+        )
         elapsed_s = time.perf_counter() - started
         self.last_result = result
         self.space = result.space or self.space
@@ -116,7 +126,15 @@ class Console:
 
     def _help(self, rest: str) -> None:
         width = max(map(len, HELP))
-        self.print_note("\n".join([*(f"{name:{width}}  {description}" for name, description in HELP.items()), "", "A statement ends with ; and may take several lines."]))
+        self.print_note(
+            "\n".join(
+                [
+                    *(f"{name:{width}}  {description}" for name, description in HELP.items()),
+                    "",
+                    "A statement ends with ; and may take several lines.",
+                ]
+            )
+        )
 
     def _use(self, rest: str) -> None:
         self.space = self.client.describe(rest.strip("`")).name if rest else ""
@@ -126,7 +144,9 @@ class Console:
         name, equals, value_text = (part.strip() for part in rest.partition("="))
         name = name.removeprefix("$")
         if not name.isidentifier() or not name.isascii():
-            raise InvalidRequest(f":param {rest}: expected NAME = VALUE, as in :param ids = [1, 2, 3]")
+            raise InvalidRequest(
+                f":param {rest}: expected NAME = VALUE, as in :param ids = [1, 2, 3]"
+            )
         if not equals:
             self.print_note(self._format_parameter(name))
         elif value_text == "null":
@@ -135,19 +155,26 @@ class Console:
             self.parameters[name] = parse_parameter(value_text)
 
     def _params(self, rest: str) -> None:
-        self.print_note("\n".join(map(self._format_parameter, self.parameters)) or "no parameters; :param ids = [1, 2, 3] makes $ids")
+        self.print_note(
+            "\n".join(map(self._format_parameter, self.parameters))
+            or "no parameters; :param ids = [1, 2, 3] makes $ids"
+        )
 
     def _format_parameter(self, name: str) -> str:
         if name not in self.parameters:
             raise InvalidRequest(f"${name} is not set; :param {name} = VALUE sets it")
         value = self.parameters[name]
-        value_text = format_value(value.tolist() if isinstance(value, np.ndarray) else value, "null")
+        value_text = format_value(
+            value.tolist() if isinstance(value, np.ndarray) else value, "null"
+        )
         return f"${name} = {value_text if len(value_text) < 200 else value_text[:199] + '…'}"
 
     def _export(self, rest: str) -> None:
         form, _, path = rest.partition(" ")
         if not path.strip():
-            raise InvalidRequest(f":export {rest}: expected {', '.join(EXPORT_FORMATS)}, and a file")
+            raise InvalidRequest(
+                f":export {rest}: expected {', '.join(EXPORT_FORMATS)}, and a file"
+            )
         if self.last_result is None:
             raise InvalidRequest(":export writes the last result, and there was none yet")
         file = Path(path.strip())
@@ -168,7 +195,10 @@ class Console:
         if not rest or self.run_file is None:
             raise InvalidRequest(":source: expected a file")
         if self.depth == _MAX_SOURCE_DEPTH:
-            raise InvalidRequest(f":source {rest}: {_MAX_SOURCE_DEPTH} files source each other; does one source itself?")
+            raise InvalidRequest(
+                f":source {rest}: {_MAX_SOURCE_DEPTH} files source each other; does one "
+                "source itself?"
+            )
         self.depth += 1
         try:
             self.run_file(self, Path(rest).expanduser())
@@ -189,10 +219,14 @@ def parse_parameter(text: str) -> Any:
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidRequest(f"{text}: not a JSON value ({error.msg}); a text stands between double quotes") from error
+        raise InvalidRequest(
+            f"{text}: not a JSON value ({error.msg}); a text stands between double quotes"
+        ) from error
     if not isinstance(value, list) or (value and all(isinstance(item, str) for item in value)):
         if isinstance(value, dict):
-            raise InvalidRequest(f"{text}: expected a number, a text, true, false, or a list of these")
+            raise InvalidRequest(
+                f"{text}: expected a number, a text, true, false, or a list of these"
+            )
         return value
     try:
         array = np.array(value, np.int64 if not value else None)
@@ -205,7 +239,9 @@ def parse_parameter(text: str) -> Any:
 
 def result_summary(result: QueryResult, elapsed_s: float) -> str:
     """What is said after a result: rows, time, version and seed."""
-    phrases = [f"{len(result):,} row{'' if len(result) == 1 else 's'}" if result.columns else "done"]
+    phrases = [
+        f"{len(result):,} row{'' if len(result) == 1 else 's'}" if result.columns else "done"
+    ]
     phrases.append(f"{elapsed_s * 1e3:,.1f} ms ({result.took_s * 1e3:,.1f} ms in the service)")
     if result.version:
         phrases.append(f"version {result.version}")

@@ -1,4 +1,6 @@
-"""Text as statements and words: where one ends, and what each sign is part of. What it means is the service's to say."""
+"""Text as statements and words: where one ends, and what each sign is part of. What it means is the
+service's to say.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,14 @@ from dataclasses import dataclass
 from asterism_proto.errors import InvalidRequest
 
 _KEYWORD_LIST = (
-    "AND AS ASC BETWEEN BIDIRECT BY CREATE DESC DESCRIBE DISTINCT DROP EDGE EDGES EXISTS EXPLAIN FALSE FETCH FROM GO GRAPH HOSTS IF IN INDEX IS JOB "
-    "JOBS LABEL LAYER LAYERS LIKE LIMIT LIST MISSING NEGATIVES NEIGHBORS NOT NULL ON OR ORDER OVER P PADDED PARTS PINS PROFILE PROP Q RECOVER REJECT "
-    "REPLACEMENT RESTART REVERSELY SAMPLE SEED SHOW SPACE SPACES SQRT SQUARES STATS STEP STEPS STOP STORAGE SUBMIT SUM TAG TAGS THEN TIME TO TOP "
-    "TRUE UNIFORM UNIQUE USE VERSION VERSIONS VERTICES WALK WALKS WEIGHT WEIGHTED WEIGHTS WHERE WITH WITHOUT YIELD ZERO"
+    "AND AS ASC BETWEEN BIDIRECT BY CREATE DESC DESCRIBE DISTINCT DROP EDGE EDGES EXISTS "
+    "EXPLAIN FALSE FETCH FROM GO GRAPH HOSTS IF IN INDEX IS JOB "
+    "JOBS LABEL LAYER LAYERS LIKE LIMIT LIST MISSING NEGATIVES NEIGHBORS NOT NULL ON OR "
+    "ORDER OVER P PADDED PARTS PINS PROFILE PROP Q RECOVER REJECT "
+    "REPLACEMENT RESTART REVERSELY SAMPLE SEED SHOW SPACE SPACES SQRT SQUARES STATS STEP "
+    "STEPS STOP STORAGE SUBMIT SUM TAG TAGS THEN TIME TO TOP "
+    "TRUE UNIFORM UNIQUE USE VERSION VERSIONS VERTICES WALK WALKS WEIGHT WEIGHTED WEIGHTS "
+    "WHERE WITH WITHOUT YIELD ZERO"
 )
 KEYWORDS = frozenset(_KEYWORD_LIST.split())
 """The words of statements, as the service's grammar has them."""
@@ -41,7 +47,9 @@ class Token:
     """A part of a text that means one thing."""
 
     kind: str
-    """blank, comment, text, quoted, open (begun and not closed), parameter, number, word, keyword, end or sign."""
+    """blank, comment, text, quoted, open (begun and not closed), parameter, number, word, keyword,
+    end or sign.
+    """
     start: int
     end: int
 
@@ -66,7 +74,9 @@ def tokenize(text: str) -> Iterator[Token]:
 
 
 def statement_spans(text: str) -> tuple[list[tuple[int, int]], int]:
-    """Where the statements of a text are that are ended, without blanks and comments around them, and where what is left begins."""
+    """Where the statements of a text are that are ended, without blanks and comments around them,
+    and where what is left begins.
+    """
     spans: list[tuple[int, int]] = []
     start: int | None = None
     end = rest = 0
@@ -97,12 +107,17 @@ class StatementSplitter:
     def feed(self, line: str) -> list[ScriptStatement]:
         """What a line, with the sign that ends it, ends."""
         if line.lstrip().startswith(":") and is_blank(self._text):
-            statements = [ScriptStatement(text=line.strip(), line=self._line + self._text.count("\n"))]
+            statements = [
+                ScriptStatement(text=line.strip(), line=self._line + self._text.count("\n"))
+            ]
             self._discard_before(self._text + line, len(self._text) + len(line))
             return statements
         text = self._text + line
         if len(text) > MAX_LENGTH:
-            raise InvalidRequest(f"line {self._line}: a statement of more than {MAX_LENGTH} characters; end each with ;")
+            raise InvalidRequest(
+                f"line {self._line}: a statement of more than {MAX_LENGTH} characters; end "
+                "each with ;"
+            )
         spans, rest = statement_spans(text)
         statements = [self._statement(text, start, end) for start, end in spans]
         self._discard_before(text, rest)

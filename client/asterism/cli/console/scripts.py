@@ -33,7 +33,9 @@ def read_lines(path: Path) -> Iterator[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from file
     except UnicodeDecodeError as error:
-        raise InvalidRequest(f"{path}: not a text of UTF-8: byte {error.object[error.start]:#x}") from error
+        raise InvalidRequest(
+            f"{path}: not a text of UTF-8: byte {error.object[error.start]:#x}"
+        ) from error
 
 
 def iter_statements(lines: Iterable[str]) -> Iterator[ScriptStatement]:
@@ -44,7 +46,9 @@ def iter_statements(lines: Iterable[str]) -> Iterator[ScriptStatement]:
     yield from splitter.finish()
 
 
-def run_script(console: Console, lines: Iterable[str], name: str, *, keep_going: bool = False) -> AsterismError | None:
+def run_script(
+    console: Console, lines: Iterable[str], name: str, *, keep_going: bool = False
+) -> AsterismError | None:
     """Run statements until one fails.
 
     Parameters
@@ -75,7 +79,11 @@ def run_script(console: Console, lines: Iterable[str], name: str, *, keep_going:
         try:
             console.run(statement.text)
         except (AsterismError, ScriptError) as error:
-            failed = error if isinstance(error, ScriptError) else ScriptError(error, located_message(error, name, statement))
+            failed = (
+                error
+                if isinstance(error, ScriptError)
+                else ScriptError(error, located_message(error, name, statement))
+            )
             if not keep_going:
                 raise failed from error
             console.out.flush()

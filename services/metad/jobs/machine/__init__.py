@@ -1,10 +1,11 @@
-"""The job scheduler as a pure function: ``handle(state, event) -> (state, commands)``; a quiet room.
+"""The job scheduler as a pure function: ``handle(state, event) -> (state, commands)``; a quiet
+room.
 
-Called by `metad.jobs.driver`, which writes the commands of one event in one batch and only then takes the new state on.
-An event alters facts; then `settling` moves every job of the spaces it touched as far as the facts allow, so that no
-order of events leaves a job behind. Jobs go QUEUE -> RUNNING -> FINISHED | FAILED | STOPPED, at most one RUNNING in a
-space, in the order of their cuts; only a recovery leads back from an end (and never from FINISHED).
-"""
+Called by `metad.jobs.driver`, which writes the commands of one event in one batch and only then
+takes the new state on. An event alters facts; then `settling` moves every job of the spaces it
+touched as far as the facts allow, so that no order of events leaves a job behind. Jobs go QUEUE ->
+RUNNING -> FINISHED | FAILED | STOPPED, at most one RUNNING in a space, in the order of their cuts;
+only a recovery leads back from an end (and never from FINISHED)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ __all__ = ["assigned_tasks", "find_job", "handle"]
 
 
 def handle(state: MachineState, event: Event) -> tuple[MachineState, list[Command]]:
-    """The state after ``event``, and what is to be done; raises, and changes nothing, where a request is refused."""
+    """The state after ``event``, and what is to be done; raises, and changes nothing, where a
+    request is refused.
+    """
     transition = Transition(state, event.now_ms)
     match event:
         case jobs.SubmitJob():

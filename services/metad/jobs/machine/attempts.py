@@ -1,4 +1,6 @@
-"""What hosts say and do: their coming and going, their reports, and what an attempt that came to nothing leads to."""
+"""What hosts say and do: their coming and going, their reports, and what an attempt that came to
+nothing leads to.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +23,52 @@ def on_host_seen(transition: Transition, event: jobs.HostSeen) -> None:
     current = transition.hosts.get(event.host)
     if current is not None and event.incarnation < current.incarnation:
         return
-    transition.hosts = {**transition.hosts, event.host: jobs.HostStatus(incarnation=event.incarnation, online=True, since_ms=event.now_ms)}
+    transition.hosts = {
+        **transition.hosts,
+        event.host: jobs.HostStatus(
+            incarnation=event.incarnation, online=True, since_ms=event.now_ms
+        ),
+    }
     for job, task in transition.running_on(event.host):
         if task.incarnation != event.incarnation:
-            _count_loss(transition, job, task, f"host {event.host} restarted (incarnation {task.incarnation}, now {event.incarnation})")
+            _count_loss(
+                transition,
+                job,
+                task,
+                (
+                    f"host {event.host} restarted (incarnation {task.incarnation}, now "
+                    f"{event.incarnation})"
+                ),
+            )
     for job_id in list(transition.jobs):
         for task in transition.jobs[job_id].tasks:
             _requeue_lost_output(transition, transition.jobs[job_id], task, event)
 
 
-def _requeue_lost_output(transition: Transition, job: Job, task: Task, event: jobs.HostSeen) -> None:
-    """Order a finished task of a build anew where its host restarts: only the start that reported the output is known to hold it whole."""
+def _requeue_lost_output(
+    transition: Transition, job: Job, task: Task, event: jobs.HostSeen
+) -> None:
+    """Order a finished task of a build anew where its host restarts: only the start that reported
+    the output is known to hold it whole.
+    """
     if not find_kind(job.kind).publishes:
         return
-    output_lost = task.host == event.host and task.state is JobState.FINISHED and task.incarnation != event.incarnation
+    output_lost = (
+        task.host == event.host
+        and task.state is JobState.FINISHED
+        and task.incarnation != event.incarnation
+    )
     if output_lost and job.state is JobState.RUNNING and job.ending is None:
-        transition.put_task(job, replace(task, state=JobState.QUEUE, retry_at_ms=transition.now_ms, result=None, finished_ms=0))
+        transition.put_task(
+            job,
+            replace(
+                task,
+                state=JobState.QUEUE,
+                retry_at_ms=transition.now_ms,
+                result=None,
+                finished_ms=0,
+            ),
+        )
 
 
 def on_host_lost(transition: Transition, host: HostId) -> None:
@@ -44,11 +76,16 @@ def on_host_lost(transition: Transition, host: HostId) -> None:
     current = transition.hosts.get(host)
     if current is None or not current.online:
         return
-    transition.hosts = {**transition.hosts, host: replace(current, online=False, since_ms=transition.now_ms)}
+    transition.hosts = {
+        **transition.hosts,
+        host: replace(current, online=False, since_ms=transition.now_ms),
+    }
 
 
 def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None:
-    """Take a beat's word on tasks, if it comes from the start of the host that the attempts were ordered of."""
+    """Take a beat's word on tasks, if it comes from the start of the host that the attempts were
+    ordered of.
+    """
     host_status = transition.hosts.get(event.host)
     if host_status is None or host_status.incarnation != event.incarnation:
         return  # and what runs there was ordered of this very start: `host_seen` has seen to that
@@ -58,7 +95,9 @@ def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None
         if report is not None:
             _apply_report(transition, job, task, report)
         elif job.ending is not None:
-            transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
+            transition.put_task(
+                job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms)
+            )
 
 
 def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.TaskReport) -> None:
@@ -66,10 +105,18 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
     match report.state:
         case JobState.QUEUE | JobState.RUNNING:
             updated = replace(
-                with_rate(task, report.rows_done, transition.now_ms), phase=report.phase, rows_done=report.rows_done, rows_total=report.rows_total
+                with_rate(task, report.rows_done, transition.now_ms),
+                phase=report.phase,
+                rows_done=report.rows_done,
+                rows_total=report.rows_total,
             )
             if updated != task:
-                transition.put_task(job, updated, durable=transition.now_ms - job.kept_ms >= transition.policy.progress_interval_ms)
+                transition.put_task(
+                    job,
+                    updated,
+                    durable=transition.now_ms - job.kept_ms
+                    >= transition.policy.progress_interval_ms,
+                )
         case JobState.FINISHED:
             result = report.result or TaskResult()
             problem = coverage_fault(result, task.parts) if find_kind(job.kind).covers_parts else ""
@@ -86,22 +133,46 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
                 finished_ms=transition.now_ms,
             )
             transition.put_task(job, finished)
-            transition.commands.append(jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result))
+            transition.commands.append(
+                jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result)
+            )
         case JobState.FAILED:
-            _count_failure(transition, job, task, report.cause or "the host gave no cause", permanent=report.permanent)
+            _count_failure(
+                transition,
+                job,
+                task,
+                report.cause or "the host gave no cause",
+                permanent=report.permanent,
+            )
         case JobState.STOPPED:
-            _count_loss(transition, job, task, report.cause or f"host {task.host} stopped it of its own accord")
+            _count_loss(
+                transition,
+                job,
+                task,
+                report.cause or f"host {task.host} stopped it of its own accord",
+            )
 
 
-def _count_failure(transition: Transition, job: Job, task: Task, cause: str, *, permanent: bool = False) -> None:
+def _count_failure(
+    transition: Transition, job: Job, task: Task, cause: str, *, permanent: bool = False
+) -> None:
     """Count a failed attempt: another one after a back-off, or the end of the job."""
     task = _with_cause(transition, task, cause, failures=task.failures + 1)
     if job.ending is not None:
-        transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
+        transition.put_task(
+            job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms)
+        )
     elif permanent:
         _fail_job(transition, job, task, "can not succeed")
     elif task.failures < transition.policy.max_attempts:
-        transition.put_task(job, replace(task, state=JobState.QUEUE, retry_at_ms=transition.now_ms + backoff_ms(transition.policy, task)))
+        transition.put_task(
+            job,
+            replace(
+                task,
+                state=JobState.QUEUE,
+                retry_at_ms=transition.now_ms + backoff_ms(transition.policy, task),
+            ),
+        )
     else:
         _fail_job(transition, job, task, f"failed {task.failures} times")
 
@@ -109,7 +180,9 @@ def _count_failure(transition: Transition, job: Job, task: Task, cause: str, *, 
 def _count_loss(transition: Transition, job: Job, task: Task, cause: str) -> None:
     """Count an attempt that went down without a fault of its own."""
     if job.ending is not None:
-        transition.put_task(job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms))
+        transition.put_task(
+            job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms)
+        )
         return
     task = _with_cause(transition, task, cause, losses=task.losses + 1)
     if task.losses < transition.policy.max_losses:
@@ -118,8 +191,17 @@ def _count_loss(transition: Transition, job: Job, task: Task, cause: str) -> Non
         _fail_job(transition, job, task, f"was lost {task.losses} times")
 
 
-def _with_cause(transition: Transition, task: Task, cause: str, *, failures: int | None = None, losses: int | None = None) -> Task:
-    max_causes = transition.policy.max_attempts + transition.policy.max_losses  # every attempt since the job was submitted or recovered
+def _with_cause(
+    transition: Transition,
+    task: Task,
+    cause: str,
+    *,
+    failures: int | None = None,
+    losses: int | None = None,
+) -> Task:
+    max_causes = (
+        transition.policy.max_attempts + transition.policy.max_losses
+    )  # every attempt since the job was submitted or recovered
     return replace(
         without_rate(task),
         failures=task.failures if failures is None else failures,
@@ -129,16 +211,21 @@ def _with_cause(transition: Transition, task: Task, cause: str, *, failures: int
 
 
 def _fail_job(transition: Transition, job: Job, task: Task, outcome: str) -> None:
-    job = transition.put_task(job, replace(task, state=JobState.FAILED, finished_ms=transition.now_ms))
+    job = transition.put_task(
+        job, replace(task, state=JobState.FAILED, finished_ms=transition.now_ms)
+    )
     cause = f"task {task.task_id} on host {task.host} {outcome}: {'; '.join(task.causes)}"
     transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
 
 
 def backoff_ms(policy: JobPolicy, task: Task) -> int:
-    """How long a task waits after its latest failure: doubled each time, spread over 0.5 to 1.5 by a hash of the attempt.
+    """How long a task waits after its latest failure: doubled each time, spread over 0.5 to 1.5 by
+    a hash of the attempt.
 
-    The spread is a function of the task and its attempt, so that the machine stays pure and tasks that failed together do not come back together.
-    """
+    The spread is a function of the task and its attempt, so that the machine stays pure and tasks
+    that failed together do not come back together."""
     base_ms = min(policy.backoff_ms << (max(task.failures, 1) - 1), policy.backoff_limit_ms)
-    spread = int.from_bytes(hashlib.sha256(f"{task.task_id}/{task.attempt}".encode()).digest()[:4], "big") / (1 << 32)
+    spread = int.from_bytes(
+        hashlib.sha256(f"{task.task_id}/{task.attempt}".encode()).digest()[:4], "big"
+    ) / (1 << 32)
     return int(base_ms * (0.5 + spread))

@@ -19,12 +19,23 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
     kind = find_kind(event.kind)
     options = normalize_options(kind, event.options)
     if event.version and not (kind.reads_version or kind.restores):
-        raise InvalidRequest(f"version {event.version}: a job of kind {event.kind} reads no version; leave it out")
+        raise InvalidRequest(
+            f"version {event.version}: a job of kind {event.kind} reads no version; leave it out"
+        )
     if kind.publishes and not kind.restores and event.cut == 0:
-        raise NotReady(f"space {event.space!r} has no committed load: there is nothing to build yet; load something first")
+        raise NotReady(
+            f"space {event.space!r} has no committed load: there is nothing to build yet; "
+            "load something first"
+        )
     if kind.reads_version and event.version == 0:
-        raise NotReady(f"space {event.space!r} has no published version: there is nothing for {event.kind} to read yet; submit a build first")
-    tasks = tuple(Task(task_id=TaskId(transition.next_task + i), host=share.host, parts=share.parts) for i, share in enumerate(event.shares))
+        raise NotReady(
+            f"space {event.space!r} has no published version: there is nothing for "
+            f"{event.kind} to read yet; submit a build first"
+        )
+    tasks = tuple(
+        Task(task_id=TaskId(transition.next_task + i), host=share.host, parts=share.parts)
+        for i, share in enumerate(event.shares)
+    )
     job = Job(
         job_id=JobId(transition.next_job),
         space_id=event.space_id,
@@ -40,7 +51,14 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
         declared=event.declared,
         target_version=event.version,
     )
-    duplicate = next((other for other in transition.jobs.values() if other.identity == job.identity and not other.state.is_final and other.ending is None), None)
+    duplicate = next(
+        (
+            other
+            for other in transition.jobs.values()
+            if other.identity == job.identity and not other.state.is_final and other.ending is None
+        ),
+        None,
+    )
     if duplicate is not None:
         transition.commands.append(jobs.ReturnJob(job_id=duplicate.job_id))
         return
@@ -67,33 +85,71 @@ def recover(transition: Transition, job_id: JobId) -> None:
     """Put a failed or stopped job in the queue again, with the same input."""
     job = find_job(transition.before, job_id)
     if job.state not in (JobState.FAILED, JobState.STOPPED):
-        raise Conflict(f"job {job_id} is {job.state.name}: only FAILED and STOPPED jobs can be recovered")
+        raise Conflict(
+            f"job {job_id} is {job.state.name}: only FAILED and STOPPED jobs can be recovered"
+        )
     publishes = find_kind(job.kind).publishes
     current = transition.published.get(job.space_id)
     if publishes and current is not None and current.cut > job.cut:
-        raise Conflict(f"job {job_id} builds commit {job.cut}, but version {current.version} shows commit {current.cut} already; submit a new job")
+        raise Conflict(
+            f"job {job_id} builds commit {job.cut}, but version {current.version} shows "
+            f"commit {current.cut} already; submit a new job"
+        )
     for other in transition.jobs.values():
-        if other.state.is_final or other.ending is not None or (other.space_id, other.kind) != (job.space_id, job.kind):
+        if (
+            other.state.is_final
+            or other.ending is not None
+            or (other.space_id, other.kind) != (job.space_id, job.kind)
+        ):
             continue
         if publishes and other.cut >= job.cut and other.index == job.index:
-            raise Conflict(f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: recovering job {job_id} would add nothing")
+            raise Conflict(
+                f"job {other.job_id} is {other.state.name} and builds commit {other.cut}: "
+                f"recovering job {job_id} would add nothing"
+            )
         if other.identity == job.identity:
-            raise Conflict(f"job {other.job_id} is {other.state.name} and does the same: recovering job {job_id} would add nothing")
-    transition.put_job(replace(job, state=JobState.QUEUE, cause="", finished_ms=0, tasks=tuple(_reset_task(task) for task in job.tasks)))
+            raise Conflict(
+                f"job {other.job_id} is {other.state.name} and does the same: recovering job "
+                f"{job_id} would add nothing"
+            )
+    transition.put_job(
+        replace(
+            job,
+            state=JobState.QUEUE,
+            cause="",
+            finished_ms=0,
+            tasks=tuple(_reset_task(task) for task in job.tasks),
+        )
+    )
 
 
 def _reset_task(task: Task) -> Task:
     """A task of a recovered job, whatever became of it.
 
-    Finished ones too: while the job was over nobody ordered their output to be held, so it may be gone. A host that still holds it says so at once.
-    """
-    return replace(without_rate(task), state=JobState.QUEUE, failures=0, losses=0, retry_at_ms=0, phase="", rows_done=0, finished_ms=0, result=None)
+    Finished ones too: while the job was over nobody ordered their output to be held, so it may be
+    gone. A host that still holds it says so at once."""
+    return replace(
+        without_rate(task),
+        state=JobState.QUEUE,
+        failures=0,
+        losses=0,
+        retry_at_ms=0,
+        phase="",
+        rows_done=0,
+        finished_ms=0,
+        result=None,
+    )
 
 
 def on_space_dropped(transition: Transition, space_id: SpaceId) -> None:
     """Stop the jobs of a space that is gone."""
-    transition.published = {key: value for key, value in transition.published.items() if key != space_id}
+    transition.published = {
+        key: value for key, value in transition.published.items() if key != space_id
+    }
     for job in list(transition.jobs.values()):
         if job.space_id == space_id and not job.state.is_final:
-            # Nobody's word is waited for: ids of spaces never come back, so nothing that still runs can do harm.
-            transition.put_job(ended_job(transition, job, JobState.STOPPED, f"space {job.space!r} was dropped"))
+            # Nobody's word is waited for: ids of spaces never come back, so nothing that still runs
+            # can do harm.
+            transition.put_job(
+                ended_job(transition, job, JobState.STOPPED, f"space {job.space!r} was dropped")
+            )

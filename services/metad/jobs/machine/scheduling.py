@@ -1,4 +1,6 @@
-"""What follows from the facts: the next attempts, publications, ends, the next job of a space; and what time alone does."""
+"""What follows from the facts: the next attempts, publications, ends, the next job of a space; and
+what time alone does.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,19 @@ def _advance_job(transition: Transition, job: Job) -> None:
 
 
 def _is_released(transition: Transition, task: Task) -> bool:
-    """Whether nobody works on the task: never ordered, its host gave its word, or its host's lease is over."""
+    """Whether nobody works on the task: never ordered, its host gave its word, or its host's lease
+    is over.
+    """
     return task.state is not JobState.RUNNING or not transition.is_online(task.host)
 
 
 def _assign_tasks(transition: Transition, job: Job) -> None:
     for task in job.tasks:
-        if task.state is JobState.QUEUE and _is_due(transition, task) and transition.is_online(task.host):
+        if (
+            task.state is JobState.QUEUE
+            and _is_due(transition, task)
+            and transition.is_online(task.host)
+        ):
             attempt = replace(
                 without_rate(task),
                 state=JobState.RUNNING,
@@ -55,7 +63,9 @@ def _assign_tasks(transition: Transition, job: Job) -> None:
 
 
 def _is_due(transition: Transition, task: Task) -> bool:
-    """Whether a task's back-off is over; where more than all of it is left, the clock was set back since."""
+    """Whether a task's back-off is over; where more than all of it is left, the clock was set back
+    since.
+    """
     remaining_ms = task.retry_at_ms - transition.now_ms
     return remaining_ms <= 0 or remaining_ms > backoff_ms(transition.policy, task)
 
@@ -64,16 +74,25 @@ def _combined_result(job: Job) -> TaskResult:
     """What the tasks of a job report, by part."""
     results = [task.result for task in job.tasks if task.result is not None]
     return TaskResult(
-        totals=tuple(sorted((t for r in results for t in r.totals), key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name))),
+        totals=tuple(
+            sorted(
+                (t for r in results for t in r.totals),
+                key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name),
+            )
+        ),
         images=tuple(sorted((i for r in results for i in r.images), key=lambda i: i.part)),
     )
 
 
 def _finish_job(transition: Transition, job: Job) -> None:
-    """The good end of a job that publishes nothing: of its tasks' results, what they made is kept."""
+    """The good end of a job that publishes nothing: of its tasks' results, what they made is
+    kept.
+    """
     mismatch = copy_mismatch(_combined_result(job).totals, job.paired) if job.paired else ""
     if mismatch:
-        transition.put_job(ended_job(transition, job, JobState.FAILED, f"version {job.target_version}: {mismatch}"))
+        transition.put_job(
+            ended_job(transition, job, JobState.FAILED, f"version {job.target_version}: {mismatch}")
+        )
         return
     job = _with_outputs_only(ended_job(transition, job, JobState.FINISHED, ""))
     transition.put_job(job)
@@ -82,67 +101,118 @@ def _finish_job(transition: Transition, job: Job) -> None:
 
 def _with_outputs_only(job: Job) -> Job:
     """The job without what its tasks' results are needed for until it ends."""
-    return replace(job, tasks=tuple(replace(task, result=TaskResult(output=task.result.output)) if task.result is not None else task for task in job.tasks))
+    return replace(
+        job,
+        tasks=tuple(
+            replace(task, result=TaskResult(output=task.result.output))
+            if task.result is not None
+            else task
+            for task in job.tasks
+        ),
+    )
 
 
 def _save_outputs(transition: Transition, job: Job) -> None:
     for task in job.tasks:
         if task.result is not None:
-            transition.commands.append(jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=task.result))
+            transition.commands.append(
+                jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=task.result)
+            )
 
 
 def _publish_version(transition: Transition, job: Job) -> None:
     result = _combined_result(job)
     mismatch = copy_mismatch(result.totals, job.paired) if job.paired else ""
     if mismatch:
-        transition.put_job(ended_job(transition, job, JobState.FAILED, f"not published: {mismatch}"))
+        transition.put_job(
+            ended_job(transition, job, JobState.FAILED, f"not published: {mismatch}")
+        )
         return
     current = transition.published.get(job.space_id)
-    version = job.target_version if find_kind(job.kind).restores else current.version + 1 if current else 1
-    job = replace(_with_outputs_only(ended_job(transition, job, JobState.FINISHED, "")), version=version)
+    version = (
+        job.target_version
+        if find_kind(job.kind).restores
+        else current.version + 1
+        if current
+        else 1
+    )
+    job = replace(
+        _with_outputs_only(ended_job(transition, job, JobState.FINISHED, "")), version=version
+    )
     transition.put_job(job)
-    transition.published = {**transition.published, job.space_id: jobs.CurrentVersion(version=version, cut=job.cut, indexes=job.indexes)}
+    transition.published = {
+        **transition.published,
+        job.space_id: jobs.CurrentVersion(version=version, cut=job.cut, indexes=job.indexes),
+    }
     transition.commands.append(jobs.PublishVersion(job=job, result=result))
     _save_outputs(transition, job)
 
 
 def _start_next_jobs(transition: Transition) -> None:
     """Let the oldest waiting job of each idle space run."""
-    busy_spaces = {job.space_id for job in transition.jobs.values() if job.state is JobState.RUNNING}
+    busy_spaces = {
+        job.space_id for job in transition.jobs.values() if job.state is JobState.RUNNING
+    }
     queued = [job for job in transition.jobs.values() if job.state is JobState.QUEUE]
     for job in sorted(queued, key=lambda job: (job.cut, job.job_id)):
         if job.space_id not in busy_spaces:
             busy_spaces.add(job.space_id)
-            job = replace(job, state=JobState.RUNNING, started_ms=transition.now_ms, indexes=_version_indexes(transition, job))
+            job = replace(
+                job,
+                state=JobState.RUNNING,
+                started_ms=transition.now_ms,
+                indexes=_version_indexes(transition, job),
+            )
             transition.put_job(job)
             _assign_tasks(transition, job)
 
 
 def _version_indexes(transition: Transition, job: Job) -> tuple[Index, ...]:
-    """What the version of a job is to have: what the schema declares, what the one before it has, and of an index job its own, or not that."""
+    """What the version of a job is to have: what the schema declares, what the one before it has,
+    and of an index job its own, or not that.
+    """
     if not find_kind(job.kind).publishes or find_kind(job.kind).restores:
         return job.indexes
     current = transition.published.get(job.space_id)
     other_indexes = {*job.declared, *(current.indexes if current is not None else ())} - {job.index}
-    return tuple(sorted(other_indexes if job.index is None or ("drop", "yes") in job.options else other_indexes | {job.index}))
+    return tuple(
+        sorted(
+            other_indexes
+            if job.index is None or ("drop", "yes") in job.options
+            else other_indexes | {job.index}
+        )
+    )
 
 
 def ended_job(transition: Transition, job: Job, state: JobState, cause: str) -> Job:
     """``job`` at its end; what was still waiting or running is stopped with it."""
-    tasks = tuple(replace(without_rate(task), state=JobState.STOPPED, finished_ms=transition.now_ms) if not task.state.is_final else task for task in job.tasks)
-    return replace(job, state=state, ending=None, cause=cause, finished_ms=transition.now_ms, tasks=tasks)
+    tasks = tuple(
+        replace(without_rate(task), state=JobState.STOPPED, finished_ms=transition.now_ms)
+        if not task.state.is_final
+        else task
+        for task in job.tasks
+    )
+    return replace(
+        job, state=state, ending=None, cause=cause, finished_ms=transition.now_ms, tasks=tasks
+    )
 
 
 def tick(transition: Transition) -> None:
     """Forget old jobs, and give up those that waited too long for a host."""
     for job in list(transition.jobs.values()):
-        if job.state.is_final and transition.now_ms - job.finished_ms >= transition.policy.keep_jobs_ms:
+        if (
+            job.state.is_final
+            and transition.now_ms - job.finished_ms >= transition.policy.keep_jobs_ms
+        ):
             transition.delete_job(job.job_id)
         elif job.state is JobState.RUNNING and job.ending is None:
             for task in job.tasks:
                 away_ms = _away_ms(transition, job, task)
                 if away_ms >= transition.policy.away_limit_ms:
-                    cause = f"host {task.host} of parts {list(task.parts)} is away for {away_ms // 1000} s; bring it back and recover the job"
+                    cause = (
+                        f"host {task.host} of parts {list(task.parts)} is away for "
+                        f"{away_ms // 1000} s; bring it back and recover the job"
+                    )
                     transition.put_job(replace(job, ending=JobState.FAILED, cause=cause))
                     break
 

@@ -1,4 +1,6 @@
-"""One event under way: the jobs as they become, and what is to be done so far; and how the machine's state is read."""
+"""One event under way: the jobs as they become, and what is to be done so far; and how the
+machine's state is read.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,8 @@ def find_job(state: MachineState, job_id: int) -> Job:
 def assigned_tasks(state: MachineState, host: HostId) -> list[tuple[Job, Task]]:
     """The tasks that ``host`` should be working on or holding the output of, by task id.
 
-    A finished task of a build stays ordered until its job ends: its host is not to take the output for a leftover.
-    """
+    A finished task of a build stays ordered until its job ends: its host is not to take the output
+    for a leftover."""
     assigned = [(job, task) for job, task in _iter_assigned(state.jobs) if task.host == host]
     return sorted(assigned, key=lambda pair: pair[1].task_id)
 
@@ -33,7 +35,11 @@ def assigned_tasks(state: MachineState, host: HostId) -> list[tuple[Job, Task]]:
 def _iter_assigned(jobs: dict[JobId, Job]) -> Iterator[tuple[Job, Task]]:
     for job in jobs.values():
         if job.state is JobState.RUNNING and job.ending is None:
-            assigned_states = (JobState.RUNNING, JobState.FINISHED) if find_kind(job.kind).publishes else (JobState.RUNNING,)
+            assigned_states = (
+                (JobState.RUNNING, JobState.FINISHED)
+                if find_kind(job.kind).publishes
+                else (JobState.RUNNING,)
+            )
             yield from ((job, task) for task in job.tasks if task.state in assigned_states)
 
 
@@ -81,7 +87,9 @@ class Transition:
         return host_status is not None and host_status.online
 
     def running_on(self, host: HostId) -> Iterator[tuple[Job, Task]]:
-        """Tasks with an order out to ``host``. Jobs may be put while this goes on, one task at a time."""
+        """Tasks with an order out to ``host``. Jobs may be put while this goes on, one task at a
+        time.
+        """
         for job_id in [job.job_id for job in self.jobs.values() if job.state is JobState.RUNNING]:
             for i in range(len(self.jobs[job_id].tasks)):
                 job = self.jobs[job_id]
@@ -94,7 +102,9 @@ class Transition:
             job = replace(self.jobs[job_id], kept_ms=self.now_ms)
             self.put_job(job)
             self.commands.append(model.SaveJob(job=job))
-        if self.jobs is not self.before.jobs and _assignments(self.jobs) != _assignments(self.before.jobs):
+        if self.jobs is not self.before.jobs and _assignments(self.jobs) != _assignments(
+            self.before.jobs
+        ):
             self.commands.append(model.NotifyStorageds())
         after = replace(
             self.before,

@@ -1,11 +1,20 @@
-"""Global draws from runs of an index: of each run the blocks that it consists of, then draws of a block and of a row in it."""
+"""Global draws from runs of an index: of each run the blocks that it consists of, then draws of a
+block and of a row in it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import CHECK_BOUNDS, i64_at, kernel, prefetch_at, register, u32_at
+from asterism_graphkit.compile.jit import (
+    CHECK_BOUNDS,
+    i64_at,
+    kernel,
+    prefetch_at,
+    register,
+    u32_at,
+)
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, word
 
@@ -83,11 +92,13 @@ def draw_covered_rows(
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
-    """Draw an entry, a piece of its cover and a row of that for each of some draws; keep those of local entries, in order.
+    """Draw an entry, a piece of its cover and a row of that for each of some draws; keep those of
+    local entries, in order.
 
     Parameters
     ----------
-    part_key, row_key, start, count, numbers, hot, cold, local, tags, ids, scales, offsets, out, out_tags
+    part_key, row_key, start, count, numbers, hot, cold, local, tags, ids, scales, offsets, out,
+    out_tags
         As of `storaged.kernels.global_draws.rows.draw_rows`.
     piece_key : uint64
         Draw i takes the word of its number from each of the three keys.
@@ -115,8 +126,14 @@ def draw_covered_rows(
         register(alias_fraction)
         register(piece_thresholds)
         register(piece_fractions)
-    threshold_base, fraction_base = np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data)
-    piece_threshold_base, piece_fraction_base = np.uint64(piece_thresholds.ctypes.data), np.uint64(piece_fractions.ctypes.data)
+    threshold_base, fraction_base = (
+        np.uint64(alias_threshold.ctypes.data),
+        np.uint64(alias_fraction.ctypes.data),
+    )
+    piece_threshold_base, piece_fraction_base = (
+        np.uint64(piece_thresholds.ctypes.data),
+        np.uint64(piece_fractions.ctypes.data),
+    )
     has_numbers, want_tags = numbers.shape[0] > 0, out_tags.shape[0] > 0
     i, num_written = np.int64(0), np.int64(0)
     while i < count:
@@ -131,18 +148,30 @@ def draw_covered_rows(
             first = np.uint64(piece_offsets[entry])
             piece_count = np.uint64(piece_offsets[entry + 1]) - first
             w = word(piece_key, number)
-            piece_index = resolve_column(piece_threshold_base + (first << _EIGHTS), piece_fraction_base + (first << _FOURS), bounded(w, piece_count), w * piece_count)
+            piece_index = resolve_column(
+                piece_threshold_base + (first << _EIGHTS),
+                piece_fraction_base + (first << _FOURS),
+                bounded(w, piece_count),
+                w * piece_count,
+            )
             piece = np.int64(first + piece_index)
             w = word(row_key, number)
             column = bounded(w, sizes[piece])
-            pieces[filled], entries[filled], block_rows[filled], coins[filled] = piece, entry, column, w * sizes[piece]
+            pieces[filled], entries[filled], block_rows[filled], coins[filled] = (
+                piece,
+                entry,
+                column,
+                w * sizes[piece],
+            )
             if threshold_addresses[piece] > 0:
                 prefetch_at(threshold_addresses[piece] + (column << _EIGHTS))
             filled += 1
         for j in range(filled):
             piece = pieces[j]
             if threshold_addresses[piece] > 0:
-                block_rows[j] = resolve_column(threshold_addresses[piece], fraction_addresses[piece], block_rows[j], coins[j])
+                block_rows[j] = resolve_column(
+                    threshold_addresses[piece], fraction_addresses[piece], block_rows[j], coins[j]
+                )
             block_rows[j] += np.uint64(starts[piece])
             prefetch_at(row_maps[entries[j]] + (block_rows[j] << _FOURS))
         for j in range(filled):
@@ -151,7 +180,9 @@ def draw_covered_rows(
                 prefetch_at(ids[entries[j]] + (block_rows[j] << _EIGHTS))
         for j in range(filled):
             entry, row = entries[j], np.int64(block_rows[j])
-            out[num_written] = i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+            out[num_written] = (
+                i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+            )
             if want_tags:
                 out_tags[num_written] = tags[entry]
             num_written += 1

@@ -1,22 +1,43 @@
-"""Global draws: the rows that draws fall on, whatever entry of a `asterism_graphkit.random.partition_choice.Shares` they are of, and what is asked of them.
+"""Global draws: the rows that draws fall on, whatever entry of a
+`asterism_graphkit.random.partition_choice.Shares` they are of, and what is asked of them.
 
-Whole blocks of draws are hashed and led to their columns by the widest instructions there are. What is read of them is asked for some draws
-before, a little at a time: a whole block asked for at once fills the queue to the memory, and all else stands still meanwhile.
-"""
+Whole blocks of draws are hashed and led to their columns by the widest instructions there are. What
+is read of them is asked for some draws before, a little at a time: a whole block asked for at once
+fills the queue to the memory, and all else stands still meanwhile."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import CHECK_BOUNDS, f32_at, i64_at, inlined, kernel, prefetch_at, register, register_at, u32_at, u64_at
-from asterism_graphkit.random.alias_draw import needs_low_bits, resolve_by_high_bits, resolve_column, resolve_column_from_entry
+from asterism_graphkit.compile.jit import (
+    CHECK_BOUNDS,
+    f32_at,
+    i64_at,
+    inlined,
+    kernel,
+    prefetch_at,
+    register,
+    register_at,
+    u32_at,
+    u64_at,
+)
+from asterism_graphkit.random.alias_draw import (
+    needs_low_bits,
+    resolve_by_high_bits,
+    resolve_column,
+    resolve_column_from_entry,
+)
 from asterism_graphkit.random.rng import bounded, bounded_short, word
 
 BLOCK, STEP, AHEAD = 64, 8, 48
-"""Draws that are hashed at a time; of which are read at a time; between what is asked for and what is read."""
+"""Draws that are hashed at a time; of which are read at a time; between what is asked for and what
+is read.
+"""
 _RING = 4 * BLOCK
-"""Draws that are under way at most: a block, and as many as come between three reads one after another."""
+"""Draws that are under way at most: a block, and as many as come between three reads one after
+another.
+"""
 _SLOT = np.uint64(_RING - 1)
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 """Shifts that make addresses of indices, and the first index."""
@@ -25,7 +46,14 @@ _CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
 
 
 @inlined
-def _fill_numbers(first: np.uint64, numbers: NDArray[np.int64], i: np.int64, size: np.int64, draw_numbers: NDArray[np.uint64], out_pos: np.uint64) -> None:
+def _fill_numbers(
+    first: np.uint64,
+    numbers: NDArray[np.int64],
+    i: np.int64,
+    size: np.int64,
+    draw_numbers: NDArray[np.uint64],
+    out_pos: np.uint64,
+) -> None:
     """The numbers of draws i .. i + size - 1: those that were given, or from ``first`` on."""
     if numbers.shape[0] > 0:
         for j in range(np.uint64(size)):
@@ -36,7 +64,13 @@ def _fill_numbers(first: np.uint64, numbers: NDArray[np.int64], i: np.int64, siz
 
 
 @inlined
-def _hash(key: np.uint64, draw_numbers: NDArray[np.uint64], begin: np.uint64, size: np.int64, words: NDArray[np.uint64]) -> None:
+def _hash(
+    key: np.uint64,
+    draw_numbers: NDArray[np.uint64],
+    begin: np.uint64,
+    size: np.int64,
+    words: NDArray[np.uint64],
+) -> None:
     """The words of some draws."""
     for j in range(np.uint64(size)):
         words[j] = word(key, draw_numbers[begin + j])
@@ -44,7 +78,12 @@ def _hash(key: np.uint64, draw_numbers: NDArray[np.uint64], begin: np.uint64, si
 
 @inlined
 def _choose_entries(
-    words: NDArray[np.uint64], size: np.int64, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32], chosen_entries: NDArray[np.uint64], out_pos: np.uint64
+    words: NDArray[np.uint64],
+    size: np.int64,
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+    chosen_entries: NDArray[np.uint64],
+    out_pos: np.uint64,
 ) -> None:
     """The entries that words draw."""
     k, unresolved = np.uint64(alias_threshold.shape[0]), np.uint64(0)
@@ -57,7 +96,12 @@ def _choose_entries(
             register(alias_threshold)
             register(alias_fraction)
         for j in range(np.uint64(size)):
-            chosen_entries[out_pos + j] = resolve_column(np.uint64(alias_threshold.ctypes.data), np.uint64(alias_fraction.ctypes.data), bounded(words[j], k), words[j] * k)
+            chosen_entries[out_pos + j] = resolve_column(
+                np.uint64(alias_threshold.ctypes.data),
+                np.uint64(alias_fraction.ctypes.data),
+                bounded(words[j], k),
+                words[j] * k,
+            )
 
 
 @inlined
@@ -70,7 +114,8 @@ def _keep_local(
     draw_numbers: NDArray[np.uint64],
     buffered: np.int64,
 ) -> np.int64:
-    """Put those of ``size`` draws that are of local entries behind ``buffered`` others; how many there are then.
+    """Put those of ``size`` draws that are of local entries behind ``buffered`` others; how many
+    there are then.
 
     Each is written, and counts or does not: which, nobody can foretell.
     """
@@ -93,7 +138,9 @@ def _draw_columns(
     ring: NDArray[np.uint64],
     num_drawn: np.int64,
 ) -> None:
-    """The columns of their entries that words draw, from the first slot of ``ring`` on that is free: a multiple of `BLOCK`."""
+    """The columns of their entries that words draw, from the first slot of ``ring`` on that is
+    free: a multiple of `BLOCK`.
+    """
     entries, columns, coins, addresses = ring
     first, certain_address = np.uint64(num_drawn) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
     if CHECK_BOUNDS:
@@ -102,7 +149,11 @@ def _draw_columns(
         entry, w = chosen_entries[j], row_words[j]
         column = bounded_short(w, sizes[entry])
         entries[first + j], columns[first + j], coins[first + j] = entry, column, w * sizes[entry]
-        addresses[first + j] = threshold_addresses[entry] + (column << shifts[entry]) if threshold_addresses[entry] > _ZERO else certain_address
+        addresses[first + j] = (
+            threshold_addresses[entry] + (column << shifts[entry])
+            if threshold_addresses[entry] > _ZERO
+            else certain_address
+        )
 
 
 @kernel
@@ -127,12 +178,14 @@ def draw_rows(
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
-    """Draw an entry, and a row of its alias table, for each of some draws; keep those of local entries, in order.
+    """Draw an entry, and a row of its alias table, for each of some draws; keep those of local
+    entries, in order.
 
     Parameters
     ----------
     part_key : uint64
-        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does from the other key.
+        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does
+        from the other key.
     row_key : uint64
         ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
     start : uint64
@@ -149,15 +202,16 @@ def draw_rows(
     sizes : uint64[k]
         Columns of each entry's table, >= 1 where it is local and can be drawn.
     threshold_addresses, fraction_addresses : uint64[k], uint64[k]
-        Addresses of its table, uint64[size], ``shifts`` apart, and uint32[size]; 0: every column is certain. Of an entry that is not
-        local any address that may be asked for.
+        Addresses of its table, uint64[size], ``shifts`` apart, and uint32[size]; 0: every column is
+        certain. Of an entry that is not local any address that may be asked for.
     row_maps : uint64[k]
         Address of uint32[size], column -> row; 0: column i is row i.
     ids : uint64[k]
-        Address of int64[rows], the answer for each row, ``shifts`` apart; 0: it is row * scale + offset.
+        Address of int64[rows], the answer for each row, ``shifts`` apart; 0: it is row * scale +
+        offset.
     shifts : uint64[k]
-        log2 of the bytes from one threshold to the next and from one id to the next: 3 where each of both has an array, 4 where they
-        alternate in one.
+        log2 of the bytes from one threshold to the next and from one id to the next: 3 where each
+        of both has an array, 4 where they alternate in one.
     scales, offsets : int64[k], int64[k]
         (parts, part) makes ids of a dense type, (1, 0) leaves rows.
     out, out_tags : int64[count], int32[count], out
@@ -170,11 +224,15 @@ def draw_rows(
 
     Notes
     -----
-    The column is the high half of word * size (Lemire 2019, without its rejection: joint error 2^-64) and its coin the
-    low half. While some draws are hashed, what those before them read is on its way from memory: a draw's column is drawn,
-    led to its alias `AHEAD` draws later, and its row and its id are read after as many again.
-    """
-    words, block_entries, block_numbers = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
+    The column is the high half of word * size (Lemire 2019, without its rejection: joint error
+    2^-64) and its coin the low half. While some draws are hashed, what those before them read is on
+    its way from memory: a draw's column is drawn, led to its alias `AHEAD` draws later, and its row
+    and its id are read after as many again."""
+    words, block_entries, block_numbers = (
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+        np.empty(BLOCK, np.uint64),
+    )
     chosen_entries, draw_numbers = np.empty(2 * BLOCK, np.uint64), np.empty(2 * BLOCK, np.uint64)
     ring = np.empty((4, _RING), np.uint64)
     entries, columns, coins, addresses = ring
@@ -184,39 +242,81 @@ def draw_rows(
         has_ids |= local[e] > 0 and ids[e] > 0
         all_local &= local[e] > 0
     plain = not (has_row_map or has_ids or want_tags)
-    i, buffered, num_drawn, num_prefetched, num_resolved, num_mapped, num_written = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    i, buffered, num_drawn, num_prefetched, num_resolved, num_mapped, num_written = (
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+    )
     while i < count or num_written < num_drawn:
         while buffered < BLOCK and i < count:
             size = min(np.int64(BLOCK), count - i)
             if all_local:
                 _fill_numbers(start, numbers, i, size, draw_numbers, np.uint64(buffered))
                 _hash(part_key, draw_numbers, np.uint64(buffered), size, words)
-                _choose_entries(words, size, alias_threshold, alias_fraction, chosen_entries, np.uint64(buffered))
+                _choose_entries(
+                    words,
+                    size,
+                    alias_threshold,
+                    alias_fraction,
+                    chosen_entries,
+                    np.uint64(buffered),
+                )
                 buffered += size
             else:
                 _fill_numbers(start, numbers, i, size, block_numbers, _ZERO)
                 _hash(part_key, block_numbers, _ZERO, size, words)
                 _choose_entries(words, size, alias_threshold, alias_fraction, block_entries, _ZERO)
-                buffered = _keep_local(local, block_entries, block_numbers, size, chosen_entries, draw_numbers, buffered)
+                buffered = _keep_local(
+                    local,
+                    block_entries,
+                    block_numbers,
+                    size,
+                    chosen_entries,
+                    draw_numbers,
+                    buffered,
+                )
             i += size
         size = min(buffered, np.int64(BLOCK))
         _hash(row_key, draw_numbers, _ZERO, size, words)
-        _draw_columns(chosen_entries, words, size, sizes, threshold_addresses, shifts, ring, num_drawn)
+        _draw_columns(
+            chosen_entries, words, size, sizes, threshold_addresses, shifts, ring, num_drawn
+        )
         for j in range(np.uint64(size), np.uint64(buffered)):
-            chosen_entries[j - np.uint64(size)], draw_numbers[j - np.uint64(size)] = chosen_entries[j], draw_numbers[j]
+            chosen_entries[j - np.uint64(size)], draw_numbers[j - np.uint64(size)] = (
+                chosen_entries[j],
+                draw_numbers[j],
+            )
         num_drawn, buffered = num_drawn + size, buffered - size
         is_last = i >= count and buffered == 0
         while num_prefetched < num_drawn or (is_last and num_written < num_drawn):
             end = min(num_prefetched + STEP, num_drawn)
             for j in range(np.uint64(num_prefetched), np.uint64(end)):
                 prefetch_at(addresses[j & _SLOT])
-            num_prefetched, lag = end, np.int64(0) if is_last and end == num_drawn else np.int64(AHEAD)
+            num_prefetched, lag = (
+                end,
+                np.int64(0) if is_last and end == num_drawn else np.int64(AHEAD),
+            )
             end = max(num_resolved, num_prefetched - lag)
             for j in range(np.uint64(num_resolved), np.uint64(end)):
-                entry, column, coin, alias_entry = entries[j & _SLOT], columns[j & _SLOT], coins[j & _SLOT], u64_at(addresses[j & _SLOT], _ZERO)
+                entry, column, coin, alias_entry = (
+                    entries[j & _SLOT],
+                    columns[j & _SLOT],
+                    coins[j & _SLOT],
+                    u64_at(addresses[j & _SLOT], _ZERO),
+                )
                 row = resolve_by_high_bits(alias_entry, column, coin)
                 if needs_low_bits(alias_entry, coin):
-                    row = resolve_column_from_entry(alias_entry, fraction_addresses[entry], column, coin) if threshold_addresses[entry] > _ZERO else column
+                    row = (
+                        resolve_column_from_entry(
+                            alias_entry, fraction_addresses[entry], column, coin
+                        )
+                        if threshold_addresses[entry] > _ZERO
+                        else column
+                    )
                 if plain:
                     out[j] = np.int64(row) * scales[entry] + offsets[entry]
                     continue
@@ -238,7 +338,11 @@ def draw_rows(
             for j in range(np.uint64(end if plain else num_written), np.uint64(end)):
                 entry, row = entries[j & _SLOT], np.uint64(out[j])
                 entry_has_ids = has_ids and ids[entry] > 0
-                out[j] = i64_at(ids[entry] + (row << shifts[entry]), _ZERO) if entry_has_ids else out[j] * scales[entry] + offsets[entry]
+                out[j] = (
+                    i64_at(ids[entry] + (row << shifts[entry]), _ZERO)
+                    if entry_has_ids
+                    else out[j] * scales[entry] + offsets[entry]
+                )
                 if want_tags:
                     out_tags[j] = tags[entry]
             num_written = end
@@ -276,8 +380,15 @@ def read_ids(
 
 
 @kernel
-def read_source_rows(entries: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
-    """Read the row of each edge's source; arrays as in `read_ids`, ``columns`` are of uint32[slots]."""
+def read_source_rows(
+    entries: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    out: NDArray[np.int64],
+) -> None:
+    """Read the row of each edge's source; arrays as in `read_ids`, ``columns`` are of
+    uint32[slots].
+    """
     n = slots.shape[0]
     for i in range(n):
         if i + AHEAD < n:
@@ -286,10 +397,19 @@ def read_source_rows(entries: NDArray[np.int32], slots: NDArray[np.int64], colum
 
 
 @kernel
-def read_weights(entries: NDArray[np.int32], rows: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.float32]) -> None:
-    """Read the weight of each row; arrays as in `read_ids`, ``columns`` are of float32[rows], and 1 is read where one is 0."""
+def read_weights(
+    entries: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    out: NDArray[np.float32],
+) -> None:
+    """Read the weight of each row; arrays as in `read_ids`, ``columns`` are of float32[rows], and 1
+    is read where one is 0.
+    """
     n = rows.shape[0]
     for i in range(n):
         if i + AHEAD < n:
             prefetch_at(columns[entries[i + AHEAD]] + (np.uint64(rows[i + AHEAD]) << _FOURS))
-        out[i] = f32_at(columns[entries[i]], rows[i]) if columns[entries[i]] > 0 else np.float32(1.0)
+        out[i] = (
+            f32_at(columns[entries[i]], rows[i]) if columns[entries[i]] > 0 else np.float32(1.0)
+        )

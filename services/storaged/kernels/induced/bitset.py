@@ -1,4 +1,6 @@
-"""Targets as bits of words, and by rank: how many others have smaller ids (Jacobson 1989, Space-efficient static trees and graphs, section 2)."""
+"""Targets as bits of words, and by rank: how many others have smaller ids (Jacobson 1989,
+Space-efficient static trees and graphs, section 2).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,17 @@ from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
 
 
 @inlined
-def set_target_bits(ids: NDArray[np.int64], begin: IntLike, end: IntLike, base_id: np.uint64, words: NDArray[np.uint64], touched_words: NDArray[np.int32]) -> IntLike:
-    """Set the bits of some targets; the words that were 0 before are listed, and how many these are is told."""
+def set_target_bits(
+    ids: NDArray[np.int64],
+    begin: IntLike,
+    end: IntLike,
+    base_id: np.uint64,
+    words: NDArray[np.uint64],
+    touched_words: NDArray[np.int32],
+) -> IntLike:
+    """Set the bits of some targets; the words that were 0 before are listed, and how many these are
+    is told.
+    """
     count = np.int64(0)
     for i in range(begin, end):
         bit = np.uint64(ids[i]) - base_id
@@ -23,8 +34,16 @@ def set_target_bits(ids: NDArray[np.int64], begin: IntLike, end: IntLike, base_i
 
 
 @inlined
-def rank_words(words: NDArray[np.uint64], touched_words: NDArray[np.int32], count: IntLike, word_ranks: NDArray[np.int32], first: IntLike) -> IntLike:
-    """Rank targets from ``first`` on, word after word as they are listed; the rank behind the last one's."""
+def rank_words(
+    words: NDArray[np.uint64],
+    touched_words: NDArray[np.int32],
+    count: IntLike,
+    word_ranks: NDArray[np.int32],
+    first: IntLike,
+) -> IntLike:
+    """Rank targets from ``first`` on, word after word as they are listed; the rank behind the last
+    one's.
+    """
     rank = np.int64(first)
     for k in range(count):
         word_ranks[touched_words[k]] = rank
@@ -43,7 +62,13 @@ def is_ascending(ids: NDArray[np.int64], begin: IntLike, end: IntLike) -> bool:
 
 @inlined
 def order_by_rank(
-    ids: NDArray[np.int64], begin: IntLike, end: IntLike, base_id: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.int32], rank_order: NDArray[np.int32]
+    ids: NDArray[np.int64],
+    begin: IntLike,
+    end: IntLike,
+    base_id: np.uint64,
+    words: NDArray[np.uint64],
+    word_ranks: NDArray[np.int32],
+    rank_order: NDArray[np.int32],
 ) -> None:
     """Have targets, by their places among all, found by rank."""
     for i in range(begin, end):
@@ -61,8 +86,13 @@ def build_ranks(
     word_ranks: NDArray[np.int32],
     rank_order: NDArray[np.int32],
 ) -> tuple[np.int64, bool, bool]:
-    """Mark and rank targets; how many words were touched, whether ranks are places among them, and whether none is there twice."""
-    count, ids_ascend = np.int64(set_target_bits(ids, begin, end, base_id, words, touched_words)), is_ascending(ids, begin, end)
+    """Mark and rank targets; how many words were touched, whether ranks are places among them, and
+    whether none is there twice.
+    """
+    count, ids_ascend = (
+        np.int64(set_target_bits(ids, begin, end, base_id, words, touched_words)),
+        is_ascending(ids, begin, end),
+    )
     is_unique = np.int64(rank_words(words, touched_words, count, word_ranks, begin)) == end
     if is_unique and not ids_ascend:
         order_by_rank(ids, begin, end, base_id, words, word_ranks, rank_order)
@@ -76,7 +106,9 @@ def target_of_rank(rank: np.uint64, rank_order: NDArray[np.int32]) -> np.uint64:
 
 
 @inlined
-def place_of_rank(rank: np.uint64, rank_order: NDArray[np.int32], places: NDArray[np.int32]) -> np.uint64:
+def place_of_rank(
+    rank: np.uint64, rank_order: NDArray[np.int32], places: NDArray[np.int32]
+) -> np.uint64:
     """What is to be told of a target by its rank."""
     target = target_of_rank(rank, rank_order)
     return np.uint64(places[target]) if places.shape[0] > 0 else target

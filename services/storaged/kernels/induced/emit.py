@@ -1,4 +1,6 @@
-"""What is told of edges that lead to targets: whose they are, what they weigh, and their ids, which are read when they are near."""
+"""What is told of edges that lead to targets: whose they are, what they weigh, and their ids, which
+are read when they are near.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ EID_STRIDE = np.uint64(8)
 
 @inlined
 def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
-    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits there."""
+    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits
+    there.
+    """
     pairs = table[part, PAIRS]
     return np.uint64(table[part, EID] + 8 * slot + 1 if pairs == 0 else pairs + 8 * slot + 4)
 
@@ -63,10 +67,14 @@ def emit(
     out_weights: NDArray[np.float32],
     out_pos: np.uint64,
 ) -> None:
-    """Tell what listed edges of a row weigh, and list where their ids are, which are asked for, behind those of ``num_listed`` others."""
+    """Tell what listed edges of a row weigh, and list where their ids are, which are asked for,
+    behind those of ``num_listed`` others.
+    """
     if out_weights.shape[0] > 0:
         for j in range(count):
-            out_weights[out_pos + j] = weights[edges[j]] if weights.shape[0] > 0 else np.float32(1.0)
+            out_weights[out_pos + j] = (
+                weights[edges[j]] if weights.shape[0] > 0 else np.float32(1.0)
+            )
     if want_eids:
         for j in range(count):
             slots[num_listed + j] = eids + EID_STRIDE * np.uint64(edges[j])
@@ -100,14 +108,21 @@ def emit_gathered(
         sizes[i] += 1
         if out_weights.shape[0] > 0:
             weights_address = np.uint64(table[part, WEIGHTS])
-            out_weights[out_pos + j] = f32_at(weights_address, slot) if weights_address != 0 else np.float32(1.0)
+            out_weights[out_pos + j] = (
+                f32_at(weights_address, slot) if weights_address != 0 else np.float32(1.0)
+            )
         if want_eids:
             slots[num_listed + j] = eid_address(table, part, slot)
             prefetch_at(slots[num_listed + j])
 
 
 @inlined
-def read_eids(slots: NDArray[np.uint64], num_listed: np.uint64, out_eids: NDArray[np.int64], out_pos: np.uint64) -> None:
+def read_eids(
+    slots: NDArray[np.uint64],
+    num_listed: np.uint64,
+    out_eids: NDArray[np.int64],
+    out_pos: np.uint64,
+) -> None:
     """Read the ids of edges, of which it is known by now where they are."""
     if out_eids.shape[0] > 0:
         for j in range(num_listed):

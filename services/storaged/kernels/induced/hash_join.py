@@ -1,4 +1,6 @@
-"""Edges between rows and a list of nodes: one of the two is gone through, and what it leads to looked up in the other."""
+"""Edges between rows and a list of nodes: one of the two is gone through, and what it leads to
+looked up in the other.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,18 @@ SLOTS_PER_TARGET = 8
 """Places of a hash table for each node of a list, at least."""
 _AHEAD = 4
 FILTER_BITS_PER_TARGET = 16
-"""Bits of a sieve for each node of a list, at least: one in sixteen nodes that are none of them falls through, and it stays near."""
+"""Bits of a sieve for each node of a list, at least: one in sixteen nodes that are none of them
+falls through, and it stays near.
+"""
 _S64, _S6, _ONE, _LOW6 = np.uint64(64), np.uint64(6), np.uint64(1), np.uint64(63)
 _I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
 @inlined
 def lower_bound(values: NDArray[Any], low: IntLike, high: IntLike, bound: np.int64) -> IntLike:
-    """The first place from ``low`` on whose value is not below ``bound``; ``high`` where there is none."""
+    """The first place from ``low`` on whose value is not below ``bound``; ``high`` where there is
+    none.
+    """
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < bound:
@@ -46,12 +52,16 @@ def bisection_steps(n: IntLike) -> IntLike:
 
 @inlined
 def _hash(node: np.int64, group: np.int64) -> np.uint64:
-    """Its first bits say where a node of a group is looked for (multiplicative hashing; Knuth 1998, TAOCP 3, section 6.4)."""
+    """Its first bits say where a node of a group is looked for (multiplicative hashing; Knuth 1998,
+    TAOCP 3, section 6.4).
+    """
     return (np.uint64(node) * GOLDEN ^ np.uint64(group)) * GOLDEN
 
 
 @inlined
-def _may_contain(hashed: np.uint64, filter_bits: np.uint64, bloom_words: NDArray[np.uint64]) -> bool:
+def _may_contain(
+    hashed: np.uint64, filter_bits: np.uint64, bloom_words: NDArray[np.uint64]
+) -> bool:
     """Whether something of this hash may have been entered."""
     bit = hashed >> (_S64 - filter_bits)
     return bool(bloom_words[np.int64(bit >> _S6)] >> (bit & _LOW6) & _ONE)
@@ -70,15 +80,23 @@ def _find_target(
     """The first target that is a node of a group, -1 where there is none."""
     bucket, mask = np.int64(hashed >> (_S64 - bits)), hash_table.shape[0] - 1
     target_index = np.int64(hash_table[bucket])
-    while target_index >= 0 and (targets[target_index] != node or (groups.shape[0] > 0 and groups[target_index] != group)):
+    while target_index >= 0 and (
+        targets[target_index] != node or (groups.shape[0] > 0 and groups[target_index] != group)
+    ):
         bucket = (bucket + 1) & mask
         target_index = np.int64(hash_table[bucket])
     return target_index
 
 
 @kernel
-def build_hash_table(targets: NDArray[np.int64], groups: NDArray[np.int64], hash_table: NDArray[np.int32], bloom_words: NDArray[np.uint64]) -> int:
-    """Enter the first target of each group and id into a hash table and a sieve, and tell how many there are.
+def build_hash_table(
+    targets: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    hash_table: NDArray[np.int32],
+    bloom_words: NDArray[np.uint64],
+) -> int:
+    """Enter the first target of each group and id into a hash table and a sieve, and tell how many
+    there are.
 
     Parameters
     ----------
@@ -89,11 +107,19 @@ def build_hash_table(targets: NDArray[np.int64], groups: NDArray[np.int64], hash
     bloom_words : uint64[words], inout
         A power of two of them, all 0: a bit for each hash that there is.
     """
-    bits, mask, count = np.uint64(bisection_steps(hash_table.shape[0]) - 1), hash_table.shape[0] - 1, np.int64(0)
+    bits, mask, count = (
+        np.uint64(bisection_steps(hash_table.shape[0]) - 1),
+        hash_table.shape[0] - 1,
+        np.int64(0),
+    )
     filter_bits = np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1)
     for i in range(targets.shape[0]):
         group = groups[i] if groups.shape[0] > 0 else np.int64(0)
-        if i > 0 and targets[i - 1] == targets[i] and (groups.shape[0] == 0 or groups[i - 1] == group):
+        if (
+            i > 0
+            and targets[i - 1] == targets[i]
+            and (groups.shape[0] == 0 or groups[i - 1] == group)
+        ):
             continue
         hashed = _hash(targets[i], group)
         bit = hashed >> (_S64 - filter_bits)
@@ -125,7 +151,8 @@ def join_by_hash(
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
 ) -> None:
-    """Find the edges of rows of an adjacency that lead to targets, one node's after another's, until all are done or there is no room.
+    """Find the edges of rows of an adjacency that lead to targets, one node's after another's,
+    until all are done or there is no room.
 
     Parameters
     ----------
@@ -133,13 +160,16 @@ def join_by_hash(
     partitions, starts, degrees : int64[m]
         From `storaged.kernels.adjacency.find_rows`; neighbors ascend within a row.
     targets, places : int64[t], int32[t]
-        Ids, ascending within their group, one of them several times perhaps, and what is to be told of each.
+        Ids, ascending within their group, one of them several times perhaps, and what is to be told
+        of each.
     hash_table, bloom_words : int32[2**bits], uint64[words]
         From `enter`.
     row_groups, target_groups : int32[m], int64[t]
-        The group of each node, and that of each target, ascending: an edge has both ends in one. Both empty: all are of one group.
+        The group of each node, and that of each target, ascending: an edge has both ends in one.
+        Both empty: all are of one group.
     distinct_targets : bool
-        No target is there several times: nodes have room for all of their edges then, or are not begun.
+        No target is there several times: nodes have room for all of their edges then, or are not
+        begun.
     state : int64[2], inout
         Where to go on, and where that ended.
     sizes : int32[m], out
@@ -147,23 +177,40 @@ def join_by_hash(
 
     Notes
     -----
-    An edge comes once per target of its neighbor's id: by (neighbor, slot, place among the targets).
-    """
+    An edge comes once per target of its neighbor's id: by (neighbor, slot, place among the
+    targets)."""
     m, capacity, grouped = partitions.shape[0], out_places.shape[0], row_groups.shape[0] > 0
-    bits, filter_bits = np.uint64(bisection_steps(hash_table.shape[0]) - 1), np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1)
+    bits, filter_bits = (
+        np.uint64(bisection_steps(hash_table.shape[0]) - 1),
+        np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1),
+    )
     begin, end, group = np.int64(0), np.int64(targets.shape[0]), np.int64(0)
     for i in range(state[ROW], m):
         ahead = min(i + _AHEAD, m - 1)
-        prefetch(view_at(table[partitions[ahead], NBR], table[partitions[ahead], SLOTS], _I64), starts[ahead])
+        prefetch(
+            view_at(table[partitions[ahead], NBR], table[partitions[ahead], SLOTS], _I64),
+            starts[ahead],
+        )
         degree, start, part, out_pos = degrees[i], starts[i], partitions[i], state[TOTAL]
         if grouped and (i == state[ROW] or row_groups[i] != group or i == 0):
             group = np.int64(row_groups[i])
-            begin = np.int64(lower_bound(target_groups, np.int64(0), np.int64(target_groups.shape[0]), group))
-            end = np.int64(lower_bound(target_groups, begin, np.int64(target_groups.shape[0]), group + 1))
+            begin = np.int64(
+                lower_bound(target_groups, np.int64(0), np.int64(target_groups.shape[0]), group)
+            )
+            end = np.int64(
+                lower_bound(target_groups, begin, np.int64(target_groups.shape[0]), group + 1)
+            )
         nbr = view_at(table[part, NBR] + 8 * start, degree, _I64)
-        row_weights = view_at(table[part, WEIGHTS] + 4 * start, np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32)
-        eids = view_at(table[part, EID] + 8 * start, degree if out_eids.shape[0] > 0 else np.int64(0), _I64)
-        # A slot is a look into the table, a target a search among slots, each step of which takes half as long.
+        row_weights = view_at(
+            table[part, WEIGHTS] + 4 * start,
+            np.int64(0) if table[part, WEIGHTS] == 0 else degree,
+            _F32,
+        )
+        eids = view_at(
+            table[part, EID] + 8 * start, degree if out_eids.shape[0] > 0 else np.int64(0), _I64
+        )
+        # A slot is a look into the table, a target a search among slots, each step of which takes
+        # half as long.
         probe_slots = 2 * degree <= (end - begin) * bisection_steps(degree)
         if probe_slots and distinct_targets and begin < end:
             if capacity - out_pos < degree:
@@ -172,11 +219,16 @@ def join_by_hash(
                 hashed = _hash(nbr[edge], group)
                 if not _may_contain(hashed, filter_bits, bloom_words):
                     continue
-                # Whether it leads to one is hard to foretell then: what is known of it is written in any case.
-                target_index = _find_target(hashed, nbr[edge], group, bits, hash_table, targets, target_groups)
+                # Whether it leads to one is hard to foretell then: what is known of it is written
+                # in any case.
+                target_index = _find_target(
+                    hashed, nbr[edge], group, bits, hash_table, targets, target_groups
+                )
                 out_places[out_pos] = places[max(target_index, np.int64(0))]
                 if out_weights.shape[0] > 0:
-                    out_weights[out_pos] = row_weights[edge] if row_weights.shape[0] > 0 else np.float32(1.0)
+                    out_weights[out_pos] = (
+                        row_weights[edge] if row_weights.shape[0] > 0 else np.float32(1.0)
+                    )
                 if out_eids.shape[0] > 0:
                     out_eids[out_pos] = eids[edge]
                 out_pos += np.int64(target_index >= 0)
@@ -189,7 +241,11 @@ def join_by_hash(
                 hashed = _hash(nbr[slot], group)
                 first_target = np.int64(-1)
                 if _may_contain(hashed, filter_bits, bloom_words):
-                    first_target = np.int64(_find_target(hashed, nbr[slot], group, bits, hash_table, targets, target_groups))
+                    first_target = np.int64(
+                        _find_target(
+                            hashed, nbr[slot], group, bits, hash_table, targets, target_groups
+                        )
+                    )
                 if first_target < 0:
                     slot += 1
                     continue
@@ -207,7 +263,9 @@ def join_by_hash(
                     return
                 out_places[out_pos] = places[last]
                 if out_weights.shape[0] > 0:
-                    out_weights[out_pos] = row_weights[slot] if row_weights.shape[0] > 0 else np.float32(1.0)
+                    out_weights[out_pos] = (
+                        row_weights[slot] if row_weights.shape[0] > 0 else np.float32(1.0)
+                    )
                 if out_eids.shape[0] > 0:
                     out_eids[out_pos] = eids[slot]
                 out_pos += 1

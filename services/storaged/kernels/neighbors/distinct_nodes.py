@@ -28,7 +28,9 @@ def _draw_with_rejection(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Successive edges, those to a neighbor that there is already rejected; gives how many were found before too many in a row."""
+    """Successive edges, those to a neighbor that there is already rejected; gives how many were
+    found before too many in a row.
+    """
     num_found = 0
     rejections = 0
     attempt = np.uint64(0)
@@ -44,7 +46,9 @@ def _draw_with_rejection(
             coin = w * n
             entry = alias_threshold[column]
             high, threshold = coin >> _S32, entry >> _S32
-            if high > threshold or (high == threshold and (coin & _LOW) >= np.uint64(alias_fraction[column])):
+            if high > threshold or (
+                high == threshold and (coin & _LOW) >= np.uint64(alias_fraction[column])
+            ):
                 slot = start + np.int64(entry & _LOW)
         bucket = find_hash_slot(hash_keys, np.int64(nbr[slot]), shift)
         if hash_keys[bucket] >= 0:
@@ -72,7 +76,9 @@ def _select_rest(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """A race of all edges to neighbors that are not marked, where the first edge to each counts; gives how many came in."""
+    """A race of all edges to neighbors that are not marked, where the first edge to each counts;
+    gives how many came in.
+    """
     size = np.int64(0)
     slot, iteration = start, 0
     while slot < end:
@@ -90,8 +96,14 @@ def _select_rest(
                     min_key = edge_key
                     chosen = slot
             slot += 1
-        if min_key < np.inf and not (size == slots.shape[0] and min_key > keys[0]) and hash_keys[find_hash_slot(hash_keys, node, shift)] < 0:
-            size = np.int64(keep_smallest(keys, tags, slots, slots, size, min_key, np.int32(0), chosen, chosen))
+        if (
+            min_key < np.inf
+            and not (size == slots.shape[0] and min_key > keys[0])
+            and hash_keys[find_hash_slot(hash_keys, node, shift)] < 0
+        ):
+            size = np.int64(
+                keep_smallest(keys, tags, slots, slots, size, min_key, np.int32(0), chosen, chosen)
+            )
     sort_heap(keys, tags, slots, slots, size, stop)
     return size
 
@@ -118,7 +130,8 @@ def draw_distinct_nodes(
     keys : uint64[m]
         Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR, direction, hop)``.
     selection_keys : uint64[m]
-        The same under the race's key of this edge type; an edge's word is that of its place in the row.
+        The same under the race's key of this edge type; an edge's word is that of its place in the
+        row.
     rows : int64[m]
         -1: no row.
     count : int64
@@ -137,11 +150,12 @@ def draw_distinct_nodes(
 
     Notes
     -----
-    An edge is drawn by weight among those to neighbors that were not drawn: so a neighbor is drawn by the weight of all edges
-    to it, and the edge by its own among them. Edges to neighbors that were drawn are rejected; after ``REJECTIONS`` in a row
-    the rest follows by exponential keys, the earliest of which counts for each neighbor: it is an exponential variable of
-    the neighbor's weight. What came before is kept. Neither depends on ``count``, so the first m of n are the draws of m.
-    """
+    An edge is drawn by weight among those to neighbors that were not drawn: so a neighbor is drawn
+    by the weight of all edges to it, and the edge by its own among them. Edges to neighbors that
+    were drawn are rejected; after ``REJECTIONS`` in a row the rest follows by exponential keys, the
+    earliest of which counts for each neighbor: it is an exponential variable of the neighbor's
+    weight. What came before is kept. Neither depends on ``count``, so the first m of n are the
+    draws of m."""
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
         bits += np.uint64(1)
@@ -156,12 +170,38 @@ def draw_distinct_nodes(
         if rows[i] >= 0:
             start, end = indptr[rows[i]], indptr[rows[i] + 1]
             if end > start and (alias_threshold.shape[0] == 0 or sums[rows[i]] > 0.0):
-                num_drawn = np.int64(_draw_with_rejection(keys[i], start, end - start, nbr, alias_threshold, alias_fraction, hash_keys, used_buckets, shift, row_slots, stop))
+                num_drawn = np.int64(
+                    _draw_with_rejection(
+                        keys[i],
+                        start,
+                        end - start,
+                        nbr,
+                        alias_threshold,
+                        alias_fraction,
+                        hash_keys,
+                        used_buckets,
+                        shift,
+                        row_slots,
+                        stop,
+                    )
+                )
                 num_found = num_drawn
                 if num_drawn < count:
                     remaining = count - num_drawn
                     heap = heap_keys[:remaining], heap_tags[:remaining], row_slots[num_drawn:]
-                    num_found += np.int64(_select_rest(selection_keys[i], start, end, nbr, weights, hash_keys, shift, *heap, stop))
+                    num_found += np.int64(
+                        _select_rest(
+                            selection_keys[i],
+                            start,
+                            end,
+                            nbr,
+                            weights,
+                            hash_keys,
+                            shift,
+                            *heap,
+                            stop,
+                        )
+                    )
                 if is_set(stop):
                     return
                 for k in range(num_drawn):

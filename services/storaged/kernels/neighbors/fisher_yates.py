@@ -15,7 +15,9 @@ _EIGHTS = np.uint64(3)
 
 @inlined
 def find_hash_slot(hash_keys: NDArray[np.int64], key: IntLike, shift: np.uint64) -> IntLike:
-    """Where ``key`` stands in an open-addressing table of keys, or the free place where it would."""
+    """Where ``key`` stands in an open-addressing table of keys, or the free place where it
+    would.
+    """
     mask = hash_keys.shape[0] - 1
     bucket = np.int64((np.uint64(key) * GOLDEN) >> shift)
     while hash_keys[bucket] >= 0 and hash_keys[bucket] != key:
@@ -39,7 +41,9 @@ def shuffle(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was touched."""
+    """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was
+    touched.
+    """
     if degree <= MAX_DIRECT_DEGREE:
         _shuffle_direct(key, start, degree, count, base, direct_table, used_buckets, slots)
     else:
@@ -47,9 +51,15 @@ def shuffle(
             if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return
             chosen = k + np.int64(bounded(word(key, np.uint64(k)), np.uint64(degree - k)))
-            chosen_bucket, k_bucket = np.int64(find_hash_slot(hash_keys, chosen, shift)), np.int64(find_hash_slot(hash_keys, k, shift))
-            # Position k is never looked at again: what stood there goes to where the chosen one was.
-            chosen_value = values[chosen_bucket] if hash_keys[chosen_bucket] >= 0 else np.int64(chosen)
+            chosen_bucket, k_bucket = (
+                np.int64(find_hash_slot(hash_keys, chosen, shift)),
+                np.int64(find_hash_slot(hash_keys, k, shift)),
+            )
+            # Position k is never looked at again: what stood there goes to where the chosen one
+            # was.
+            chosen_value = (
+                values[chosen_bucket] if hash_keys[chosen_bucket] >= 0 else np.int64(chosen)
+            )
             k_value = values[k_bucket] if hash_keys[k_bucket] >= 0 else np.int64(k)
             hash_keys[chosen_bucket] = chosen
             values[chosen_bucket] = k_value
@@ -73,10 +83,11 @@ def _shuffle_direct(
     positions: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """`shuffle` of a row that ``direct_table`` has room for: what stands at a place is noted as its difference to the place, 0 where it stands itself.
+    """`shuffle` of a row that ``direct_table`` has room for: what stands at a place is noted as its
+    difference to the place, 0 where it stands itself.
 
-    Hashing is a loop of its own, which runs over several at once, and what follows it has no branch.
-    """
+    Hashing is a loop of its own, which runs over several at once, and what follows it has no
+    branch."""
     for k in range(count):
         k_th = np.uint64(k)
         positions[k] = np.int64(bounded_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)

@@ -1,15 +1,25 @@
-"""Draws from packed rows: one read at random gives the neighbor, where a table and a list of neighbors take two.
+"""Draws from packed rows: one read at random gives the neighbor, where a table and a list of
+neighbors take two.
 
-What `storaged.kernels.neighbors.replacement` and `storaged.kernels.walks.generic` draw, to the bit. A record is told by its address, in bit 0 whether it is
-a neighbor alone, as of uniform draws; 0 is none.
-"""
+What `storaged.kernels.neighbors.replacement` and `storaged.kernels.walks.generic` draw, to the bit.
+A record is told by its address, in bit 0 whether it is a neighbor alone, as of uniform draws; 0 is
+none."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, i64_at, inlined, is_set, kernel, prefetch_at, u32_at, u64_at
+from asterism_graphkit.compile.jit import (
+    IntLike,
+    i64_at,
+    inlined,
+    is_set,
+    kernel,
+    prefetch_at,
+    u32_at,
+    u64_at,
+)
 from asterism_graphkit.random.rng import bounded_short, derive, word
 from storaged.kernels.adjacency import prefetch_row_bounds
 from storaged.kernels.neighbors.replacement import NODES_AHEAD
@@ -36,8 +46,16 @@ def record_address(base: np.uint64, slot: np.uint64) -> np.uint64:
 
 
 @inlined
-def _keeps_column(record: np.uint64, alias_entry: np.uint64, coin: np.uint64, packed: NDArray[np.uint64], alias_fraction: NDArray[np.uint64]) -> np.uint64:
-    """All ones where a draw keeps its column; as of `asterism_graphkit.random.alias_draw.accepted`."""
+def _keeps_column(
+    record: np.uint64,
+    alias_entry: np.uint64,
+    coin: np.uint64,
+    packed: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint64],
+) -> np.uint64:
+    """All ones where a draw keeps its column; as of
+    `asterism_graphkit.random.alias_draw.accepted`.
+    """
     high, threshold = np.int64(coin >> _S32), np.int64(alias_entry >> _S32)
     keep_mask = np.uint64((high - threshold) >> _SIGN)
     if high == threshold:  # once in 2^32 draws: it is looked for whose record this is
@@ -51,7 +69,12 @@ def _keeps_column(record: np.uint64, alias_entry: np.uint64, coin: np.uint64, pa
 
 
 @inlined
-def read_neighbor(record: np.uint64, coin: np.uint64, packed: NDArray[np.uint64], alias_fraction: NDArray[np.uint64]) -> IntLike:
+def read_neighbor(
+    record: np.uint64,
+    coin: np.uint64,
+    packed: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint64],
+) -> IntLike:
     """To whom a draw leads; -1 for nobody."""
     if record == _NONE:
         return np.int64(-1)
@@ -75,18 +98,24 @@ def _hash_and_prefetch(
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
 ) -> None:
-    """Hash draws ``begin`` .. of a row, and ask for their records: a loop that does nothing else runs over several at once."""
+    """Hash draws ``begin`` .. of a row, and ask for their records: a loop that does nothing else
+    runs over several at once.
+    """
     if degree == _NONE:
         for k in range(size):
             records[buffer_pos + np.uint64(k)] = _NONE
         return
     if base & _ALONE:
         for k in range(size):
-            records[buffer_pos + np.uint64(k)] = base + (start + bounded_short(word(node_key, np.uint64(begin + k)), degree) << _FOURS)
+            records[buffer_pos + np.uint64(k)] = base + (
+                start + bounded_short(word(node_key, np.uint64(begin + k)), degree) << _FOURS
+            )
     else:
         for k in range(size):
             w = word(node_key, np.uint64(begin + k))
-            records[buffer_pos + np.uint64(k)] = base + (start + bounded_short(w, degree) << _SIXTEENTHS)
+            records[buffer_pos + np.uint64(k)] = base + (
+                start + bounded_short(w, degree) << _SIXTEENTHS
+            )
             coins[buffer_pos + np.uint64(k)] = w * degree
     for k in range(size):
         prefetch_at(records[buffer_pos + np.uint64(k)])
@@ -105,7 +134,12 @@ def _write_neighbors(
 ) -> None:
     """Put the neighbors of so many draws from ``buffer_pos`` on in place, from ``out_pos`` on."""
     for i in range(size):
-        out[out_pos + np.uint64(i)] = read_neighbor(np.uint64(records[buffer_pos + np.uint64(i)]), np.uint64(coins[buffer_pos + np.uint64(i)]), packed, alias_fraction)
+        out[out_pos + np.uint64(i)] = read_neighbor(
+            np.uint64(records[buffer_pos + np.uint64(i)]),
+            np.uint64(coins[buffer_pos + np.uint64(i)]),
+            packed,
+            alias_fraction,
+        )
 
 
 @inlined
@@ -122,7 +156,10 @@ def _write_slots(
 ) -> None:
     """Likewise their slots, which are those of their columns so far."""
     for i in range(size):
-        record, coin = np.uint64(records[buffer_pos + np.uint64(i)]), np.uint64(coins[buffer_pos + np.uint64(i)])
+        record, coin = (
+            np.uint64(records[buffer_pos + np.uint64(i)]),
+            np.uint64(coins[buffer_pos + np.uint64(i)]),
+        )
         if record == _NONE:
             slots[out_pos + np.uint64(i)] = -1
         elif record & _ALONE == _NONE:
@@ -130,7 +167,9 @@ def _write_slots(
             if u64_at(record, _ALONE) & _LOW == _NO_NEIGHBOR:
                 slots[out_pos + np.uint64(i)] = -1
             elif _keeps_column(record, alias_entry, coin, packed, alias_fraction) == _NONE:
-                slots[out_pos + np.uint64(i)] = np.int64(starts[buffer_pos + np.uint64(i)] + (alias_entry & _LOW))
+                slots[out_pos + np.uint64(i)] = np.int64(
+                    starts[buffer_pos + np.uint64(i)] + (alias_entry & _LOW)
+                )
 
 
 @kernel
@@ -156,26 +195,41 @@ def draw_packed(
     key, positions, at, parts, rows, count, indptr, cold, out, slots, stop
         As of `storaged.kernels.neighbors.replacement.draw_slots`.
     narrow, packed : uint64[P], uint64[P]
-        Addresses of uint32[slots] and uint64[2 * slots], as of `storaged.store.image.Adjacency`; where there is no ``packed``, every
-        column is certain.
+        Addresses of uint32[slots] and uint64[2 * slots], as of `storaged.store.image.Adjacency`;
+        where there is no ``packed``, every column is certain.
 
     Notes
     -----
-    Some nodes are hashed together, and what they ask for is read after the next ones have asked, in one go where it goes to one place:
-    a loop over the few draws of a node ends where the processor does not expect it.
-    """
+    Some nodes are hashed together, and what they ask for is read after the next ones have asked, in
+    one go where it goes to one place: a loop over the few draws of a node ends where the processor
+    does not expect it."""
     m, has_out_rows, want_slots = rows.shape[0], out_rows.shape[0] > 0, slots.shape[0] > 0
     width = max(min(count, np.int64(STEP)), np.int64(1))
     tile = max(np.int64(DRAWS) // width, np.int64(1))
-    record_buffers, coin_buffers, start_buffers = np.empty((2, tile * width), np.uint64), np.empty((2, tile * width), np.uint64), np.empty((2, tile * width), np.uint64)
-    buffer_index, prev_nodes, prev_first, prev_size, prev_begin = np.int64(0), np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+    record_buffers, coin_buffers, start_buffers = (
+        np.empty((2, tile * width), np.uint64),
+        np.empty((2, tile * width), np.uint64),
+        np.empty((2, tile * width), np.uint64),
+    )
+    buffer_index, prev_nodes, prev_first, prev_size, prev_begin = (
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+        np.int64(0),
+    )
     for first in range(0, m + tile, tile):
         nodes = max(min(tile, m - first), np.int64(0))
         # The last turn has no nodes: it is there for what was asked for before it.
         for begin in range(0, count if nodes > 0 else min(count, np.int64(1)), width):
             if is_set(stop):
                 return
-            records, coins, starts, block_size = record_buffers[buffer_index], coin_buffers[buffer_index], start_buffers[buffer_index], min(width, count - begin)
+            records, coins, starts, block_size = (
+                record_buffers[buffer_index],
+                coin_buffers[buffer_index],
+                start_buffers[buffer_index],
+                min(width, count - begin),
+            )
             for t in range(nodes):
                 node, buffer_pos = first + t, np.uint64(t * block_size)
                 part, start, degree = np.int64(parts[node]), _NONE, _NONE
@@ -186,23 +240,73 @@ def draw_packed(
                     start = np.uint64(i64_at(indptr[part], rows[node]))
                     degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
                 base = record_base(narrow[part], packed[part])
-                _hash_and_prefetch(derive(key, np.uint64(positions[node])), begin, start, degree, base, buffer_pos, block_size, records, coins)
+                _hash_and_prefetch(
+                    derive(key, np.uint64(positions[node])),
+                    begin,
+                    start,
+                    degree,
+                    base,
+                    buffer_pos,
+                    block_size,
+                    records,
+                    coins,
+                )
                 if want_slots:
-                    shift, flat = _FOURS if base & _ALONE else _SIXTEENTHS, np.uint64(node * count + begin)
+                    shift, flat = (
+                        _FOURS if base & _ALONE else _SIXTEENTHS,
+                        np.uint64(node * count + begin),
+                    )
                     for k in range(block_size):
                         k_th = np.uint64(k)
-                        slots[flat + k_th], starts[buffer_pos + k_th] = np.int64(records[buffer_pos + k_th] - base >> shift), start
+                        slots[flat + k_th], starts[buffer_pos + k_th] = (
+                            np.int64(records[buffer_pos + k_th] - base >> shift),
+                            start,
+                        )
             buffer_index = np.int64(1) - buffer_index
-            records, coins, starts = record_buffers[buffer_index], coin_buffers[buffer_index], start_buffers[buffer_index]
+            records, coins, starts = (
+                record_buffers[buffer_index],
+                coin_buffers[buffer_index],
+                start_buffers[buffer_index],
+            )
             # Where a node's draws are all there, all nodes' are in one piece.
             contiguous = prev_size == count
             for t in range(min(prev_nodes, np.int64(1)) if contiguous else prev_nodes):
-                prev_pos, out_pos, length = np.uint64(t * prev_size), np.uint64((prev_first + t) * count + prev_begin), prev_nodes * prev_size if contiguous else prev_size
+                prev_pos, out_pos, length = (
+                    np.uint64(t * prev_size),
+                    np.uint64((prev_first + t) * count + prev_begin),
+                    prev_nodes * prev_size if contiguous else prev_size,
+                )
                 if want_slots:
-                    _write_slots(prev_pos, length, out_pos, records, coins, starts, packed, alias_fraction, slots)
+                    _write_slots(
+                        prev_pos,
+                        length,
+                        out_pos,
+                        records,
+                        coins,
+                        starts,
+                        packed,
+                        alias_fraction,
+                        slots,
+                    )
                 if not has_out_rows:
-                    _write_neighbors(prev_pos, length, out_pos, records, coins, packed, alias_fraction, out)
+                    _write_neighbors(
+                        prev_pos, length, out_pos, records, coins, packed, alias_fraction, out
+                    )
             if has_out_rows:
                 for t in range(prev_nodes):
-                    _write_neighbors(np.uint64(t * prev_size), prev_size, np.uint64(out_rows[prev_first + t] * count + prev_begin), records, coins, packed, alias_fraction, out)
-            prev_nodes, prev_first, prev_size, prev_begin = nodes, np.int64(first), np.int64(block_size), np.int64(begin)
+                    _write_neighbors(
+                        np.uint64(t * prev_size),
+                        prev_size,
+                        np.uint64(out_rows[prev_first + t] * count + prev_begin),
+                        records,
+                        coins,
+                        packed,
+                        alias_fraction,
+                        out,
+                    )
+            prev_nodes, prev_first, prev_size, prev_begin = (
+                nodes,
+                np.int64(first),
+                np.int64(block_size),
+                np.int64(begin),
+            )

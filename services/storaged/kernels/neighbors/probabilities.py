@@ -1,8 +1,9 @@
-"""The probabilities of draws: each alone where they are with replacement, given the earlier ones where they are not.
+"""The probabilities of draws: each alone where they are with replacement, given the earlier ones
+where they are not.
 
-The arithmetic is that of `asterism_graphkit.random.successive`: `leave` takes the drawn weights from a node's total, `sum_rest` adds up
-what is left where that is too little for a difference, and `condition` goes backwards from there.
-"""
+The arithmetic is that of `asterism_graphkit.random.successive`: `leave` takes the drawn weights
+from a node's total, `sum_rest` adds up what is left where that is too little for a difference, and
+`condition` goes backwards from there."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ _NONE, _ONE = np.uint64(0), np.uint64(1)
 
 
 @kernel
-def gather_drawn_weights(slots: NDArray[np.int64], type_indices: NDArray[np.int32], type_index: np.int32, weights: NDArray[np.float32], drawn_weights: NDArray[np.float64]) -> None:
+def gather_drawn_weights(
+    slots: NDArray[np.int64],
+    type_indices: NDArray[np.int32],
+    type_index: np.int32,
+    weights: NDArray[np.float32],
+    drawn_weights: NDArray[np.float64],
+) -> None:
     """Note the weight of each drawn edge of one type.
 
     Parameters
@@ -41,8 +48,15 @@ def gather_drawn_weights(slots: NDArray[np.int64], type_indices: NDArray[np.int3
 
 
 @kernel
-def write_shares(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], out_rows: NDArray[np.int64], count: np.int64, out: NDArray[np.float64]) -> None:
-    """Put the share of each draw in its place: ``out[at[i] * count + k] = drawn[i * count + k] / totals[i]``.
+def write_shares(
+    drawn_weights: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    out_rows: NDArray[np.int64],
+    count: np.int64,
+    out: NDArray[np.float64],
+) -> None:
+    """Put the share of each draw in its place: ``out[at[i] * count + k] = drawn[i * count + k] /
+    totals[i]``.
 
     Parameters
     ----------
@@ -61,14 +75,21 @@ def write_shares(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64]
 
 
 @kernel
-def remaining_weights(drawn_weights: NDArray[np.float64], totals: NDArray[np.float64], degrees: NDArray[np.float64], count: np.int64, remaining: NDArray[np.float64]) -> int:
+def remaining_weights(
+    drawn_weights: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    degrees: NDArray[np.float64],
+    count: np.int64,
+    remaining: NDArray[np.float64],
+) -> int:
     """What each node's draws leave of its total, where a subtraction can tell.
 
     Parameters
     ----------
     drawn_weights : float64[m * count]
     totals, degrees : float64[m]
-        A node of at most ``count`` edges has no draws to speak of: all of them are given, and nothing is left.
+        A node of at most ``count`` edges has no draws to speak of: all of them are given, and
+        nothing is left.
     count : int64
     remaining : float64[m], out
         -1 where less than ``LEAST`` of the total is left: `sum_rest` finds out.
@@ -169,7 +190,8 @@ def write_conditional(
     remaining : float64[m]
         The weight of what each node's draws leave.
     degrees : float64[m]
-        A node of at most ``count`` edges gives all of them, in their order: each with probability 1.
+        A node of at most ``count`` edges gives all of them, in their order: each with probability
+        1.
     out_rows : int64[m]
         Row of each node in the answer.
     count : int64
@@ -177,9 +199,8 @@ def write_conditional(
 
     Notes
     -----
-    The probability of a draw is its weight's share of all that was not drawn before it (successive sampling): its own,
-    that of the later draws, and the rest.
-    """
+    The probability of a draw is its weight's share of all that was not drawn before it (successive
+    sampling): its own, that of the later draws, and the rest."""
     for i in range(out_rows.shape[0]):
         high, low = remaining[i], 0.0
         for k in range(count - 1, -1, -1):
@@ -187,11 +208,19 @@ def write_conditional(
             if not weight > 0.0:
                 continue
             high, low = neumaier_add(high, low, weight)
-            out[out_rows[i] * count + k] = 1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)
+            out[out_rows[i] * count + k] = (
+                1.0 if degrees[i] <= count else min(weight / (high + low), 1.0)
+            )
 
 
 @kernel
-def write_row_shares(rows: NDArray[np.int64], out_positions: NDArray[np.uint32], weights: NDArray[np.float32], total: float, out: NDArray[np.float64]) -> None:
+def write_row_shares(
+    rows: NDArray[np.int64],
+    out_positions: NDArray[np.uint32],
+    weights: NDArray[np.float32],
+    total: float,
+    out: NDArray[np.float64],
+) -> None:
     """Put the share of each row in its place: ``out[places[k]] = weights[rows[k]] / total``.
 
     Parameters
@@ -225,7 +254,8 @@ def sum_remaining_rows(
     excluded_shift: np.uint64,
     sums: NDArray[np.float64],
 ) -> None:
-    """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of `storaged.kernels.exponential_race.race_rows`.
+    """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of
+    `storaged.kernels.exponential_race.race_rows`.
 
     Parameters
     ----------

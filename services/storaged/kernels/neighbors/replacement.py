@@ -1,16 +1,26 @@
 """Neighbors with replacement: the edge type of each draw, its slot, and gathering by slots.
 
-Draws are numbered flat: draw k of the i-th node of a call is number i * count + k. A *slot* is a position in the adjacency
-of one edge type at the node's part, -1 for no neighbor. Loops go over blocks of draws, across nodes and parts: one pass
-hashes and prefetches, the next reads.
-"""
+Draws are numbered flat: draw k of the i-th node of a call is number i * count + k. A *slot* is a
+position in the adjacency of one edge type at the node's part, -1 for no neighbor. Loops go over
+blocks of draws, across nodes and parts: one pass hashes and prefetches, the next reads."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, f32_at, i64_at, inlined, is_set, kernel, prefetch_at, u32_at, u64_at
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    f32_at,
+    i64_at,
+    inlined,
+    is_set,
+    kernel,
+    prefetch_at,
+    u32_at,
+    u64_at,
+)
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from storaged.kernels.adjacency import prefetch_row_bounds
@@ -20,13 +30,21 @@ NODES_AHEAD = 32
 AHEAD = 32
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _SIZE, _PART, _START, _PLACE, _FLAT = range(5)
-"""Of a run, which is the draws of one node within a block: how many, whose part, the row's first slot, places of the first one."""
+"""Of a run, which is the draws of one node within a block: how many, whose part, the row's first
+slot, places of the first one.
+"""
 _OTHER_TYPE = np.int64(-2)
 """In place of a column: a draw of another edge type."""
 
 
 @kernel
-def choose_types(keys: NDArray[np.uint64], measures: NDArray[np.float64], count: np.int64, type_indices: NDArray[np.int32], stop: NDArray[np.int64]) -> None:
+def choose_types(
+    keys: NDArray[np.uint64],
+    measures: NDArray[np.float64],
+    count: np.int64,
+    type_indices: NDArray[np.int32],
+    stop: NDArray[np.int64],
+) -> None:
     """Choose the edge type of every draw, in proportion to what each type weighs at the node.
 
     Parameters
@@ -73,11 +91,17 @@ def _resolve_columns(
     alias_fraction: NDArray[np.uint64],
     nbr: NDArray[np.uint64],
 ) -> None:
-    """Lead the draws of a block from the columns on which they fell to those that they take, and ask for their neighbors."""
+    """Lead the draws of a block from the columns on which they fell to those that they take, and
+    ask for their neighbors.
+    """
     d = 0
     for r in range(run_count):
         part, start = runs[r, _PART], np.uint64(runs[r, _START])
-        row_thresholds, row_fractions, row_nbr = alias_threshold[part] + (start << _EIGHTS), alias_fraction[part] + (start << _FOURS), nbr[part] + (start << _EIGHTS)
+        row_thresholds, row_fractions, row_nbr = (
+            alias_threshold[part] + (start << _EIGHTS),
+            alias_fraction[part] + (start << _FOURS),
+            nbr[part] + (start << _EIGHTS),
+        )
         end = d + runs[r, _SIZE]
         if alias_threshold[part] == 0:
             d = end
@@ -85,8 +109,13 @@ def _resolve_columns(
             if columns[d] >= 0:
                 column = np.uint64(columns[d])
                 row_offset = resolve_column(row_thresholds, row_fractions, column, coins[d])
-                # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its sum.
-                if row_offset == column and u64_at(row_thresholds, row_offset) == row_offset and u32_at(row_fractions, row_offset) == 0:
+                # Only columns of a row of sum 0 are never kept and lead to themselves: no need to
+                # read its sum.
+                if (
+                    row_offset == column
+                    and u64_at(row_thresholds, row_offset) == row_offset
+                    and u32_at(row_fractions, row_offset) == 0
+                ):
                     columns[d] = -1
                 else:
                     columns[d] = np.int64(row_offset)
@@ -96,7 +125,12 @@ def _resolve_columns(
 
 @inlined
 def _write_neighbors(
-    columns: NDArray[np.int64], runs: NDArray[np.int64], run_count: IntLike, nbr: NDArray[np.uint64], out: NDArray[np.int64], slots: NDArray[np.int64]
+    columns: NDArray[np.int64],
+    runs: NDArray[np.int64],
+    run_count: IntLike,
+    nbr: NDArray[np.uint64],
+    out: NDArray[np.int64],
+    slots: NDArray[np.int64],
 ) -> None:
     """Put the neighbors that a block's draws took in place."""
     want_slots = slots.shape[0] > 0
@@ -140,7 +174,8 @@ def draw_slots(
     Parameters
     ----------
     key : uint64
-        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its position's key under it.
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
+        position's key under it.
     positions : int64[m]
     out_rows : int64[m]
         Row of each node in the answer; empty: node i has row i.
@@ -153,7 +188,8 @@ def draw_slots(
     indptr : uint64[P]
         Addresses of each part's int64[rows + 1].
     alias_threshold, alias_fraction : uint64[P], uint64[P]
-        Addresses of per-row tables, uint64[slots] and uint32[slots]; 0: every column is certain. A row of sum 0 has no neighbors.
+        Addresses of per-row tables, uint64[slots] and uint32[slots]; 0: every column is certain. A
+        row of sum 0 has no neighbors.
     nbr : uint64[P]
         Addresses of int64[slots].
     out : int64[n * count], out
@@ -165,9 +201,8 @@ def draw_slots(
 
     Notes
     -----
-    Three blocks are under way: one is hashed while the table rows of the one before it and the neighbors of the one before
-    that come from memory.
-    """
+    Three blocks are under way: one is hashed while the table rows of the one before it and the
+    neighbors of the one before that come from memory."""
     m = rows.shape[0]
     columns = np.empty((3, BLOCK), np.int64)
     coins = np.empty((3, BLOCK), np.uint64)
@@ -204,7 +239,9 @@ def draw_slots(
                     start = np.uint64(i64_at(indptr[part], rows[node]))
                     degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
             draws = min(count - k, BLOCK - size)
-            column_base = (alias_threshold[part] if alias_threshold[part] > 0 else nbr[part]) + (start << _EIGHTS)
+            column_base = (alias_threshold[part] if alias_threshold[part] > 0 else nbr[part]) + (
+                start << _EIGHTS
+            )
             for j in range(draws):
                 w = word(node_key, np.uint64(k + j))
                 column = bounded(w, degree)
@@ -217,8 +254,15 @@ def draw_slots(
                 for j in range(draws):
                     if type_indices[node * count + k + j] != type_index:
                         columns[buffer_index, size + j] = _OTHER_TYPE
-            runs[buffer_index, run_count, _SIZE], runs[buffer_index, run_count, _PART], runs[buffer_index, run_count, _START] = draws, part, np.int64(start)
-            runs[buffer_index, run_count, _PLACE], runs[buffer_index, run_count, _FLAT] = out_base + k, node * count + k
+            (
+                runs[buffer_index, run_count, _SIZE],
+                runs[buffer_index, run_count, _PART],
+                runs[buffer_index, run_count, _START],
+            ) = draws, part, np.int64(start)
+            runs[buffer_index, run_count, _PLACE], runs[buffer_index, run_count, _FLAT] = (
+                out_base + k,
+                node * count + k,
+            )
             run_count += 1
             size += draws
             k += draws
@@ -226,9 +270,19 @@ def draw_slots(
         idle = 0 if run_count > 0 else idle + 1
         buffer_index = (buffer_index + 2) % 3  # the block before this one
         if has_alias_table:
-            _resolve_columns(columns[buffer_index], coins[buffer_index], runs[buffer_index], run_counts[buffer_index], alias_threshold, alias_fraction, nbr)
+            _resolve_columns(
+                columns[buffer_index],
+                coins[buffer_index],
+                runs[buffer_index],
+                run_counts[buffer_index],
+                alias_threshold,
+                alias_fraction,
+                nbr,
+            )
         buffer_index = (buffer_index + 2) % 3  # and the one before that
-        _write_neighbors(columns[buffer_index], runs[buffer_index], run_counts[buffer_index], nbr, out, slots)
+        _write_neighbors(
+            columns[buffer_index], runs[buffer_index], run_counts[buffer_index], nbr, out, slots
+        )
         run_counts[buffer_index] = 0
 
 
@@ -268,7 +322,9 @@ def gather_ids(
         out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
         for k in range(count):
             flat = i * count + k
-            if slots[flat] >= 0 and (type_indices.shape[0] == 0 or type_indices[flat] == type_index):
+            if slots[flat] >= 0 and (
+                type_indices.shape[0] == 0 or type_indices[flat] == type_index
+            ):
                 out[out_pos + k] = i64_at(columns[parts[i]], slots[flat])
 
 
@@ -283,7 +339,9 @@ def gather_weights(
     columns: NDArray[np.uint64],
     out: NDArray[np.float32],
 ) -> None:
-    """Put the weight of each slot in its place; arrays as in `gather_ids`, ``columns`` are of float32[slots], and 0 is weights of 1."""
+    """Put the weight of each slot in its place; arrays as in `gather_ids`, ``columns`` are of
+    float32[slots], and 0 is weights of 1.
+    """
     m, lookahead = parts.shape[0], AHEAD // count + 1
     for i in range(m):
         if i + lookahead < m:
@@ -294,13 +352,24 @@ def gather_weights(
         out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
         for k in range(count):
             flat = i * count + k
-            if slots[flat] >= 0 and (type_indices.shape[0] == 0 or type_indices[flat] == type_index):
-                out[out_pos + k] = f32_at(columns[parts[i]], slots[flat]) if columns[parts[i]] > 0 else np.float32(1.0)
+            if slots[flat] >= 0 and (
+                type_indices.shape[0] == 0 or type_indices[flat] == type_index
+            ):
+                out[out_pos + k] = (
+                    f32_at(columns[parts[i]], slots[flat])
+                    if columns[parts[i]] > 0
+                    else np.float32(1.0)
+                )
 
 
 @kernel
 def write_types(
-    slots: NDArray[np.int64], out_rows: NDArray[np.int64], count: np.int64, type_indices: NDArray[np.int32], types: NDArray[np.int32], out: NDArray[np.int32]
+    slots: NDArray[np.int64],
+    out_rows: NDArray[np.int64],
+    count: np.int64,
+    type_indices: NDArray[np.int32],
+    types: NDArray[np.int32],
+    out: NDArray[np.int32],
 ) -> None:
     """Put the edge type of each draw in its place: ``out[at[i] * count + k] = types[which[...]]``.
 
@@ -318,5 +387,7 @@ def write_types(
         out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
         for k in range(count):
             if slots[flat] >= 0:
-                out[out_pos + k] = types[type_indices[flat]] if type_indices.shape[0] > 0 else types[0]
+                out[out_pos + k] = (
+                    types[type_indices[flat]] if type_indices.shape[0] > 0 else types[0]
+                )
             flat += 1

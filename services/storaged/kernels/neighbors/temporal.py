@@ -1,15 +1,25 @@
-"""Neighbors that are seen until a time: a beginning of each row's order by time, found by bisection, and draws from it.
+"""Neighbors that are seen until a time: a beginning of each row's order by time, found by
+bisection, and draws from it.
 
-The edges that a node sees along several edge types are numbered one type's after another's, each type's from the earliest to the latest: a
-*seen edge* is such a number.
-"""
+The edges that a node sees along several edge types are numbered one type's after another's, each
+type's from the earliest to the latest: a *seen edge* is such a number."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, f32_at, f64_at, i64_at, inlined, is_set, kernel, u32_at
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    f32_at,
+    f64_at,
+    i64_at,
+    inlined,
+    is_set,
+    kernel,
+    u32_at,
+)
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from storaged.kernels.adjacency import prefetch_row_bounds
 from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
@@ -23,8 +33,12 @@ _NODES_AHEAD = 16
 
 
 @inlined
-def count_visible(start: IntLike, stop: IntLike, limit: np.int64, times: np.uint64, order: np.uint64) -> IntLike:
-    """How many edges of a row have a time of at most ``limit``; ``times`` and ``order`` are addresses of int64 and uint32[slots]."""
+def count_visible(
+    start: IntLike, stop: IntLike, limit: np.int64, times: np.uint64, order: np.uint64
+) -> IntLike:
+    """How many edges of a row have a time of at most ``limit``; ``times`` and ``order`` are
+    addresses of int64 and uint32[slots].
+    """
     low, high = np.int64(start), np.int64(stop)
     while low < high:
         middle = (low + high) >> 1
@@ -37,7 +51,9 @@ def count_visible(start: IntLike, stop: IntLike, limit: np.int64, times: np.uint
 
 @inlined
 def _first_beyond(sums: np.uint64, start: IntLike, size: IntLike, point: float) -> IntLike:
-    """The first of ``size`` places whose running sum is beyond ``point``; of a point that none is beyond the first that has the whole sum."""
+    """The first of ``size`` places whose running sum is beyond ``point``; of a point that none is
+    beyond the first that has the whole sum.
+    """
     total = f64_at(sums, start + size - 1)
     low, high = np.int64(0), np.int64(size) - 1
     while low < high:
@@ -52,7 +68,12 @@ def _first_beyond(sums: np.uint64, start: IntLike, size: IntLike, point: float) 
 
 @inlined
 def _edge_weight(
-    edge_index: IntLike, starts: NDArray[np.int64], sizes: NDArray[np.int64], part: IntLike, order: NDArray[np.uint64], weights: NDArray[np.uint64]
+    edge_index: IntLike,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    part: IntLike,
+    order: NDArray[np.uint64],
+    weights: NDArray[np.uint64],
 ) -> float:
     """The weight of a seen edge."""
     t, offset = np.int64(0), np.int64(edge_index)
@@ -66,7 +87,12 @@ def _edge_weight(
 
 @inlined
 def _draw_by_weight(
-    point: float, starts: NDArray[np.int64], sizes: NDArray[np.int64], masses: NDArray[np.float64], part: IntLike, sums: NDArray[np.uint64]
+    point: float,
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    masses: NDArray[np.float64],
+    part: IntLike,
+    sums: NDArray[np.uint64],
 ) -> IntLike:
     """The seen edge that a point of 0 .. the sum of all masses falls on."""
     base, chosen, offset = np.int64(0), np.int64(-1), np.int64(0)
@@ -80,7 +106,9 @@ def _draw_by_weight(
         base += sizes[t]
     if sums[chosen, part] == 0:
         return np.int64(offset + min(np.int64(chosen_remaining), sizes[chosen] - 1))
-    return np.int64(offset + _first_beyond(sums[chosen, part], starts[chosen], sizes[chosen], chosen_remaining))
+    return np.int64(
+        offset + _first_beyond(sums[chosen, part], starts[chosen], sizes[chosen], chosen_remaining)
+    )
 
 
 @inlined
@@ -94,7 +122,8 @@ def _latest(
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """The latest ``count`` seen edges, the latest first; of equal times those of a later edge type, then of a later slot, come first.
+    """The latest ``count`` seen edges, the latest first; of equal times those of a later edge type,
+    then of a later slot, come first.
 
     ``sizes`` are used up.
     """
@@ -129,7 +158,9 @@ def shuffle_places(
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """The first ``count`` of a Fisher-Yates shuffle of the seen edges, whose array is kept only where it was touched."""
+    """The first ``count`` of a Fisher-Yates shuffle of the seen edges, whose array is kept only
+    where it was touched.
+    """
     for k in range(count):
         if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
             return
@@ -165,11 +196,17 @@ def _successive(
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Different seen edges by weight: draws, repeats rejected, and after too many in a row a race among the rest; gives how many there are."""
+    """Different seen edges by weight: draws, repeats rejected, and after too many in a row a race
+    among the rest; gives how many there are.
+    """
     count = draws.shape[0]
     num_found, rejections, attempt = np.int64(0), 0, np.int64(0)
     while num_found < count and rejections < REJECTIONS:
-        chosen = np.int64(_draw_by_weight(unit_float(word(key, np.uint64(attempt))) * total, starts, sizes, masses, part, sums))
+        chosen = np.int64(
+            _draw_by_weight(
+                unit_float(word(key, np.uint64(attempt))) * total, starts, sizes, masses, part, sums
+            )
+        )
         attempt += 1
         if attempt & STOP_CHECK_MASK == 0 and is_set(stop):
             return num_found
@@ -184,17 +221,36 @@ def _successive(
             rejections = 0
     num_drawn = num_found
     if num_drawn < count:
-        rest_keys, tags, rest_draws = heap_keys[: count - num_drawn], heap_tags[: count - num_drawn], draws[num_drawn:]
+        rest_keys, tags, rest_draws = (
+            heap_keys[: count - num_drawn],
+            heap_tags[: count - num_drawn],
+            draws[num_drawn:],
+        )
         size = np.int64(0)
         for edge_index in range(visible_count):
             if edge_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return num_drawn
             weight = _edge_weight(np.int64(edge_index), starts, sizes, part, order, weights)
-            if weight > 0.0 and hash_keys[find_hash_slot(hash_keys, np.int64(edge_index), shift)] < 0:
+            if (
+                weight > 0.0
+                and hash_keys[find_hash_slot(hash_keys, np.int64(edge_index), shift)] < 0
+            ):
                 edge_key = exponential_key(word(selection_key, np.uint64(edge_index)), weight)
                 if size == rest_keys.shape[0] and edge_key > rest_keys[0]:
                     continue
-                size = np.int64(keep_smallest(rest_keys, tags, rest_draws, rest_draws, size, edge_key, np.int32(0), np.int64(edge_index), np.int64(edge_index)))
+                size = np.int64(
+                    keep_smallest(
+                        rest_keys,
+                        tags,
+                        rest_draws,
+                        rest_draws,
+                        size,
+                        edge_key,
+                        np.int32(0),
+                        np.int64(edge_index),
+                        np.int64(edge_index),
+                    )
+                )
         sort_heap(rest_keys, tags, rest_draws, rest_draws, size, stop)
         num_found = np.int64(num_drawn + size)
     for k in range(num_drawn):
@@ -227,12 +283,14 @@ def draw_temporal(
     Parameters
     ----------
     key, selection_key : uint64
-        ``key_of(seed, rng.SEEN, direction, hop, 0)``, and the same with 1; draw k of a node takes word k of its position's key under the first.
+        ``key_of(seed, rng.SEEN, direction, hop, 0)``, and the same with 1; draw k of a node takes
+        word k of its position's key under the first.
     positions : int64[m]
     parts, rows : int32[m], int64[m]
         As of `storaged.kernels.node_rows.locate`; a node of row -1 sees nothing.
     limits : int64[types, m]
-        The last time that each node sees along each edge type, as `asterism_graphkit.arrays.time_keys.limits_of` has it.
+        The last time that each node sees along each edge type, as
+        `asterism_graphkit.arrays.time_keys.limits_of` has it.
     count : int64
         At least 1.
     replace : bool
@@ -242,7 +300,8 @@ def draw_temporal(
     indptr, times, order : uint64[types, P]
         Addresses of int64[rows + 1], int64[slots] and uint32[slots].
     weights, sums : uint64[types, P]
-        Addresses of float32[slots] and of the running sums, float64[slots]; 0: every edge weighs 1. Read where ``WEIGHTED``.
+        Addresses of float32[slots] and of the running sums, float64[slots]; 0: every edge weighs 1.
+        Read where ``WEIGHTED``.
     type_indices : int32[m * count], out
         Edge types, as places in the union; -1 for none. Empty where there is one type.
     slots : int64[m * count], out
@@ -252,10 +311,10 @@ def draw_temporal(
 
     Notes
     -----
-    Without replacement nodes that see at most ``count`` edges have all of them (by weight: the positive ones) by (edge type, time). By weight a draw
-    is the inverse of the running sums, and repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among what
-    was not drawn yet. Beyond that the first m of n draws are the draws of m.
-    """
+    Without replacement nodes that see at most ``count`` edges have all of them (by weight: the
+    positive ones) by (edge type, time). By weight a draw is the inverse of the running sums, and
+    repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among
+    what was not drawn yet. Beyond that the first m of n draws are the draws of m."""
     types = indptr.shape[0]
     bits = np.uint64(4)
     while np.int64(1) << np.int64(bits) < 4 * count:
@@ -264,7 +323,11 @@ def draw_temporal(
     hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
     values, used_buckets = np.empty(hash_keys.shape[0], np.int64), np.empty(count, np.int64)
     heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
-    starts, sizes, masses = np.empty(types, np.int64), np.empty(types, np.int64), np.empty(types, np.float64)
+    starts, sizes, masses = (
+        np.empty(types, np.int64),
+        np.empty(types, np.int64),
+        np.empty(types, np.float64),
+    )
     draws = np.empty(count, np.int64)
     for i in range(rows.shape[0]):
         ahead = i + _NODES_AHEAD
@@ -275,7 +338,13 @@ def draw_temporal(
         if rows[i] >= 0:
             for t in range(types):
                 starts[t] = i64_at(indptr[t, part], rows[i])
-                sizes[t] = count_visible(starts[t], i64_at(indptr[t, part], rows[i] + 1), limits[t, i], times[t, part], order[t, part])
+                sizes[t] = count_visible(
+                    starts[t],
+                    i64_at(indptr[t, part], rows[i] + 1),
+                    limits[t, i],
+                    times[t, part],
+                    order[t, part],
+                )
                 masses[t] = np.float64(sizes[t])
                 if strategy == WEIGHTED and sizes[t] > 0 and sums[t, part] > 0:
                     masses[t] = f64_at(sums[t, part], starts[t] + sizes[t] - 1)
@@ -292,25 +361,59 @@ def draw_temporal(
                         return
                     w = word(node_key, np.uint64(k))
                     if strategy == WEIGHTED:
-                        draws[k] = _draw_by_weight(unit_float(w) * total, starts, sizes, masses, part, sums)
+                        draws[k] = _draw_by_weight(
+                            unit_float(w) * total, starts, sizes, masses, part, sums
+                        )
                     else:
                         draws[k] = np.int64(bounded(w, np.uint64(visible_count)))
             elif visible_count <= count:
                 for edge_index in range(visible_count):
                     if edge_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                         return
-                    if strategy == UNIFORM or _edge_weight(np.int64(edge_index), starts, sizes, part, order, weights) > 0.0:
+                    if (
+                        strategy == UNIFORM
+                        or _edge_weight(np.int64(edge_index), starts, sizes, part, order, weights)
+                        > 0.0
+                    ):
                         draws[num_found] = edge_index
                         num_found += 1
             elif strategy == UNIFORM:
-                shuffle_places(node_key, visible_count, count, shift, hash_keys, values, used_buckets, draws, stop)
+                shuffle_places(
+                    node_key,
+                    visible_count,
+                    count,
+                    shift,
+                    hash_keys,
+                    values,
+                    used_buckets,
+                    draws,
+                    stop,
+                )
                 num_found = np.int64(count)
             else:
                 node_selection_key = derive(selection_key, np.uint64(positions[i]))
-                num_found = np.int64(_successive(
-                    node_key, node_selection_key, visible_count, total, starts, sizes, masses, part, order, weights, sums, shift, hash_keys, used_buckets, heap_keys, heap_tags, draws,
-                    stop,
-                ))  # fmt: skip
+                num_found = np.int64(
+                    _successive(
+                        node_key,
+                        node_selection_key,
+                        visible_count,
+                        total,
+                        starts,
+                        sizes,
+                        masses,
+                        part,
+                        order,
+                        weights,
+                        sums,
+                        shift,
+                        hash_keys,
+                        used_buckets,
+                        heap_keys,
+                        heap_tags,
+                        draws,
+                        stop,
+                    )
+                )
         if is_set(stop):
             return
         for k in range(count):
@@ -318,7 +421,10 @@ def draw_temporal(
             if k < num_found:
                 kind, offset = np.int64(0), np.int64(draws[k])
                 if strategy == LAST:
-                    kind, offset = np.int64(offset >> np.int64(32)), np.int64(offset & np.int64(0xFFFFFFFF))
+                    kind, offset = (
+                        np.int64(offset >> np.int64(32)),
+                        np.int64(offset & np.int64(0xFFFFFFFF)),
+                    )
                 else:
                     while offset >= sizes[kind]:
                         offset -= sizes[kind]
@@ -339,7 +445,9 @@ def count_visible_edges(
     order: NDArray[np.uint64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """How many edges of one type each node sees; gives the sum. Arrays as of `draw_timed`, of one type: addresses uint64[P]."""
+    """How many edges of one type each node sees; gives the sum. Arrays as of `draw_timed`, of one
+    type: addresses uint64[P].
+    """
     total = np.int64(0)
     for i in range(rows.shape[0]):
         sizes[i] = 0
@@ -360,7 +468,9 @@ def list_visible_edges(
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> None:
-    """The slots of all edges that each node sees, the earliest first, one node's after another's: ``sizes`` of each, as `count_seen` gives them."""
+    """The slots of all edges that each node sees, the earliest first, one node's after another's:
+    ``sizes`` of each, as `count_seen` gives them.
+    """
     out_pos = 0
     for i in range(rows.shape[0]):
         if sizes[i] > 0:
@@ -371,8 +481,14 @@ def list_visible_edges(
 
 
 @kernel
-def compact_slots(padded_slots: NDArray[np.int64], count: np.int64, sizes: NDArray[np.int32], slots: NDArray[np.int64]) -> int:
-    """Put drawn slots, ``count`` of each node and -1 for none, one behind another; gives how many there are.
+def compact_slots(
+    padded_slots: NDArray[np.int64],
+    count: np.int64,
+    sizes: NDArray[np.int32],
+    slots: NDArray[np.int64],
+) -> int:
+    """Put drawn slots, ``count`` of each node and -1 for none, one behind another; gives how many
+    there are.
 
     Parameters
     ----------
@@ -395,9 +511,15 @@ def compact_slots(padded_slots: NDArray[np.int64], count: np.int64, sizes: NDArr
 
 @kernel
 def gather_ragged_ids(
-    parts: NDArray[np.int32], sizes: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.int64]
+    parts: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    out: NDArray[np.int64],
 ) -> None:
-    """The number that belongs to each slot: ``sizes`` slots of each node, ``columns`` are addresses of each part's int64[slots]."""
+    """The number that belongs to each slot: ``sizes`` slots of each node, ``columns`` are addresses
+    of each part's int64[slots].
+    """
     pos = 0
     for i in range(sizes.shape[0]):
         for _ in range(sizes[i]):
@@ -407,11 +529,17 @@ def gather_ragged_ids(
 
 @kernel
 def gather_ragged_weights(
-    parts: NDArray[np.int32], sizes: NDArray[np.int32], slots: NDArray[np.int64], columns: NDArray[np.uint64], out: NDArray[np.float32]
+    parts: NDArray[np.int32],
+    sizes: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    columns: NDArray[np.uint64],
+    out: NDArray[np.float32],
 ) -> None:
     """The weight of each slot, likewise; an address of 0 is weights of 1."""
     pos = 0
     for i in range(sizes.shape[0]):
         for _ in range(sizes[i]):
-            out[pos] = f32_at(columns[parts[i]], slots[pos]) if columns[parts[i]] > 0 else np.float32(1.0)
+            out[pos] = (
+                f32_at(columns[parts[i]], slots[pos]) if columns[parts[i]] > 0 else np.float32(1.0)
+            )
             pos += 1

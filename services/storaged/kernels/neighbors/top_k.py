@@ -14,7 +14,9 @@ F32 = NDArray[np.float32]
 
 @inlined
 def _ranks_after(weights: F32, ids: I64, orders: I64, a: np.int64, b: np.int64) -> bool:
-    """Whether entry a comes behind entry b: lighter; of equal weight, of a larger id; of equal id, met later."""
+    """Whether entry a comes behind entry b: lighter; of equal weight, of a larger id; of equal id,
+    met later.
+    """
     if weights[a] != weights[b]:
         return bool(weights[a] < weights[b])
     if ids[a] != ids[b]:
@@ -23,7 +25,9 @@ def _ranks_after(weights: F32, ids: I64, orders: I64, a: np.int64, b: np.int64) 
 
 
 @inlined
-def _swap(weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, a: np.int64, b: np.int64) -> None:
+def _swap(
+    weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, a: np.int64, b: np.int64
+) -> None:
     weights[a], weights[b] = weights[b], weights[a]
     ids[a], ids[b] = ids[b], ids[a]
     orders[a], orders[b] = orders[b], orders[a]
@@ -32,7 +36,15 @@ def _swap(weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, a:
 
 
 @inlined
-def _sift_down(weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, base: np.int64, size: np.int64) -> None:
+def _sift_down(
+    weights: F32,
+    ids: I64,
+    orders: I64,
+    type_indices: I32,
+    slots: I64,
+    base: np.int64,
+    size: np.int64,
+) -> None:
     """Let the root down: the entry that comes last stays on top."""
     pos = np.int64(0)
     while True:
@@ -80,7 +92,8 @@ def push_edges(
     push_counts : int64[m], inout
         How many slots each row was offered.
     sizes : int64[m], inout
-    weights, ids, orders, type_indices, slots : float32, int64, int64, int32, int64 [m * count], inout
+    weights, ids, orders, type_indices, slots : float32, int64, int64, int32, int64 [m * count],
+    inout
         The heaps, the entry to leave first on top.
     stop : int64[1]
         Not 0 once the call is to end; what it leaves then is incomplete.
@@ -97,15 +110,28 @@ def push_edges(
             order = push_counts[i]
             push_counts[i] += 1
             if sizes[i] == count:
-                # Only what comes before the last one enters; of equal weight and id it was met later.
+                # Only what comes before the last one enters; of equal weight and id it was met
+                # later.
                 if weight < weights[base] or (weight == weights[base] and nbr[slot] >= ids[base]):
                     continue
-                weights[base], ids[base], orders[base], type_indices[base], slots[base] = weight, nbr[slot], order, type_index, slot
+                weights[base], ids[base], orders[base], type_indices[base], slots[base] = (
+                    weight,
+                    nbr[slot],
+                    order,
+                    type_index,
+                    slot,
+                )
                 _sift_down(weights, ids, orders, type_indices, slots, base, count)
                 continue
             pos = sizes[i]
             sizes[i] += 1
-            weights[base + pos], ids[base + pos], orders[base + pos], type_indices[base + pos], slots[base + pos] = weight, nbr[slot], order, type_index, slot
+            (
+                weights[base + pos],
+                ids[base + pos],
+                orders[base + pos],
+                type_indices[base + pos],
+                slots[base + pos],
+            ) = weight, nbr[slot], order, type_index, slot
             while pos > 0:
                 parent = (pos - 1) // 2
                 if not _ranks_after(weights, ids, orders, base + pos, base + parent):
@@ -115,7 +141,16 @@ def push_edges(
 
 
 @kernel
-def sort_heaps(count: np.int64, sizes: I64, weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, stop: I64) -> None:
+def sort_heaps(
+    count: np.int64,
+    sizes: I64,
+    weights: F32,
+    ids: I64,
+    orders: I64,
+    type_indices: I32,
+    slots: I64,
+    stop: I64,
+) -> None:
     """Sort every heap in place, heaviest first; arrays and ``stop`` as of `feed`."""
     for i in range(sizes.shape[0]):
         base = np.int64(i) * count

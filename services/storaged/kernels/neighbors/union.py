@@ -1,4 +1,6 @@
-"""Neighbors without replacement of several edge types: one race over all of their edges, or over the neighbors that these lead to."""
+"""Neighbors without replacement of several edge types: one race over all of their edges, or over
+the neighbors that these lead to.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,11 @@ def select_union_edges(
             continue
         start = indptr[rows[i]]
         heap_slice = slice(i * count, (i + 1) * count)
-        heap_keys, heap_types, heap_slots = keys[heap_slice], type_indices[heap_slice], slots[heap_slice]
+        heap_keys, heap_types, heap_slots = (
+            keys[heap_slice],
+            type_indices[heap_slice],
+            slots[heap_slice],
+        )
         size = sizes[i]
         for slot in range(start, indptr[rows[i] + 1]):
             if slot & STOP_CHECK_MASK == 0 and is_set(stop):
@@ -69,7 +75,19 @@ def select_union_edges(
                 edge_key = exponential_key(word(selection_keys[i], np.uint64(slot - start)), weight)
                 if size == count and edge_key > heap_keys[0]:
                     continue
-                size = np.int64(keep_smallest(heap_keys, heap_types, heap_slots, heap_slots, size, edge_key, type_index, slot, slot))
+                size = np.int64(
+                    keep_smallest(
+                        heap_keys,
+                        heap_types,
+                        heap_slots,
+                        heap_slots,
+                        size,
+                        edge_key,
+                        type_index,
+                        slot,
+                        slot,
+                    )
+                )
         sizes[i] = size
 
 
@@ -87,7 +105,14 @@ def sort_union(
     for i in range(sizes.shape[0]):
         heap_slice = slice(i * count, (i + 1) * count)
         if degrees[i] > count:
-            sort_heap(keys[heap_slice], type_indices[heap_slice], slots[heap_slice], slots[heap_slice], sizes[i], stop)
+            sort_heap(
+                keys[heap_slice],
+                type_indices[heap_slice],
+                slots[heap_slice],
+                slots[heap_slice],
+                sizes[i],
+                stop,
+            )
             if is_set(stop):
                 return
         for k in range(sizes[i], count):
@@ -114,7 +139,8 @@ def select_union_nodes(
     Parameters
     ----------
     selection_keys : uint64[types, m]
-        Of the nodes' positions, under the race's key of each edge type; an edge's word is that of its place in the row.
+        Of the nodes' positions, under the race's key of each edge type; an edge's word is that of
+        its place in the row.
     parts, rows : int32[m], int64[m]
         As of `storaged.kernels.node_rows.locate`; a node of row -1 has no neighbors.
     count : int64
@@ -131,9 +157,9 @@ def select_union_nodes(
 
     Notes
     -----
-    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of all of them, and the edge that
-    is earliest is each by its own weight among them. So the first m of n are the draws of m.
-    """
+    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of
+    all of them, and the edge that is earliest is each by its own weight among them. So the first m
+    of n are the draws of m."""
     types = remote_types.shape[0]
     keys = np.empty(count, np.float64)
     cursors, row_ends = np.empty(types, np.int64), np.empty(types, np.int64)
@@ -146,7 +172,10 @@ def select_union_nodes(
         if rows[i] >= 0:
             part = parts[i]
             for t in range(types):
-                cursors[t], row_ends[t] = i64_at(indptr[t, part], rows[i]), i64_at(indptr[t, part], rows[i] + 1)
+                cursors[t], row_ends[t] = (
+                    i64_at(indptr[t, part], rows[i]),
+                    i64_at(indptr[t, part], rows[i] + 1),
+                )
             iteration = 0
             while True:
                 iteration += 1
@@ -156,7 +185,9 @@ def select_union_nodes(
                 lead_type = -1
                 node = np.int64(0)
                 for t in range(types):
-                    if cursors[t] < row_ends[t] and (lead_type < 0 or remote_types[t] == remote_types[lead_type]):
+                    if cursors[t] < row_ends[t] and (
+                        lead_type < 0 or remote_types[t] == remote_types[lead_type]
+                    ):
                         neighbor = i64_at(nbr[t, part], cursors[t])
                         if lead_type < 0 or neighbor < node:
                             lead_type, node = t, neighbor
@@ -168,14 +199,32 @@ def select_union_nodes(
                         continue
                     start = i64_at(indptr[t, part], rows[i])
                     while cursors[t] < row_ends[t] and i64_at(nbr[t, part], cursors[t]) == node:
-                        weight = 1.0 if weights[t, part] == 0 else np.float64(f32_at(weights[t, part], cursors[t]))
+                        weight = (
+                            1.0
+                            if weights[t, part] == 0
+                            else np.float64(f32_at(weights[t, part], cursors[t]))
+                        )
                         if weight > 0.0:
-                            edge_key = exponential_key(word(selection_keys[t, i], np.uint64(cursors[t] - start)), weight)
+                            edge_key = exponential_key(
+                                word(selection_keys[t, i], np.uint64(cursors[t] - start)), weight
+                            )
                             if edge_key < min_key:
                                 min_key, kind, chosen = edge_key, np.int32(t), cursors[t]
                         cursors[t] += 1
                 if min_key < np.inf and not (size == count and min_key > keys[0]):
-                    size = np.int64(keep_smallest(keys, heap_types, heap_slots, heap_slots, size, min_key, kind, chosen, chosen))
+                    size = np.int64(
+                        keep_smallest(
+                            keys,
+                            heap_types,
+                            heap_slots,
+                            heap_slots,
+                            size,
+                            min_key,
+                            kind,
+                            chosen,
+                            chosen,
+                        )
+                    )
             sort_heap(keys, heap_types, heap_slots, heap_slots, size, stop)
         for k in range(size, count):
             heap_types[k] = -1

@@ -1,4 +1,5 @@
-"""Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as many as each node has.
+"""Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as
+many as each node has.
 
 What `neighbors` and `distinct` do into a padded answer, with the same words and so the same draws.
 """
@@ -8,7 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel, prefetch, view_at
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    inlined,
+    is_set,
+    kernel,
+    prefetch,
+    view_at,
+)
 from asterism_graphkit.random.rng import bounded, derive, word
 from storaged.kernels.adjacency import (
     COLD,
@@ -35,7 +44,9 @@ _RING = 32
 _PART, _ROW, _START, _DEGREE = range(4)
 """Rows of ``ring``."""
 _SHORT = 1024
-"""Draws of one node up to which several nodes are under way; more keep the memory busy by themselves."""
+"""Draws of one node up to which several nodes are under way; more keep the memory busy by
+themselves.
+"""
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 _I64, _U64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
@@ -44,7 +55,14 @@ _KNOWN = np.zeros((1, 0), np.uint64)
 
 
 @inlined
-def _draw_slot(key: np.uint64, k: IntLike, start: np.int64, degree: np.int64, alias_threshold: NDArray[np.uint64], alias_fraction: NDArray[np.uint32]) -> IntLike:
+def _draw_slot(
+    key: np.uint64,
+    k: IntLike,
+    start: np.int64,
+    degree: np.int64,
+    alias_threshold: NDArray[np.uint64],
+    alias_fraction: NDArray[np.uint32],
+) -> IntLike:
     """Draw k of a row with replacement; -1 where its weights are all zero."""
     n = np.uint64(degree)
     w = word(key, np.uint64(k))
@@ -86,11 +104,19 @@ def _draw_distinct(
 ) -> IntLike:
     """Draw a row's neighbors without replacement; scratch as of `choose_distinct`."""
     has_alias_table = weighted and table[part, HOT] != 0
-    # Where weights are all alike and positive there is no table, and what a row weighs is not asked.
-    if degree > count and has_alias_table and not view_at(table[part, SUMS], table[part, ROWS], _F64)[row] > 0.0:
+    # Where weights are all alike and positive there is no table, and what a row weighs is not
+    # asked.
+    if (
+        degree > count
+        and has_alias_table
+        and not view_at(table[part, SUMS], table[part, ROWS], _F64)[row] > 0.0
+    ):
         return np.int64(0)
     row_weights = np.uint64(table[part, WEIGHTS] + 4 * start if weighted else 0)
-    row_thresholds, row_fractions = np.uint64(table[part, HOT] + 8 * start if has_alias_table else 0), np.uint64(table[part, COLD] + 4 * start)
+    row_thresholds, row_fractions = (
+        np.uint64(table[part, HOT] + 8 * start if has_alias_table else 0),
+        np.uint64(table[part, COLD] + 4 * start),
+    )
     first, no_address = np.int64(0), np.uint64(0)
     return choose_distinct_edges(
         key,
@@ -118,8 +144,12 @@ def _draw_distinct(
 
 
 @inlined
-def _prefetch_slots(table: NDArray[np.int64], part: IntLike, row_slots: NDArray[np.int64], want_eids: bool) -> None:
-    """Have what is known of slots brought from memory: both ids in one line, or neighbors the narrow way, where these are there."""
+def _prefetch_slots(
+    table: NDArray[np.int64], part: IntLike, row_slots: NDArray[np.int64], want_eids: bool
+) -> None:
+    """Have what is known of slots brought from memory: both ids in one line, or neighbors the
+    narrow way, where these are there.
+    """
     if want_eids and table[part, PAIRS] != 0:
         pairs = view_at(table[part, PAIRS], table[part, SLOTS], _U64)
         for k in range(row_slots.shape[0]):
@@ -168,9 +198,13 @@ def _write_edges(
         for k in range(row_slots.shape[0]):
             eids[out_pos + k] = eid_column[row_slots[k]]
     if weights.shape[0] > 0:
-        weight_column = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32)
+        weight_column = view_at(
+            table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32
+        )
         for k in range(row_slots.shape[0]):
-            weights[out_pos + k] = weight_column[row_slots[k]] if weight_column.shape[0] > 0 else np.float32(1.0)
+            weights[out_pos + k] = (
+                weight_column[row_slots[k]] if weight_column.shape[0] > 0 else np.float32(1.0)
+            )
 
 
 @inlined
@@ -200,7 +234,9 @@ def _expand(
     heap_tags: NDArray[np.int32],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """`draw_expansion`, in arrays that are there: what is made here would be counted at every use."""
+    """`draw_expansion`, in arrays that are there: what is made here would be counted at every
+    use.
+    """
     want_eids = eids.shape[0] > 0
     shift, ring_size = parts_shift(parts), np.int64(slot_ring.shape[0])
     write_delay = np.int64(_WRITE_DELAY if ring_size > 1 else 0)
@@ -224,36 +260,76 @@ def _expand(
                 indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
                 start, degree = indptr[row], indptr[row + 1] - indptr[row]
                 ring[_START, ring_slot], ring[_DEGREE, ring_slot] = start, degree
-                if not uniform and table[part, HOT] != 0 and degree > 0 and (replace or degree > count):
+                if (
+                    not uniform
+                    and table[part, HOT] != 0
+                    and degree > 0
+                    and (replace or degree > count)
+                ):
                     alias_threshold = view_at(table[part, HOT], table[part, SLOTS], _U64)
                     for k in range(count):
-                        prefetch(alias_threshold, start + np.int64(bounded(word(keys[ring_slot], np.uint64(k)), np.uint64(degree))))
+                        prefetch(
+                            alias_threshold,
+                            start
+                            + np.int64(
+                                bounded(word(keys[ring_slot], np.uint64(k)), np.uint64(degree))
+                            ),
+                        )
                     if not replace:
                         prefetch(view_at(table[part, SUMS], table[part, ROWS], _F64), row)
         i = step - _ROWS_AHEAD
         if 0 <= i < m:
             ring_slot = i % _RING
-            part, start, degree = ring[_PART, ring_slot], ring[_START, ring_slot], ring[_DEGREE, ring_slot]
+            part, start, degree = (
+                ring[_PART, ring_slot],
+                ring[_START, ring_slot],
+                ring[_DEGREE, ring_slot],
+            )
             slots = table[part, SLOTS]
             row_slots = slot_ring[i % ring_size]
             num_drawn: IntLike = np.int64(0)
             if degree > 0:
-                alias_threshold = view_at(table[part, HOT], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U64)
-                alias_fraction = view_at(table[part, COLD], np.int64(0) if uniform or table[part, HOT] == 0 else slots, _U32)
+                alias_threshold = view_at(
+                    table[part, HOT],
+                    np.int64(0) if uniform or table[part, HOT] == 0 else slots,
+                    _U64,
+                )
+                alias_fraction = view_at(
+                    table[part, COLD],
+                    np.int64(0) if uniform or table[part, HOT] == 0 else slots,
+                    _U32,
+                )
                 if replace:
                     for k in range(count):
                         if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                             return total
-                        row_slots[k] = _draw_slot(keys[ring_slot], k, start, degree, alias_threshold, alias_fraction)
+                        row_slots[k] = _draw_slot(
+                            keys[ring_slot], k, start, degree, alias_threshold, alias_fraction
+                        )
                     num_drawn = count if count > 0 and row_slots[0] >= 0 else np.int64(0)
                 else:
                     node_selection_key = derive(selection_key, np.uint64(positions[i]))
                     weighted = not uniform and table[part, WEIGHTS] != 0
                     row = ring[_ROW, ring_slot]
                     num_drawn = _draw_distinct(
-                        table, part, row, keys[ring_slot], node_selection_key, start, degree, count, weighted, direct_table, hash_keys, values, used_buckets, heap_keys, heap_tags,
-                        row_slots, stop,
-                    )  # fmt: skip
+                        table,
+                        part,
+                        row,
+                        keys[ring_slot],
+                        node_selection_key,
+                        start,
+                        degree,
+                        count,
+                        weighted,
+                        direct_table,
+                        hash_keys,
+                        values,
+                        used_buckets,
+                        heap_keys,
+                        heap_tags,
+                        row_slots,
+                        stop,
+                    )
                 if is_set(stop):
                     return total
             sizes[i] = num_drawn
@@ -262,7 +338,15 @@ def _expand(
         if 0 <= write_index < m:
             ring_slot = write_index % _RING
             size = np.int64(sizes[write_index])
-            _write_edges(table, ring[_PART, ring_slot], slot_ring[write_index % ring_size, :size], total, out, eids, weights)
+            _write_edges(
+                table,
+                ring[_PART, ring_slot],
+                slot_ring[write_index % ring_size, :size],
+                total,
+                out,
+                eids,
+                weights,
+            )
             total += size
     return total
 
@@ -350,7 +434,13 @@ def draw_expansion(
 
 
 @kernel
-def count_expansion(ids: NDArray[np.int64], parts: np.int64, mod: bool, table: NDArray[np.int64], sizes: NDArray[np.int32]) -> int:
+def count_expansion(
+    ids: NDArray[np.int64],
+    parts: np.int64,
+    mod: bool,
+    table: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+) -> int:
     """How many neighbors each node has; arrays and answer as of `draw_expansion`."""
     shift = parts_shift(parts)
     total = np.int64(0)
@@ -377,7 +467,9 @@ def copy_expansion(
     weights: NDArray[np.float32],
     stop: NDArray[np.int64],
 ) -> None:
-    """All neighbors of each node in the order in which they are stored; arrays and ``stop`` as of `draw_expansion`."""
+    """All neighbors of each node in the order in which they are stored; arrays and ``stop`` as of
+    `draw_expansion`.
+    """
     shift = parts_shift(parts)
     out_pos = np.int64(0)
     for i in range(ids.shape[0]):
@@ -397,7 +489,11 @@ def copy_expansion(
             for slot in range(start, end):
                 eids[out_pos + slot - start] = eid_column[slot]
         if weights.shape[0] > 0:
-            weight_column = view_at(table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32)
+            weight_column = view_at(
+                table[part, WEIGHTS], np.int64(0) if table[part, WEIGHTS] == 0 else slots, _F32
+            )
             for slot in range(start, end):
-                weights[out_pos + slot - start] = weight_column[slot] if weight_column.shape[0] > 0 else np.float32(1.0)
+                weights[out_pos + slot - start] = (
+                    weight_column[slot] if weight_column.shape[0] > 0 else np.float32(1.0)
+                )
         out_pos += end - start

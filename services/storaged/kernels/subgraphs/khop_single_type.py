@@ -1,8 +1,9 @@
-"""Subgraphs along one edge type between nodes of one type, all hops in one call, where ids lie near each other.
+"""Subgraphs along one edge type between nodes of one type, all hops in one call, where ids lie near
+each other.
 
-What `asterism_graphkit.operators.khop` makes of `storaged.kernels.subgraphs.expand` and `asterism_graphkit.relabel.bitset_ranks` hop by hop: a call less for each of these leaves more of a
-batch to others of its process, who wait for the interpreter's lock.
-"""
+What `asterism_graphkit.operators.khop` makes of `storaged.kernels.subgraphs.expand` and
+`asterism_graphkit.relabel.bitset_ranks` hop by hop: a call less for each of these leaves more of a
+batch to others of its process, who wait for the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from asterism_graphkit.relabel.relabel import write_repeated_indices
 from storaged.kernels.subgraphs.expand import draw_expansion
 
 ID_OUT_OF_RANGE, TOO_MANY_BYTES, STOPPED = -1, -2, -3
-"""Why there is no answer: an id has no bit, there are more bytes than are asked for at most, or the call is to end."""
+"""Why there is no answer: an id has no bit, there are more bytes than are asked for at most, or the
+call is to end.
+"""
 
 
 @kernel
@@ -51,7 +54,8 @@ def sample_khop_single_type(
     counts, keys, selection_keys : int64[h], uint64[h], uint64[h]
         Of each hop, as `draw_expansion` takes them; counts of 0 or more.
     expand_all : bool
-        Whether a node expands in every hop from the one on that met it, instead of in the next one only.
+        Whether a node expands in every hop from the one on that met it, instead of in the next one
+        only.
     max_bytes : int64
         Of nodes and columns of edges.
     parts, mod, table, replace, uniform
@@ -91,7 +95,22 @@ def sample_khop_single_type(
             hop_eids = eids[total : total + capacity] if eids.shape[0] > 0 else eids
             hop_weights = weights[total : total + capacity] if weights.shape[0] > 0 else weights
             hop_outputs = sizes, neighbors, hop_eids, hop_weights
-            edge_count = np.int64(draw_expansion(frontier, frontier, keys[hop], selection_keys[hop], parts, mod, table, fanout, replace, uniform, *hop_outputs, stop))
+            edge_count = np.int64(
+                draw_expansion(
+                    frontier,
+                    frontier,
+                    keys[hop],
+                    selection_keys[hop],
+                    parts,
+                    mod,
+                    table,
+                    fanout,
+                    replace,
+                    uniform,
+                    *hop_outputs,
+                    stop,
+                )
+            )
             if is_set(stop):
                 return STOPPED
             max_id = np.int64(-1)
@@ -100,7 +119,15 @@ def sample_khop_single_type(
             if max_id >= id_limit:
                 return ID_OUT_OF_RANGE
             write_repeated_indices(sizes, first, local_ends[total:])
-            assign(neighbors[:edge_count], words, word_ranks, by_rank, nodes, count, remote_ends[total : total + edge_count])
+            assign(
+                neighbors[:edge_count],
+                words,
+                word_ranks,
+                by_rank,
+                nodes,
+                count,
+                remote_ends[total : total + edge_count],
+            )
             total += edge_count
             edge_counts[hop] = edge_count
             if width * total + 12 * count[0] > max_bytes:

@@ -1,4 +1,5 @@
-"""LABOR's importance steps over edges where they lie: neighbors are numbered, and what each node asks of them is raised to the largest.
+"""LABOR's importance steps over edges where they lie: neighbors are numbered, and what each node
+asks of them is raised to the largest.
 
 Rows are ascending by neighbor, so that what lies by id is met in order.
 """
@@ -12,14 +13,28 @@ from asterism_graphkit.compile.jit import kernel, view_at
 from asterism_graphkit.operators.labor import F64, level_from_weights, solve_level
 from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank, popcount
 from storaged.kernels.adjacency import WEIGHTS
-from storaged.kernels.subgraphs.labor import BLOCK, EMPTY_F32, copy_neighbors, gather_importances, prefetch_row, weighted_degree
+from storaged.kernels.subgraphs.labor import (
+    BLOCK,
+    EMPTY_F32,
+    copy_neighbors,
+    gather_importances,
+    prefetch_row,
+    weighted_degree,
+)
 
 _AHEAD = 4
 
 
 @kernel
-def highest_neighbor(table: NDArray[np.int64], partitions: NDArray[np.int64], starts: NDArray[np.int64], degrees: NDArray[np.int64]) -> int:
-    """The highest neighbor of some nodes, -1 where they have none; arguments as of `storaged.kernels.subgraphs.labor.keep_expansion`."""
+def highest_neighbor(
+    table: NDArray[np.int64],
+    partitions: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+) -> int:
+    """The highest neighbor of some nodes, -1 where they have none; arguments as of
+    `storaged.kernels.subgraphs.labor.keep_expansion`.
+    """
     max_id, last_neighbor = np.int64(-1), np.empty(1, np.int64)
     for i in range(partitions.shape[0]):
         if degrees[i] > 0:
@@ -30,7 +45,11 @@ def highest_neighbor(table: NDArray[np.int64], partitions: NDArray[np.int64], st
 
 @kernel
 def set_neighbor_bits(
-    table: NDArray[np.int64], partitions: NDArray[np.int64], starts: NDArray[np.int64], degrees: NDArray[np.int64], words: NDArray[np.uint64]
+    table: NDArray[np.int64],
+    partitions: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    words: NDArray[np.uint64],
 ) -> None:
     """Set the bits of the neighbors of some nodes."""
     neighbors, m = np.empty(BLOCK, np.int64), partitions.shape[0]
@@ -78,7 +97,9 @@ def index_neighbors(
     word_ranks: NDArray[np.int32],
     neighbor_indices: NDArray[np.int32],
 ) -> None:
-    """The number of the neighbor that each edge leads to: how many set bits there are before its own."""
+    """The number of the neighbor that each edge leads to: how many set bits there are before its
+    own.
+    """
     neighbors, m, pos = np.empty(BLOCK, np.int64), partitions.shape[0], np.int64(0)
     for i in range(m):
         ahead = min(i + _AHEAD, m - 1)
@@ -94,7 +115,11 @@ def index_neighbors(
 
 @kernel
 def list_neighbors(
-    table: NDArray[np.int64], partitions: NDArray[np.int64], starts: NDArray[np.int64], degrees: NDArray[np.int64], out: NDArray[np.int64]
+    table: NDArray[np.int64],
+    partitions: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    degrees: NDArray[np.int64],
+    out: NDArray[np.int64],
 ) -> None:
     """The neighbor that each edge leads to."""
     pos = np.int64(0)
@@ -118,7 +143,11 @@ def initial_levels(
     for i in range(m):
         ahead = min(i + _AHEAD, m - 1)
         prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
-        weights = view_at(table[partitions[i], WEIGHTS] + 4 * starts[i], weighted_degree(table, partitions[i], degrees[i], uniform), EMPTY_F32)
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            weighted_degree(table, partitions[i], degrees[i], uniform),
+            EMPTY_F32,
+        )
         levels[i] = level_from_weights(weights, degrees[i], fanout, uniform)
 
 
@@ -137,11 +166,23 @@ def update_levels(
 ) -> None:
     """The level of each node by the importances of a step, after those of before."""
     max_degree = np.int64(degrees.max()) if partitions.shape[0] > 0 else np.int64(0)
-    row_importances, squares, ratios = np.empty(max_degree, np.float64), np.empty(max_degree, np.float64), np.empty(max_degree, np.float64)
+    row_importances, squares, ratios = (
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+    )
     for i in range(partitions.shape[0]):
-        gather_importances(importances, neighbor_indices[offsets[i] : offsets[i + 1]], row_importances)
-        weights = view_at(table[partitions[i], WEIGHTS] + 4 * starts[i], weighted_degree(table, partitions[i], degrees[i], uniform), EMPTY_F32)
-        levels[i] = solve_level(weights, row_importances[: degrees[i]], squares, ratios, fanout, levels[i])
+        gather_importances(
+            importances, neighbor_indices[offsets[i] : offsets[i + 1]], row_importances
+        )
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            weighted_degree(table, partitions[i], degrees[i], uniform),
+            EMPTY_F32,
+        )
+        levels[i] = solve_level(
+            weights, row_importances[: degrees[i]], squares, ratios, fanout, levels[i]
+        )
 
 
 @kernel
@@ -157,13 +198,19 @@ def raise_importances(
     by_weight: bool,
     largest: F64,
 ) -> None:
-    """The largest c_s of the nodes that expand to each neighbor; times the edge's weight where that was its importance."""
+    """The largest c_s of the nodes that expand to each neighbor; times the edge's weight where that
+    was its importance.
+    """
     m = partitions.shape[0]
     for i in range(m):
         ahead = min(i + _AHEAD, m - 1)
         prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
         begin, level = offsets[i], levels[i]
-        weights = view_at(table[partitions[i], WEIGHTS] + 4 * starts[i], weighted_degree(table, partitions[i], degrees[i], uniform), EMPTY_F32)
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            weighted_degree(table, partitions[i], degrees[i], uniform),
+            EMPTY_F32,
+        )
         if weights.shape[0] == 0:
             for e in range(degrees[i]):
                 neighbor_index = neighbor_indices[begin + e]

@@ -1,9 +1,10 @@
-"""What walks by p and q look at before they search a row: a sieve of who is joined, and how much of a row one neighbor is at most.
+"""What walks by p and q look at before they search a row: a sieve of who is joined, and how much of
+a row one neighbor is at most.
 
-A sieve (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has a byte for each edge. All bits of a pair are
-in one word, so that to ask is one read at random, where a search of a row is a read for each time that its length halves. Who is not
-in the sieve is not joined; who is, is searched for.
-"""
+A sieve (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has a
+byte for each edge. All bits of a pair are in one word, so that to ask is one read at random, where
+a search of a row is a read for each time that its length halves. Who is not in the sieve is not
+joined; who is, is searched for."""
 
 from __future__ import annotations
 
@@ -15,10 +16,16 @@ from asterism_graphkit.random.rng import GOLDEN, bounded, mix64
 from storaged.kernels.adjacency import COLUMNS
 
 BLOOM, BLOOM_WORDS, MAX_SHARES, ROW_HEADS = range(COLUMNS, COLUMNS + 4)
-"""Columns that a table of walks has behind those of `storaged.kernels.adjacency`: the address of a sieve's words, how many there are, and the
-addresses of shares and of heads."""
+"""Columns that a table of walks has behind those of `storaged.kernels.adjacency`: the address of a
+sieve's words, how many there are, and the addresses of shares and of heads."""
 EDGES_PER_WORD = 8
-_ONE, _S6, _LOW6, _EIGHTS, _S32 = np.uint64(1), np.uint64(6), np.uint64(63), np.uint64(3), np.uint64(32)
+_ONE, _S6, _LOW6, _EIGHTS, _S32 = (
+    np.uint64(1),
+    np.uint64(6),
+    np.uint64(63),
+    np.uint64(3),
+    np.uint64(32),
+)
 _ROUND_UP = 1.0 + 2.0**-22
 """A share is kept in 32 bits and must not be less than it is."""
 
@@ -32,13 +39,19 @@ def pair_hash(row: IntLike, node: IntLike) -> np.uint64:
 @inlined
 def pair_mask(pair: np.uint64) -> np.uint64:
     """The three bits of a pair."""
-    return _ONE << (pair & _LOW6) | _ONE << (pair >> _S6 & _LOW6) | _ONE << (pair >> (_S6 + _S6) & _LOW6)
+    return (
+        _ONE << (pair & _LOW6)
+        | _ONE << (pair >> _S6 & _LOW6)
+        | _ONE << (pair >> (_S6 + _S6) & _LOW6)
+    )
 
 
 @inlined
 def bloom_word_address(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> np.uint64:
     """The address of a pair's word."""
-    return np.uint64(table[table_row, BLOOM]) + (bounded(pair, np.uint64(table[table_row, BLOOM_WORDS])) << _EIGHTS)
+    return np.uint64(table[table_row, BLOOM]) + (
+        bounded(pair, np.uint64(table[table_row, BLOOM_WORDS])) << _EIGHTS
+    )
 
 
 @inlined
@@ -49,7 +62,13 @@ def may_have_edge(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike)
 
 
 @kernel
-def fill_bloom_filter(indptr: NDArray[np.int64], nbr: NDArray[np.int64], first: np.int64, end: np.int64, words: NDArray[np.uint64]) -> None:
+def fill_bloom_filter(
+    indptr: NDArray[np.int64],
+    nbr: NDArray[np.int64],
+    first: np.int64,
+    end: np.int64,
+    words: NDArray[np.uint64],
+) -> None:
     """Put the edges of some rows into a sieve.
 
     Parameters
@@ -101,7 +120,9 @@ def max_neighbor_shares(
 
 
 @kernel
-def write_row_heads(indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]) -> None:
+def write_row_heads(
+    indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]
+) -> None:
     """What a walk by p and q wants to know of a row when it gets there, in one read.
 
     Parameters
@@ -114,4 +135,7 @@ def write_row_heads(indptr: NDArray[np.int64], shares: NDArray[np.float32], out:
     bits = shares.view(np.uint32)
     for row in range(indptr.shape[0] - 1):
         share = np.uint64(bits[row]) if bits.shape[0] > 0 else np.uint64(0)
-        out[2 * row], out[2 * row + 1] = np.uint64(indptr[row]), np.uint64(indptr[row + 1] - indptr[row]) << _S32 | share
+        out[2 * row], out[2 * row + 1] = (
+            np.uint64(indptr[row]),
+            np.uint64(indptr[row + 1] - indptr[row]) << _S32 | share,
+        )

@@ -1,9 +1,10 @@
-"""Walks, all their steps in one pass: some dozens are under way at a time, each at a step of its own.
+"""Walks, all their steps in one pass: some dozens are under way at a time, each at a step of its
+own.
 
-What `storaged.kernels.neighbors.replacement` draws of one neighbor a hop, with the same words and so the same steps. Reads at random wait for memory
-one behind another within a walk (row, column, neighbor), so walks take turns, a group at a time: while one group asks for its
-columns, another one that asked some turns ago reads them.
-"""
+What `storaged.kernels.neighbors.replacement` draws of one neighbor a hop, with the same words and
+so the same steps. Reads at random wait for memory one behind another within a walk (row, column,
+neighbor), so walks take turns, a group at a time: while one group asks for its columns, another one
+that asked some turns ago reads them."""
 
 from __future__ import annotations
 
@@ -96,18 +97,31 @@ def _load(
         lanes[lane, WALK] = -1
         return False
     step = walkers[STEPS_DONE, walk]
-    lanes[lane, WALK], lanes[lane, STEP], lanes[lane, STEP_ROW], lanes[lane, LAST_STEP_ROW] = walk, step, step % step_rows, (step + step_rows - 1) % step_rows
+    lanes[lane, WALK], lanes[lane, STEP], lanes[lane, STEP_ROW], lanes[lane, LAST_STEP_ROW] = (
+        walk,
+        step,
+        step % step_rows,
+        (step + step_rows - 1) % step_rows,
+    )
     lanes[lane, NODE], lanes[lane, KIND] = walkers[IDS, walk], walkers[KINDS, walk]
-    lanes[lane, TAG], lanes[lane, ATTEMPT] = np.int64(mix_tag(np.uint64(walkers[POSITIONS, walk]))), walkers[ATTEMPTS, walk]
+    lanes[lane, TAG], lanes[lane, ATTEMPT] = (
+        np.int64(mix_tag(np.uint64(walkers[POSITIONS, walk]))),
+        walkers[ATTEMPTS, walk],
+    )
     lanes[lane, PREVIOUS] = -1
     if params.biased and walkers[PREVIOUS_IDS, walk] >= 0:
         node, kind = walkers[PREVIOUS_IDS, walk], walkers[PREVIOUS_KINDS, walk]
         part = part_of_node(node, params.parts, params.shift, params.mod)
         lanes[lane, PREVIOUS], lanes[lane, PREVIOUS_KIND] = node, kind
-        lanes[lane, PREVIOUS_PART], lanes[lane, PREVIOUS_ROW] = part if local_parts[part] else -1, -1
+        lanes[lane, PREVIOUS_PART], lanes[lane, PREVIOUS_ROW] = (
+            part if local_parts[part] else -1,
+            -1,
+        )
         for edge in range(end_types.shape[1]):
             if local_parts[part] and end_types[LOCAL, edge] == kind:
-                lanes[lane, PREVIOUS_ROW] = row_of_node(node, params.parts, params.shift, table, edge * params.parts + part)
+                lanes[lane, PREVIOUS_ROW] = row_of_node(
+                    node, params.parts, params.shift, table, edge * params.parts + part
+                )
                 break
     return True
 
@@ -128,7 +142,9 @@ def _advance(
     types: NDArray[np.int32],
     eids: NDArray[np.int64],
 ) -> bool:
-    """Take a step that counts, ``restarts`` to the start or on; gives whether the walk goes on here."""
+    """Take a step that counts, ``restarts`` to the start or on; gives whether the walk goes on
+    here.
+    """
     walk, step = lanes[lane, WALK], lanes[lane, STEP]
     column = step - walkers[STEPS_DONE, walk]
     next_node, edge = np.int64(-1), np.int64(-1)
@@ -142,30 +158,57 @@ def _advance(
     if eids.shape[0] > 0:
         eids[walk, column] = -1
         if edge >= 0:
-            eids[walk, column] = i64_at(np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT])
+            eids[walk, column] = i64_at(
+                np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT]
+            )
     if params.biased:
-        lanes[lane, PREVIOUS], lanes[lane, PREVIOUS_KIND] = np.int64(-1) if restarts else lanes[lane, NODE], lanes[lane, KIND]
+        lanes[lane, PREVIOUS], lanes[lane, PREVIOUS_KIND] = (
+            np.int64(-1) if restarts else lanes[lane, NODE],
+            lanes[lane, KIND],
+        )
         lanes[lane, PREVIOUS_PART], lanes[lane, PREVIOUS_ROW] = lanes[lane, PART], lanes[lane, ROW]
-        lanes[lane, TAG] = np.int64(mix_tag(np.uint64(walkers[POSITIONS, walk])))  # after a restart it is the walk's again
+        lanes[lane, TAG] = np.int64(
+            mix_tag(np.uint64(walkers[POSITIONS, walk]))
+        )  # after a restart it is the walk's again
     step_row = lanes[lane, STEP_ROW]
-    lanes[lane, LAST_STEP_ROW], lanes[lane, STEP_ROW] = step_row, step_row + 1 if step_row + 1 < step_rows else 0
+    lanes[lane, LAST_STEP_ROW], lanes[lane, STEP_ROW] = (
+        step_row,
+        step_row + 1 if step_row + 1 < step_rows else 0,
+    )
     lanes[lane, NODE], lanes[lane, STEP], lanes[lane, ATTEMPT] = next_node, step + 1, 0
     if restarts:
         lanes[lane, KIND] = walkers[START_KINDS, walk]
     elif edge >= 0:
         lanes[lane, KIND] = end_types[REMOTE, edge]
     steps_done[walk] = step + 1
-    return bool(next_node >= 0 and step + 1 < params.length and local_parts[part_of_node(next_node, params.parts, params.shift, params.mod)])
+    return bool(
+        next_node >= 0
+        and step + 1 < params.length
+        and local_parts[part_of_node(next_node, params.parts, params.shift, params.mod)]
+    )
 
 
 @inlined
-def _set_pending(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], params: WalkParams, want_eids: bool, pending: NDArray[np.int64]) -> None:
+def _set_pending(
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    params: WalkParams,
+    want_eids: bool,
+    pending: NDArray[np.int64],
+) -> None:
     """A step that hangs on an edge elsewhere is for somebody else to judge."""
     walk, edge = lanes[lane, WALK], lanes[lane, EDGE]
-    pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = 1, lanes[lane, FOUND], edge
+    pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = (
+        1,
+        lanes[lane, FOUND],
+        edge,
+    )
     pending[PENDING_ATTEMPT, walk] = lanes[lane, ATTEMPT]
     if want_eids:
-        pending[PENDING_EID, walk] = i64_at(np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT])
+        pending[PENDING_EID, walk] = i64_at(
+            np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT]
+        )
 
 
 @inlined
@@ -185,7 +228,9 @@ def _apply_outcome(
     eids: NDArray[np.int64],
     pending: NDArray[np.int64],
 ) -> None:
-    """Do what the fate of a walk's draw says; where the walk is through here, another one takes its lane."""
+    """Do what the fate of a walk's draw says; where the walk is through here, another one takes its
+    lane.
+    """
     step_rows, outcome = steps.shape[0], lanes[lane, OUTCOME]
     lanes[lane, OUTCOME] = UNDRAWN
     if outcome == REJECTED:
@@ -193,11 +238,29 @@ def _apply_outcome(
         return
     if outcome == PENDING:
         _set_pending(lanes, lane, table, params, eids.shape[0] > 0, pending)
-        continues = _load(lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params)
+        continues = _load(
+            lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
+        )
     else:
-        continues = _advance(lanes, lane, outcome == RESTARTED, walkers, table, end_types, local_parts, step_rows, params, steps_done, ids, types, eids)
+        continues = _advance(
+            lanes,
+            lane,
+            outcome == RESTARTED,
+            walkers,
+            table,
+            end_types,
+            local_parts,
+            step_rows,
+            params,
+            steps_done,
+            ids,
+            types,
+            eids,
+        )
         if not continues:
-            continues = _load(lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params)
+            continues = _load(
+                lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
+            )
     if not continues:
         cursor[1] -= 1
     elif params.needs_lookup:
@@ -225,14 +288,16 @@ def advance_walks(
     cursor: NDArray[np.int64],
     rounds: np.int64,
 ) -> None:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere.
+    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
+    elsewhere.
 
     Parameters
     ----------
     walkers, ends, keys
         As `storaged.kernels.walks.state` says.
     table : int64[E * P, columns]
-        Line e * P + p is that of edge type e at part p, as `storaged.kernels.adjacency` and, behind that, `storaged.kernels.walks.bloom_filter` lay it out.
+        Line e * P + p is that of edge type e at part p, as `storaged.kernels.adjacency` and, behind
+        that, `storaged.kernels.walks.bloom_filter` lay it out.
     local_parts : bool[P]
     steps : int64[s, w]
         The edge types of each step, -1 behind the last; step t follows line t % s.
@@ -248,15 +313,19 @@ def advance_walks(
     lanes : int64[LANES, FIELDS], inout
         Walks under way.
     cursor : int64[2], inout
-        The walk to put under way next, and how many are. At the beginning 0, 0; when all is done the second is 0 again.
+        The walk to put under way next, and how many are. At the beginning 0, 0; when all is done
+        the second is 0 again.
     rounds : int64
-        How often each walk gets its turn at most, so that somebody may look at the clock between calls.
+        How often each walk gets its turn at most, so that somebody may look at the clock between
+        calls.
     """
     step_rows, want_eids = steps.shape[0], eids.shape[0] > 0
     check_lanes, check_count = np.empty(ACTIVE_WALKS, np.int64), 0
     if cursor[0] == 0:
         for lane in range(ACTIVE_WALKS):
-            if _load(lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params):
+            if _load(
+                lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
+            ):
                 cursor[1] += 1
                 locate_row(lanes, lane, table, end_types, steps, params)
             lanes[lane, OUTCOME] = UNDRAWN
@@ -264,7 +333,11 @@ def advance_walks(
         if cursor[1] == 0:
             break
         for lane in range(*_group(tick)):
-            if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] != NOT_LOOKED_UP and lanes[lane, OUTCOME] == UNDRAWN:
+            if (
+                lanes[lane, WALK] >= 0
+                and lanes[lane, DEGREE] != NOT_LOOKED_UP
+                and lanes[lane, OUTCOME] == UNDRAWN
+            ):
                 draw_column(lanes, lane, walkers, table, end_types, steps, keys, params)
         if want_eids or not params.uniform:
             for lane in range(*_group(tick - _GAP)):
@@ -274,20 +347,59 @@ def advance_walks(
             if lanes[lane, OUTCOME] >= CHECKING:
                 continue
             if lanes[lane, SLOT] >= 0:
-                lanes[lane, FOUND] = i64_at(np.uint64(table[lanes[lane, EDGE] * params.parts + lanes[lane, PART], NBR]), lanes[lane, SLOT])
-                if params.biased and lanes[lane, PREVIOUS] >= 0 and lanes[lane, OUTCOME] == ACCEPTED:
+                lanes[lane, FOUND] = i64_at(
+                    np.uint64(table[lanes[lane, EDGE] * params.parts + lanes[lane, PART], NBR]),
+                    lanes[lane, SLOT],
+                )
+                if (
+                    params.biased
+                    and lanes[lane, PREVIOUS] >= 0
+                    and lanes[lane, OUTCOME] == ACCEPTED
+                ):
                     lanes[lane, OUTCOME] = decide_outcome(lanes, lane, end_types, params)
             if lanes[lane, OUTCOME] == CHECKING:
                 check_lanes[check_count] = lane
                 check_count += 1
             else:
-                _apply_outcome(lanes, lane, cursor, walkers, table, end_types, local_parts, steps, params, steps_done, ids, types, eids, pending)
+                _apply_outcome(
+                    lanes,
+                    lane,
+                    cursor,
+                    walkers,
+                    table,
+                    end_types,
+                    local_parts,
+                    steps,
+                    params,
+                    steps_done,
+                    ids,
+                    types,
+                    eids,
+                    pending,
+                )
         if params.needs_lookup:
             for lane in range(*_group(tick - 3 * _GAP)):
                 if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] == NOT_LOOKED_UP:
                     locate_row(lanes, lane, table, end_types, steps, params)
-        if check_count > 0 and tick % _GROUPS == _GROUPS - 1:  # searches are worth it side by side only
+        if (
+            check_count > 0 and tick % _GROUPS == _GROUPS - 1
+        ):  # searches are worth it side by side only
             resolve_pending(lanes, check_count, table, end_types, steps, params, check_lanes)
             for i in range(check_count):
-                _apply_outcome(lanes, check_lanes[i], cursor, walkers, table, end_types, local_parts, steps, params, steps_done, ids, types, eids, pending)
+                _apply_outcome(
+                    lanes,
+                    check_lanes[i],
+                    cursor,
+                    walkers,
+                    table,
+                    end_types,
+                    local_parts,
+                    steps,
+                    params,
+                    steps_done,
+                    ids,
+                    types,
+                    eids,
+                    pending,
+                )
             check_count = 0

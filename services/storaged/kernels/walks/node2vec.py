@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, f32_at, f64_at, i64_at, inlined, prefetch_at
 from storaged.kernels.adjacency import INDPTR, NBR, SUMS, WEIGHTS
-from storaged.kernels.walks.bloom_filter import MAX_SHARES, bloom_word_address, may_have_edge, pair_hash
+from storaged.kernels.walks.bloom_filter import (
+    MAX_SHARES,
+    bloom_word_address,
+    may_have_edge,
+    pair_hash,
+)
 from storaged.kernels.walks.state import (
     ACCEPTED,
     CHECKING,
@@ -49,11 +54,22 @@ def row_weight(table: NDArray[np.int64], table_row: IntLike, row: np.int64, unif
 
 
 @inlined
-def max_return_share(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], end_types: NDArray[np.int64], steps: NDArray[np.int64], params: WalkParams) -> float:
-    """How much of what a walk may follow leads back to the node before, at most. Whoever asks, for any node before it is the same."""
+def max_return_share(
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    end_types: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    params: WalkParams,
+) -> float:
+    """How much of what a walk may follow leads back to the node before, at most. Whoever asks, for
+    any node before it is the same.
+    """
     step_row, part, row = lanes[lane, STEP_ROW], lanes[lane, PART], lanes[lane, ROW]
     if steps.shape[1] == 1:
-        return np.float64(f32_at(np.uint64(table[steps[step_row, 0] * params.parts + part, MAX_SHARES]), row))
+        return np.float64(
+            f32_at(np.uint64(table[steps[step_row, 0] * params.parts + part, MAX_SHARES]), row)
+        )
     total, max_return = 0.0, 0.0
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
@@ -75,8 +91,15 @@ def try_return(
     steps: NDArray[np.int64],
     params: WalkParams,
 ) -> None:
-    """Let a share of what a walk may follow, below `share_back`, lead along that edge back which it falls on; it counts where there is one."""
-    step_row, part, row, kind = lanes[lane, STEP_ROW], lanes[lane, PART], lanes[lane, ROW], lanes[lane, PREVIOUS_KIND]
+    """Let a share of what a walk may follow, below `share_back`, lead along that edge back which it
+    falls on; it counts where there is one.
+    """
+    step_row, part, row, kind = (
+        lanes[lane, STEP_ROW],
+        lanes[lane, PART],
+        lanes[lane, ROW],
+        lanes[lane, PREVIOUS_KIND],
+    )
     node, total = lanes[lane, PREVIOUS], 0.0
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
@@ -85,7 +108,11 @@ def try_return(
     lanes[lane, OUTCOME], remaining = REJECTED, share * total
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
-        if edge < 0 or end_types[LOCAL, edge] != lanes[lane, KIND] or (kind >= 0 and end_types[REMOTE, edge] != kind):
+        if (
+            edge < 0
+            or end_types[LOCAL, edge] != lanes[lane, KIND]
+            or (kind >= 0 and end_types[REMOTE, edge] != kind)
+        ):
             continue
         table_row = edge * params.parts + part
         if not may_have_edge(pair_hash(row, node), table, table_row):
@@ -101,7 +128,11 @@ def try_return(
             else:
                 size = half
         while slot < end and i64_at(nbr, slot) == node:
-            remaining -= 1.0 if params.uniform or table[table_row, WEIGHTS] == 0 else np.float64(f32_at(np.uint64(table[table_row, WEIGHTS]), slot))
+            remaining -= (
+                1.0
+                if params.uniform or table[table_row, WEIGHTS] == 0
+                else np.float64(f32_at(np.uint64(table[table_row, WEIGHTS]), slot))
+            )
             if remaining < 0.0:
                 lanes[lane, OUTCOME], lanes[lane, EDGE], lanes[lane, SLOT] = RETURNED, edge, slot
                 return
@@ -109,11 +140,17 @@ def try_return(
 
 
 @inlined
-def decide_outcome(lanes: NDArray[np.int64], lane: IntLike, end_types: NDArray[np.int64], params: WalkParams) -> IntLike:
+def decide_outcome(
+    lanes: NDArray[np.int64], lane: IntLike, end_types: NDArray[np.int64], params: WalkParams
+) -> IntLike:
     """What becomes of a walk's draw, where it came from somewhere."""
     toss = lanes[lane, TOSS] * TOSS_UNIT
-    kind = lanes[lane, PREVIOUS_KIND]  # -1 where it lives elsewhere and ids are global: then the id is enough
-    if lanes[lane, FOUND] == lanes[lane, PREVIOUS] and (kind < 0 or end_types[REMOTE, lanes[lane, EDGE]] == kind):
+    kind = lanes[
+        lane, PREVIOUS_KIND
+    ]  # -1 where it lives elsewhere and ids are global: then the id is enough
+    if lanes[lane, FOUND] == lanes[lane, PREVIOUS] and (
+        kind < 0 or end_types[REMOTE, lanes[lane, EDGE]] == kind
+    ):
         return ACCEPTED if toss < params.return_limit else REJECTED
     if toss < params.accept_limit:
         return ACCEPTED
@@ -130,16 +167,29 @@ def resolve_pending(
     params: WalkParams,
     check_lanes: NDArray[np.int64],
 ) -> None:
-    """Say of steps that hang on an edge which is here whether they count; sieves are asked, and rows searched, side by side."""
+    """Say of steps that hang on an edge which is here whether they count; sieves are asked, and
+    rows searched, side by side.
+    """
     for i in range(check_count):
-        lanes[check_lanes[i], OUTCOME] = REJECTED if params.accept_joined else ACCEPTED  # unless the two are joined
+        lanes[check_lanes[i], OUTCOME] = (
+            REJECTED if params.accept_joined else ACCEPTED
+        )  # unless the two are joined
     for t in range(steps.shape[1]):
         search_count = 0
         for i in range(check_count):
             lane = check_lanes[i]
-            edge, row, kind = steps[lanes[lane, LAST_STEP_ROW], t], lanes[lane, PREVIOUS_ROW], lanes[lane, PREVIOUS_KIND]
+            edge, row, kind = (
+                steps[lanes[lane, LAST_STEP_ROW], t],
+                lanes[lane, PREVIOUS_ROW],
+                lanes[lane, PREVIOUS_KIND],
+            )
             lanes[lane, NEIGHBORS] = -1
-            if edge < 0 or row < 0 or end_types[LOCAL, edge] != kind or end_types[REMOTE, edge] != end_types[REMOTE, lanes[lane, EDGE]]:
+            if (
+                edge < 0
+                or row < 0
+                or end_types[LOCAL, edge] != kind
+                or end_types[REMOTE, edge] != end_types[REMOTE, lanes[lane, EDGE]]
+            ):
                 continue
             table_row = edge * params.parts + lanes[lane, PREVIOUS_PART]
             pair = pair_hash(row, lanes[lane, FOUND])
@@ -147,18 +197,34 @@ def resolve_pending(
             prefetch_at(bloom_word_address(pair, table, table_row))
         for i in range(check_count):
             lane = check_lanes[i]
-            table_row, pair, row = lanes[lane, NEIGHBORS], np.uint64(lanes[lane, LOW]), lanes[lane, PREVIOUS_ROW]
+            table_row, pair, row = (
+                lanes[lane, NEIGHBORS],
+                np.uint64(lanes[lane, LOW]),
+                lanes[lane, PREVIOUS_ROW],
+            )
             lanes[lane, SIZE], lanes[lane, LOW] = 0, -1
             if table_row < 0 or not may_have_edge(pair, table, table_row):
                 continue
-            low, end = i64_at(np.uint64(table[table_row, INDPTR]), row), i64_at(np.uint64(table[table_row, INDPTR]), row + 1)
-            lanes[lane, LOW], lanes[lane, END], lanes[lane, SIZE], lanes[lane, NEIGHBORS] = low, end, end - low, table[table_row, NBR]
+            low, end = (
+                i64_at(np.uint64(table[table_row, INDPTR]), row),
+                i64_at(np.uint64(table[table_row, INDPTR]), row + 1),
+            )
+            lanes[lane, LOW], lanes[lane, END], lanes[lane, SIZE], lanes[lane, NEIGHBORS] = (
+                low,
+                end,
+                end - low,
+                table[table_row, NBR],
+            )
             search_count += end > low
         while search_count > 0:
             search_count = 0
             for i in range(check_count):
                 lane = check_lanes[i]
-                size, low, nbr = lanes[lane, SIZE], lanes[lane, LOW], np.uint64(lanes[lane, NEIGHBORS])
+                size, low, nbr = (
+                    lanes[lane, SIZE],
+                    lanes[lane, LOW],
+                    np.uint64(lanes[lane, NEIGHBORS]),
+                )
                 if size > 0:
                     half = size >> 1
                     # All ones where the wanted one is behind: as unpredictable as a coin.
@@ -172,5 +238,9 @@ def resolve_pending(
         for i in range(check_count):
             lane = check_lanes[i]
             low = lanes[lane, LOW]
-            if low >= 0 and low < lanes[lane, END] and i64_at(np.uint64(lanes[lane, NEIGHBORS]), low) == lanes[lane, FOUND]:
+            if (
+                low >= 0
+                and low < lanes[lane, END]
+                and i64_at(np.uint64(lanes[lane, NEIGHBORS]), low) == lanes[lane, FOUND]
+            ):
                 lanes[lane, OUTCOME] = ACCEPTED if params.accept_joined else REJECTED

@@ -1,16 +1,27 @@
-"""Walks by p and q along one edge type, from packed rows: all under way take an attempt together, in stages that ask for what the next one reads.
+"""Walks by p and q along one edge type, from packed rows: all under way take an attempt together,
+in stages that ask for what the next one reads.
 
-What `storaged.kernels.walks.generic` takes, to the bit, where nothing but the nodes is wanted of it. An attempt hashes, reads a record, and often
-asks whether two nodes are joined; which of these a walk needs is as unforeseeable as a coin. So a stage is a loop over those walks that
-need it, which the one before it lists, and what is the same for all is hashed in loops that run over several walks at once.
-"""
+What `storaged.kernels.walks.generic` takes, to the bit, where nothing but the nodes is wanted of
+it. An attempt hashes, reads a record, and often asks whether two nodes are joined; which of these a
+walk needs is as unforeseeable as a coin. So a stage is a loop over those walks that need it, which
+the one before it lists, and what is the same for all is hashed in loops that run over several walks
+at once."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, f32_at, f64_at, inlined, kernel, prefetch_at, u32_at, u64_at
+from asterism_graphkit.compile.jit import (
+    IntLike,
+    f32_at,
+    f64_at,
+    inlined,
+    kernel,
+    prefetch_at,
+    u32_at,
+    u64_at,
+)
 from asterism_graphkit.random.rng import bounded, mix64, mix_key, mix_tag, unit_float, word
 from storaged.kernels.adjacency import NARROW, PACKED, ROWS, SUMS, WEIGHTS, part_of_node
 from storaged.kernels.neighbors.packed import read_neighbor, record_address, record_base
@@ -38,11 +49,27 @@ from storaged.kernels.walks.state import (
 
 ACTIVE_WALKS = 64
 """Walks under way at a time."""
-WALK, PLACE, STEP, NODE, TABLE_ROW, ROW, HEAD, PREVIOUS, PREVIOUS_TABLE_ROW, PREVIOUS_ROW, PREVIOUS_HEAD, PLAIN, SALT, ATTEMPT = range(14)
+(
+    WALK,
+    PLACE,
+    STEP,
+    NODE,
+    TABLE_ROW,
+    ROW,
+    HEAD,
+    PREVIOUS,
+    PREVIOUS_TABLE_ROW,
+    PREVIOUS_ROW,
+    PREVIOUS_HEAD,
+    PLAIN,
+    SALT,
+    ATTEMPT,
+) = range(14)
 FIELDS = 14
-"""Rows of ``lanes``, int64[FIELDS, LANES]: of each walk under way which it is (-1: none), where its next node is put, steps behind it; where
-it is, by id, line of the table, row there (-1: none) and address of what the row begins with (0: nothing); the same of where it was a step
-ago (id -1: nowhere, line -1: not held here); the tag of its position, that position's salt, and the attempt."""
+"""Rows of ``lanes``, int64[FIELDS, LANES]: of each walk under way which it is (-1: none), where its
+next node is put, steps behind it; where it is, by id, line of the table, row there (-1: none) and
+address of what the row begins with (0: nothing); the same of where it was a step ago (id -1:
+nowhere, line -1: not held here); the tag of its position, that position's salt, and the attempt."""
 OTHER_TYPE = np.int64(np.iinfo(np.int64).max)
 """As the node before: one of another type, which no edge leads to."""
 _STARTS, _DEGREES, _STEP_KEYS, _BACK_KEYS, _TAGS, _WORDS, _RECORDS, _COINS, _PAIRS = range(9)
@@ -55,11 +82,25 @@ _UNDECIDED = -1
 
 
 @inlined
-def _locate_row(lane: IntLike, node: IntLike, edge: IntLike, lanes: NDArray[np.int64], table: NDArray[np.int64], params: WalkParams) -> None:
+def _locate_row(
+    lane: IntLike,
+    node: IntLike,
+    edge: IntLike,
+    lanes: NDArray[np.int64],
+    table: NDArray[np.int64],
+    params: WalkParams,
+) -> None:
     """Find the row of a node that lives in a part held here, and ask for what it begins with."""
-    table_row = edge * params.parts + part_of_node(np.int64(node), params.parts, params.shift, params.mod)
+    table_row = edge * params.parts + part_of_node(
+        np.int64(node), params.parts, params.shift, params.mod
+    )
     row = node >> params.shift if params.shift >= 0 else node // params.parts
-    lanes[NODE, lane], lanes[TABLE_ROW, lane], lanes[ROW, lane], lanes[HEAD, lane] = node, table_row, -1, 0
+    lanes[NODE, lane], lanes[TABLE_ROW, lane], lanes[ROW, lane], lanes[HEAD, lane] = (
+        node,
+        table_row,
+        -1,
+        0,
+    )
     if row < table[table_row, ROWS]:
         head = table[table_row, ROW_HEADS] + 16 * row
         lanes[ROW, lane], lanes[HEAD, lane] = row, head
@@ -88,20 +129,35 @@ def _load(
     if walk >= m:
         lanes[HEAD, lane] = 0
         return False
-    lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = walkers[STEPS_DONE, walk], walk * row_stride, walkers[ATTEMPTS, walk]
+    lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = (
+        walkers[STEPS_DONE, walk],
+        walk * row_stride,
+        walkers[ATTEMPTS, walk],
+    )
     position = np.uint64(walkers[POSITIONS, walk])
-    lanes[PLAIN, lane], lanes[SALT, lane] = np.int64(mix_tag(position)), np.int64(mix_key(mix64(position)))
+    lanes[PLAIN, lane], lanes[SALT, lane] = (
+        np.int64(mix_tag(position)),
+        np.int64(mix_key(mix64(position))),
+    )
     lanes[PREVIOUS, lane] = -1
     previous, kind = walkers[PREVIOUS_IDS, walk], walkers[PREVIOUS_KINDS, walk]
     if previous >= 0:
         is_local = local_parts[part_of_node(previous, params.parts, params.shift, params.mod)]
         _locate_row(lane, previous, edge, lanes, table, params)
-        lanes[PREVIOUS_TABLE_ROW, lane], lanes[PREVIOUS_ROW, lane], lanes[PREVIOUS_HEAD, lane] = lanes[TABLE_ROW, lane], lanes[ROW, lane], lanes[HEAD, lane]
+        lanes[PREVIOUS_TABLE_ROW, lane], lanes[PREVIOUS_ROW, lane], lanes[PREVIOUS_HEAD, lane] = (
+            lanes[TABLE_ROW, lane],
+            lanes[ROW, lane],
+            lanes[HEAD, lane],
+        )
         lanes[PREVIOUS, lane] = previous
         if not is_local:
             lanes[PREVIOUS_TABLE_ROW, lane] = -1
         if kind >= 0 and kind != end_types[LOCAL, edge]:
-            lanes[PREVIOUS, lane], lanes[PREVIOUS_ROW, lane], lanes[PREVIOUS_HEAD, lane] = OTHER_TYPE, -1, 0
+            lanes[PREVIOUS, lane], lanes[PREVIOUS_ROW, lane], lanes[PREVIOUS_HEAD, lane] = (
+                OTHER_TYPE,
+                -1,
+                0,
+            )
     _locate_row(lane, walkers[IDS, walk], edge, lanes, table, params)
     if walkers[KINDS, walk] != end_types[LOCAL, edge]:
         lanes[ROW, lane], lanes[HEAD, lane] = -1, 0
@@ -122,14 +178,18 @@ def _hash_attempts(
     words: NDArray[np.uint64],
     tosses: NDArray[np.float64],
 ) -> None:
-    """The word and the toss of each walk's draw: an attempt has a position of its own, under the walk's."""
+    """The word and the toss of each walk's draw: an attempt has a position of its own, under the
+    walk's.
+    """
     for i in range(ACTIVE_WALKS):
         attempt_tag = mix_tag(mix64(np.uint64(salt[i]) + mix_tag(np.uint64(attempt[i]))))
         tags[i] = attempt_tag if previous[i] >= 0 else np.uint64(plain[i])
     for i in range(ACTIVE_WALKS):
         words[i] = word(mix64(step_keys[i] + tags[i]), _ZERO)
     for i in range(ACTIVE_WALKS):
-        toss = unit_float(word(mix64(back_keys[i] + tags[i]), _ZERO)) * (1.0 + excess_return * return_shares[i])
+        toss = unit_float(word(mix64(back_keys[i] + tags[i]), _ZERO)) * (
+            1.0 + excess_return * return_shares[i]
+        )
         tosses[i] = toss if previous[i] >= 0 else 0.0
 
 
@@ -144,14 +204,19 @@ def _draw(
     floats: NDArray[np.float64],
     lane_lists: NDArray[np.int64],
 ) -> tuple[IntLike, IntLike]:
-    """Let each walk's draw fall on a record or on the way back, and ask for what these read; gives how many of both there are."""
+    """Let each walk's draw fall on a record or on the way back, and ask for what these read; gives
+    how many of both there are.
+    """
     for i in range(ACTIVE_WALKS):
         head = np.uint64(lanes[HEAD, i])
         uints[_STARTS, i], uints[_DEGREES, i], floats[_SHARES, i] = _ZERO, _ZERO, 0.0
         if head > _ZERO:
             uints[_STARTS, i], uints[_DEGREES, i] = u64_at(head, _ZERO), u64_at(head, _ONE) >> _S32
             floats[_SHARES, i] = np.float64(f32_at(head, np.int64(2)))
-        uints[_STEP_KEYS, i], uints[_BACK_KEYS, i] = keys[SLOT_KEY, lanes[STEP, i]], keys[RETURN_KEY, lanes[STEP, i]]
+        uints[_STEP_KEYS, i], uints[_BACK_KEYS, i] = (
+            keys[SLOT_KEY, lanes[STEP, i]],
+            keys[RETURN_KEY, lanes[STEP, i]],
+        )
     _hash_attempts(
         lanes[PLAIN],
         lanes[SALT],
@@ -172,14 +237,18 @@ def _draw(
         if degree == _ZERO:
             continue
         if floats[_TOSSES, i] >= 1.0:
-            # What steps back are above others has a box of its own behind theirs: most draws fall beside it, and look for no edge back.
+            # What steps back are above others has a box of its own behind theirs: most draws fall
+            # beside it, and look for no edge back.
             lane_lists[_RETURNING, return_count] = i
             return_count += 1
             uints[_PAIRS, i] = pair_hash(lanes[ROW, i], lanes[PREVIOUS, i])
             prefetch_at(bloom_word_address(uints[_PAIRS, i], table, table_row))
             continue
         w = uints[_WORDS, i]
-        base = record_base(np.uint64(table[table_row, NARROW]), _ZERO if params.uniform else np.uint64(table[table_row, PACKED]))
+        base = record_base(
+            np.uint64(table[table_row, NARROW]),
+            _ZERO if params.uniform else np.uint64(table[table_row, PACKED]),
+        )
         record = record_address(base, uints[_STARTS, i] + bounded(w, degree))
         prefetch_at(record)
         uints[_RECORDS, i], uints[_COINS, i] = record, w * degree
@@ -201,16 +270,32 @@ def _read_records(
     floats: NDArray[np.float64],
     lane_lists: NDArray[np.int64],
 ) -> IntLike:
-    """Read to whom draws lead and say which count; gives how many hang on an edge that is here, whose sieves are asked for."""
+    """Read to whom draws lead and say which count; gives how many hang on an edge that is here,
+    whose sieves are asked for.
+    """
     check_count = np.int64(0)
     for j in range(read_count):
         i = lane_lists[_READING, j]
-        neighbor = np.int64(read_neighbor(uints[_RECORDS, i], uints[_COINS, i], packed, alias_fraction))
-        previous, toss, previous_table_row = lanes[PREVIOUS, i], floats[_TOSSES, i], lanes[PREVIOUS_TABLE_ROW, i]
+        neighbor = np.int64(
+            read_neighbor(uints[_RECORDS, i], uints[_COINS, i], packed, alias_fraction)
+        )
+        previous, toss, previous_table_row = (
+            lanes[PREVIOUS, i],
+            floats[_TOSSES, i],
+            lanes[PREVIOUS_TABLE_ROW, i],
+        )
         ints[_FOUND, i] = neighbor
         unbiased = (neighbor < 0) | (previous < 0)
         limit = params.return_limit if neighbor == previous else params.accept_limit
-        outcome = ACCEPTED if unbiased | (toss < limit) else REJECTED if neighbor == previous else PENDING if previous_table_row < 0 else _UNDECIDED
+        outcome = (
+            ACCEPTED
+            if unbiased | (toss < limit)
+            else REJECTED
+            if neighbor == previous
+            else PENDING
+            if previous_table_row < 0
+            else _UNDECIDED
+        )
         ints[_OUTCOMES, i] = outcome
         if outcome == _UNDECIDED:
             pair = pair_hash(lanes[PREVIOUS_ROW, i], neighbor)
@@ -241,10 +326,18 @@ def _check_bloom(
         head = np.uint64(lanes[HEAD, i] if returns else lanes[PREVIOUS_HEAD, i])
         ints[_OUTCOMES, i] = REJECTED if returns else unjoined_outcome
         mask, pair = pair_mask(uints[_PAIRS, i]), uints[_PAIRS, i]
-        if head == _ZERO or u64_at(bloom_word_address(pair, table, table_row), _ZERO) & mask != mask:
+        if (
+            head == _ZERO
+            or u64_at(bloom_word_address(pair, table, table_row), _ZERO) & mask != mask
+        ):
             continue
         low, size = np.int64(u64_at(head, _ZERO)), np.int64(u64_at(head, _ONE) >> _S32)
-        ints[_LOWS, i], ints[_SIZES, i], ints[_ENDS, i], ints[_NBRS, i] = low, size, low + size, table[table_row, NARROW]
+        ints[_LOWS, i], ints[_SIZES, i], ints[_ENDS, i], ints[_NBRS, i] = (
+            low,
+            size,
+            low + size,
+            table[table_row, NARROW],
+        )
         ints[_TARGETS, i] = lanes[PREVIOUS, i] if returns else ints[_FOUND, i]
         lane_lists[_SEARCHING, search_count] = i
         search_count += 1
@@ -253,7 +346,9 @@ def _check_bloom(
 
 
 @inlined
-def _bisect_rows(search_count: IntLike, ints: NDArray[np.int64], lane_lists: NDArray[np.int64]) -> None:
+def _bisect_rows(
+    search_count: IntLike, ints: NDArray[np.int64], lane_lists: NDArray[np.int64]
+) -> None:
     """Find where the neighbors that are looked for would stand in their rows, side by side."""
     active_count = search_count
     while active_count > 0:
@@ -286,7 +381,12 @@ def _decide(
     """Say what became of draws whose rows were searched."""
     for j in range(search_count):
         i = lane_lists[_SEARCHING, j]
-        slot, end, nbr, target = ints[_LOWS, i], ints[_ENDS, i], np.uint64(ints[_NBRS, i]), ints[_TARGETS, i]
+        slot, end, nbr, target = (
+            ints[_LOWS, i],
+            ints[_ENDS, i],
+            np.uint64(ints[_NBRS, i]),
+            ints[_TARGETS, i],
+        )
         if slot >= end or np.int64(u32_at(nbr, slot)) != target:
             continue
         if floats[_TOSSES, i] < 1.0:
@@ -294,9 +394,16 @@ def _decide(
             continue
         # A share of what the row weighs falls on an edge back, or behind the last one of these.
         table_row = lanes[TABLE_ROW, i]
-        weights_address, sums_address = np.uint64(table[table_row, WEIGHTS]), np.uint64(table[table_row, SUMS])
+        weights_address, sums_address = (
+            np.uint64(table[table_row, WEIGHTS]),
+            np.uint64(table[table_row, SUMS]),
+        )
         uniform = params.uniform or weights_address == _ZERO
-        row_weight = f64_at(sums_address, lanes[ROW, i]) if not params.uniform and sums_address != _ZERO else np.float64(u64_at(np.uint64(lanes[HEAD, i]), _ONE) >> _S32)
+        row_weight = (
+            f64_at(sums_address, lanes[ROW, i])
+            if not params.uniform and sums_address != _ZERO
+            else np.float64(u64_at(np.uint64(lanes[HEAD, i]), _ONE) >> _S32)
+        )
         remaining = (floats[_TOSSES, i] - 1.0) / params.excess_return * row_weight
         while slot < end and np.int64(u32_at(nbr, slot)) == target:
             remaining -= 1.0 if uniform else np.float64(f32_at(weights_address, slot))
@@ -332,19 +439,32 @@ def _apply_outcomes(
             continue
         neighbor, continues = ints[_FOUND, i], False
         if outcome == PENDING:
-            pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = 1, neighbor, edge
+            pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = (
+                1,
+                neighbor,
+                edge,
+            )
             pending[PENDING_ATTEMPT, walk] = lanes[ATTEMPT, i]
         else:
             step = lanes[STEP, i] + 1
             ids[lanes[PLACE, i]], steps_done[walk] = neighbor, step
-            continues = bool(neighbor >= 0 and step < params.length and local_parts[part_of_node(neighbor, params.parts, params.shift, params.mod)])
+            continues = bool(
+                neighbor >= 0
+                and step < params.length
+                and local_parts[part_of_node(neighbor, params.parts, params.shift, params.mod)]
+            )
             if continues:
                 lanes[STEP, i], lanes[ATTEMPT, i] = step, 0
                 lanes[PLACE, i] += 1
-                lanes[PREVIOUS, i], lanes[PREVIOUS_TABLE_ROW, i] = lanes[NODE, i], lanes[TABLE_ROW, i]
+                lanes[PREVIOUS, i], lanes[PREVIOUS_TABLE_ROW, i] = (
+                    lanes[NODE, i],
+                    lanes[TABLE_ROW, i],
+                )
                 lanes[PREVIOUS_ROW, i], lanes[PREVIOUS_HEAD, i] = lanes[ROW, i], lanes[HEAD, i]
                 _locate_row(i, neighbor, edge, lanes, table, params)
-        if not continues and not _load(i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride):
+        if not continues and not _load(
+            i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride
+        ):
             cursor[1] -= 1
 
 
@@ -367,12 +487,14 @@ def advance_node2vec_walks(
     cursor: NDArray[np.int64],
     rounds: np.int64,
 ) -> None:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere; where rows follow from ids.
+    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
+    elsewhere; where rows follow from ids.
 
     Parameters
     ----------
     walkers, table, ends, held, keys, way, done, hanging, cursor, rounds
-        As of `storaged.kernels.walks.generic.take_walks`; every line of ``table`` that has edges has them packed, and heads.
+        As of `storaged.kernels.walks.generic.take_walks`; every line of ``table`` that has edges
+        has them packed, and heads.
     steps : int64[1, 1]
         The edge type, which leads to nodes of the type at which it begins.
     ids : int64[k], out
@@ -384,17 +506,51 @@ def advance_node2vec_walks(
     """
     edge = steps[0, 0]
     uints, ints = np.zeros((9, ACTIVE_WALKS), np.uint64), np.zeros((7, ACTIVE_WALKS), np.int64)
-    floats, lane_lists = np.zeros((2, ACTIVE_WALKS), np.float64), np.zeros((4, ACTIVE_WALKS), np.int64)
+    floats, lane_lists = (
+        np.zeros((2, ACTIVE_WALKS), np.float64),
+        np.zeros((4, ACTIVE_WALKS), np.int64),
+    )
     if cursor[0] == 0:
         for i in range(ACTIVE_WALKS):
-            if _load(i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride):
+            if _load(
+                i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride
+            ):
                 cursor[1] += 1
     for _ in range(rounds):
         if cursor[1] == 0:
             break
-        read_count, return_count = _draw(lanes, table, keys, params, uints, ints, floats, lane_lists)
-        check_count = _read_records(read_count, lanes, table, params, packed, alias_fraction, uints, ints, floats, lane_lists)
-        search_count = _check_bloom(check_count, return_count, lanes, table, params, uints, ints, lane_lists)
+        read_count, return_count = _draw(
+            lanes, table, keys, params, uints, ints, floats, lane_lists
+        )
+        check_count = _read_records(
+            read_count,
+            lanes,
+            table,
+            params,
+            packed,
+            alias_fraction,
+            uints,
+            ints,
+            floats,
+            lane_lists,
+        )
+        search_count = _check_bloom(
+            check_count, return_count, lanes, table, params, uints, ints, lane_lists
+        )
         _bisect_rows(search_count, ints, lane_lists)
         _decide(search_count, lanes, table, params, ints, floats, lane_lists)
-        _apply_outcomes(lanes, cursor, walkers, table, end_types, local_parts, edge, params, steps_done, ids, pending, ints, row_stride)
+        _apply_outcomes(
+            lanes,
+            cursor,
+            walkers,
+            table,
+            end_types,
+            local_parts,
+            edge,
+            params,
+            steps_done,
+            ids,
+            pending,
+            ints,
+            row_stride,
+        )

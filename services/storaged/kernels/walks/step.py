@@ -1,4 +1,5 @@
-"""The strides of a round of walks: to the rows of nodes, to columns of these, and to the slots that they lead to.
+"""The strides of a round of walks: to the rows of nodes, to columns of these, and to the slots that
+they lead to.
 
 Each asks for what the next one reads.
 """
@@ -64,16 +65,30 @@ _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 
 
 @inlined
-def prefetch_lookup(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], end_types: NDArray[np.int64], steps: NDArray[np.int64], params: WalkParams) -> None:
-    """Ask for the places in indexes where a new node begins to be looked for, or for whether it is a hole."""
-    node, part = lanes[lane, NODE], part_of_node(lanes[lane, NODE], params.parts, params.shift, params.mod)
+def prefetch_lookup(
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    end_types: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    params: WalkParams,
+) -> None:
+    """Ask for the places in indexes where a new node begins to be looked for, or for whether it is
+    a hole.
+    """
+    node, part = (
+        lanes[lane, NODE],
+        part_of_node(lanes[lane, NODE], params.parts, params.shift, params.mod),
+    )
     for t in range(steps.shape[1]):
         edge = steps[lanes[lane, STEP_ROW], t]
         if edge < 0 or end_types[LOCAL, edge] != lanes[lane, KIND]:
             continue
         table_row = edge * params.parts + part
         if table[table_row, INDEX_IDS] != 0:
-            bucket = mix64(np.uint64(node)) >> np.uint64(np.int64(64) - table[table_row, INDEX_BITS])
+            bucket = mix64(np.uint64(node)) >> np.uint64(
+                np.int64(64) - table[table_row, INDEX_BITS]
+            )
             prefetch_at(np.uint64(table[table_row, INDEX_IDS]) + (bucket << _EIGHTS))
             prefetch_at(np.uint64(table[table_row, INDEX_ROWS]) + (bucket << _FOURS))
         elif table[table_row, LIVE] != 0 and table[table_row, ROWS] > node // params.parts:
@@ -82,7 +97,14 @@ def prefetch_lookup(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.i
 
 
 @inlined
-def locate_row(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], end_types: NDArray[np.int64], steps: NDArray[np.int64], params: WalkParams) -> None:
+def locate_row(
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    end_types: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    params: WalkParams,
+) -> None:
     """Look up the row of a new node, and ask for where its edges begin."""
     node, kind, step_row = lanes[lane, NODE], lanes[lane, KIND], lanes[lane, STEP_ROW]
     part = part_of_node(node, params.parts, params.shift, params.mod)
@@ -107,10 +129,23 @@ def locate_row(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64]
 
 @inlined
 def _choose_edge_type(
-    lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], end_types: NDArray[np.int64], steps: NDArray[np.int64], params: WalkParams, key: np.uint64
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    end_types: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    params: WalkParams,
+    key: np.uint64,
 ) -> IntLike:
-    """The edge type of a draw from a row, in proportion to what each weighs there; -1 where all of them weigh nothing."""
-    step_row, kind, part, row = lanes[lane, STEP_ROW], lanes[lane, KIND], lanes[lane, PART], lanes[lane, ROW]
+    """The edge type of a draw from a row, in proportion to what each weighs there; -1 where all of
+    them weigh nothing.
+    """
+    step_row, kind, part, row = (
+        lanes[lane, STEP_ROW],
+        lanes[lane, KIND],
+        lanes[lane, PART],
+        lanes[lane, ROW],
+    )
     total, last = 0.0, np.int64(-1)
     for t in range(steps.shape[1]):
         edge = steps[step_row, t]
@@ -143,7 +178,11 @@ def draw_column(
     params: WalkParams,
 ) -> None:
     """Let a walk's draw fall on a column of its row, and ask for that."""
-    step, tag, edge = lanes[lane, STEP], np.uint64(lanes[lane, TAG]), steps[lanes[lane, STEP_ROW], 0]
+    step, tag, edge = (
+        lanes[lane, STEP],
+        np.uint64(lanes[lane, TAG]),
+        steps[lanes[lane, STEP_ROW], 0],
+    )
     lanes[lane, SLOT], lanes[lane, OUTCOME] = -1, ACCEPTED
     if params.restart > 0.0:
         walk_tag = mix_tag(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
@@ -159,14 +198,27 @@ def draw_column(
         lanes[lane, TAG] = np.int64(tag)
         toss = unit_float(word(mix64(keys[RETURN_KEY, step] + tag), _ZERO))
         if params.excess_return > 0.0:
-            # What steps back are above others has a box of its own behind theirs: most draws fall beside it, and look for no edge back.
-            toss *= 1.0 + params.excess_return * max_return_share(lanes, lane, table, end_types, steps, params)
+            # What steps back are above others has a box of its own behind theirs: most draws fall
+            # beside it, and look for no edge back.
+            toss *= 1.0 + params.excess_return * max_return_share(
+                lanes, lane, table, end_types, steps, params
+            )
             if toss >= 1.0:
-                try_return(lanes, lane, (toss - 1.0) / params.excess_return, table, end_types, steps, params)
+                try_return(
+                    lanes,
+                    lane,
+                    (toss - 1.0) / params.excess_return,
+                    table,
+                    end_types,
+                    steps,
+                    params,
+                )
                 return
         lanes[lane, TOSS] = np.int64(toss / TOSS_UNIT)
     if steps.shape[1] > 1:
-        chosen = _choose_edge_type(lanes, lane, table, end_types, steps, params, mix64(keys[TYPE_KEY, step] + tag))
+        chosen = _choose_edge_type(
+            lanes, lane, table, end_types, steps, params, mix64(keys[TYPE_KEY, step] + tag)
+        )
         if chosen < 0:
             return
         edge = np.int64(chosen)
@@ -174,26 +226,51 @@ def draw_column(
     if steps.shape[1] > 1 or lanes[lane, DEGREE] < 0:
         indptr, row = np.uint64(table[table_row, INDPTR]), lanes[lane, ROW]
         start = i64_at(indptr, row)
-        lanes[lane, EDGE], lanes[lane, START], lanes[lane, DEGREE] = edge, start, i64_at(indptr, row + 1) - start
+        lanes[lane, EDGE], lanes[lane, START], lanes[lane, DEGREE] = (
+            edge,
+            start,
+            i64_at(indptr, row + 1) - start,
+        )
     degree = np.uint64(lanes[lane, DEGREE])
     if degree > _ZERO:
         w = word(mix64(keys[SLOT_KEY, step] + tag), _ZERO)
         slot = lanes[lane, START] + np.int64(scaled(w, degree))
         lanes[lane, SLOT], lanes[lane, COIN] = slot, np.int64(w * degree)
         has_alias_table = not params.uniform and table[table_row, HOT] != 0
-        prefetch_at(np.uint64((table[table_row, HOT] if has_alias_table else table[table_row, NBR]) + 8 * slot))
+        prefetch_at(
+            np.uint64(
+                (table[table_row, HOT] if has_alias_table else table[table_row, NBR]) + 8 * slot
+            )
+        )
 
 
 @inlined
-def resolve_slot(lanes: NDArray[np.int64], lane: IntLike, table: NDArray[np.int64], params: WalkParams, want_eids: bool) -> None:
+def resolve_slot(
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+    table: NDArray[np.int64],
+    params: WalkParams,
+    want_eids: bool,
+) -> None:
     """Lead a draw from its column to the slot that it takes, and ask for the neighbor."""
     table_row, slot = lanes[lane, EDGE] * params.parts + lanes[lane, PART], lanes[lane, SLOT]
     if not params.uniform and table[table_row, HOT] != 0:
         start = lanes[lane, START]
-        row_thresholds, row_fractions, column = np.uint64(table[table_row, HOT] + 8 * start), np.uint64(table[table_row, COLD] + 4 * start), np.uint64(slot - start)
-        row_offset = resolve_column(row_thresholds, row_fractions, column, np.uint64(lanes[lane, COIN]))
-        # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its sum.
-        if row_offset == column and u64_at(row_thresholds, row_offset) == row_offset and u32_at(row_fractions, row_offset) == 0:
+        row_thresholds, row_fractions, column = (
+            np.uint64(table[table_row, HOT] + 8 * start),
+            np.uint64(table[table_row, COLD] + 4 * start),
+            np.uint64(slot - start),
+        )
+        row_offset = resolve_column(
+            row_thresholds, row_fractions, column, np.uint64(lanes[lane, COIN])
+        )
+        # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its
+        # sum.
+        if (
+            row_offset == column
+            and u64_at(row_thresholds, row_offset) == row_offset
+            and u32_at(row_fractions, row_offset) == 0
+        ):
             lanes[lane, SLOT] = -1
             return
         slot = start + np.int64(row_offset)

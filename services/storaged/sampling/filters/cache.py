@@ -15,8 +15,19 @@ from asterism_graphkit.evaluate.filters import Mask
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Predicate, parse
 from asterism_proto.errors import InvalidRequest
-from storaged.sampling.filters.filtered_image import FilteredPart, filter_edges, filter_nodes, filtered_edge_bytes, filtered_node_bytes
-from storaged.sampling.filters.index_ranges import can_resolve, candidate_rows, conjuncts, resolve_runs
+from storaged.sampling.filters.filtered_image import (
+    FilteredPart,
+    filter_edges,
+    filter_nodes,
+    filtered_edge_bytes,
+    filtered_node_bytes,
+)
+from storaged.sampling.filters.index_ranges import (
+    can_resolve,
+    candidate_rows,
+    conjuncts,
+    resolve_runs,
+)
 from storaged.sampling.filters.range_cover import RangeCover, RangeCovers, build_range_cover
 from storaged.sampling.filters.scan import RemoteMatches, scan_edges, scan_nodes
 from storaged.sampling.neighbors.indexed import IndexRanges, resolve_ranges
@@ -56,17 +67,23 @@ class _CacheEntry:
     filtered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
     """With these totals the version that the pieces make up."""
     covers: dict[tuple[int, int], RangeCover] | None = None
-    """(type, part) -> the same of an index; empty: no index tells; None: it is not known yet whether one does."""
+    """(type, part) -> the same of an index; empty: no index tells; None: it is not known yet
+    whether one does.
+    """
     covered_version: tuple[Mapping[TotalsKey, PartitionTotals], LocalVersion] | None = None
     """With these totals the version whose global draws take the covers."""
     ranges: dict[int, IndexRanges] | None = None
-    """Of each edge type, what satisfies the condition in the order of each node's edges; empty: no order tells; None: not known yet."""
+    """Of each edge type, what satisfies the condition in the order of each node's edges; empty: no
+    order tells; None: not known yet.
+    """
     last_used: int = 0
 
     @property
     def bytes(self) -> int:
         covers = list((self.covers or {}).values())
-        return sum(piece.bytes for piece in list(self.pieces.values())) + sum(cover.bytes for cover in covers)
+        return sum(piece.bytes for piece in list(self.pieces.values())) + sum(
+            cover.bytes for cover in covers
+        )
 
 
 class FilterCache:
@@ -75,26 +92,34 @@ class FilterCache:
     Parameters
     ----------
     max_bytes : int
-        Of memory for all of them. What was not asked for for the longest time goes first; a condition that has no room by itself is
-        refused.
+        Of memory for all of them. What was not asked for for the longest time goes first; a
+        condition that has no room by itself is refused.
 
     Notes
     -----
-    A draw under a condition is a draw from the version that has only the rows that satisfy it, by tables of their own: what is kept
-    decides how long it takes, never what it gives. Where the version has an index that tells what satisfies it, global draws
-    take blocks of that and their tables, and those of neighbors the runs of each node's own order, and nothing is looked at; whether
-    it has decides what they give, too, but not their law.
-    """
+    A draw under a condition is a draw from the version that has only the rows that satisfy it, by
+    tables of their own: what is kept decides how long it takes, never what it gives. Where the
+    version has an index that tells what satisfies it, global draws take blocks of that and their
+    tables, and those of neighbors the runs of each node's own order, and nothing is looked at;
+    whether it has decides what they give, too, but not their law."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._clock = count(1)
-        # Weakly: a version that is no longer served takes with it what was made of it, and its files can go.
-        self._entries: WeakKeyDictionary[LocalVersion, dict[RowFilter, _CacheEntry]] = WeakKeyDictionary()
+        # Weakly: a version that is no longer served takes with it what was made of it, and its
+        # files can go.
+        self._entries: WeakKeyDictionary[LocalVersion, dict[RowFilter, _CacheEntry]] = (
+            WeakKeyDictionary()
+        )
 
     def filtered_totals(
-        self, version: LocalVersion, row_filter: RowFilter, parts: Sequence[int], checkpoint: Callable[[], object], remote_matches: RemoteMatches = NO_REMOTE_MATCHES
+        self,
+        version: LocalVersion,
+        row_filter: RowFilter,
+        parts: Sequence[int],
+        checkpoint: Callable[[], object],
+        remote_matches: RemoteMatches = NO_REMOTE_MATCHES,
     ) -> dict[TotalsKey, PartitionTotals]:
         """How much satisfies a condition, of each type and part: (element, type, part) -> share.
 
@@ -105,7 +130,8 @@ class FilterCache:
         parts : sequence of int
             Held here.
         checkpoint : callable
-            Called between blocks of rows; where it raises, what was looked at so far is kept for the next call.
+            Called between blocks of rows; where it raises, what was looked at so far is kept for
+            the next call.
         remote_matches : Foreign
             What other hosts know that it takes.
 
@@ -120,23 +146,53 @@ class FilterCache:
         with _locked(entry.lock, checkpoint):
             covers = self._range_covers(version, row_filter, entry)
             if covers:
-                return {(row_filter.element, type_id, part): covers[type_id, part].totals for type_id in row_filter.types for part in parts}
-            self._build_pieces(version, row_filter, sorted(version.parts), entry, checkpoint, remote_matches)
-            return {(row_filter.element, type_id, part): entry.pieces[type_id, part].totals for type_id in row_filter.types for part in parts}
+                return {
+                    (row_filter.element, type_id, part): covers[type_id, part].totals
+                    for type_id in row_filter.types
+                    for part in parts
+                }
+            self._build_pieces(
+                version, row_filter, sorted(version.parts), entry, checkpoint, remote_matches
+            )
+            return {
+                (row_filter.element, type_id, part): entry.pieces[type_id, part].totals
+                for type_id in row_filter.types
+                for part in parts
+            }
 
     def describe_plan(self, version: LocalVersion, row_filter: RowFilter) -> str:
-        """How what satisfies a condition is found, in words: by the version's indexes alone, so that every host says the same."""
+        """How what satisfies a condition is found, in words: by the version's indexes alone, so
+        that every host says the same.
+        """
         parsed, descriptions = parse(row_filter.text), []
         for type_id in row_filter.types:
-            predicate, indexes = bind(parsed, version.schema, row_filter.element, type_id), _indexes(version, row_filter.element, type_id)
+            predicate, indexes = (
+                bind(parsed, version.schema, row_filter.element, type_id),
+                _indexes(version, row_filter.element, type_id),
+            )
             full_index = next((index for index in indexes if can_resolve(index, predicate)), None)
             operands = conjuncts(predicate) if row_filter.element == NODE else ()
-            partial_index = next((index for operand in operands for index in indexes if can_resolve(index, operand)), None)
-            descriptions.append(f"index on {full_index.name}" if full_index else f"rows that the index on {partial_index.name} leaves, looked at once" if partial_index else FULL_SCAN)
+            partial_index = next(
+                (index for operand in operands for index in indexes if can_resolve(index, operand)),
+                None,
+            )
+            descriptions.append(
+                f"index on {full_index.name}"
+                if full_index
+                else f"rows that the index on {partial_index.name} leaves, looked at once"
+                if partial_index
+                else FULL_SCAN
+            )
         return "; ".join(dict.fromkeys(descriptions))
 
     def filtered_version(
-        self, version: LocalVersion, row_filter: RowFilter, totals: Mapping[TotalsKey, PartitionTotals], checkpoint: Callable[[], object], *, for_global_draws: bool = False
+        self,
+        version: LocalVersion,
+        row_filter: RowFilter,
+        totals: Mapping[TotalsKey, PartitionTotals],
+        checkpoint: Callable[[], object],
+        *,
+        for_global_draws: bool = False,
     ) -> LocalVersion:
         """The version with only those rows that satisfy a condition.
 
@@ -152,7 +208,8 @@ class FilterCache:
         Raises
         ------
         InvalidRequest, Stale
-            As `shares`; also where ``totals`` of a part that is held here are not those of `shares`.
+            As `shares`; also where ``totals`` of a part that is held here are not those of
+            `shares`.
         """
         entry = self._entry(version, row_filter)
         with _locked(entry.lock, checkpoint):
@@ -160,22 +217,40 @@ class FilterCache:
             if covers and for_global_draws:
                 if entry.covered_version is None or entry.covered_version[0] != totals:
                     _check_totals(version, row_filter, totals, covers)
-                    entry.covered_version = (dict(totals), _covered_version(version, row_filter, covers, totals))
+                    entry.covered_version = (
+                        dict(totals),
+                        _covered_version(version, row_filter, covers, totals),
+                    )
                 return entry.covered_version[1]
             if entry.filtered_version is None or entry.filtered_version[0] != totals:
-                self._build_pieces(version, row_filter, sorted(version.parts), entry, checkpoint, NO_REMOTE_MATCHES)
+                self._build_pieces(
+                    version, row_filter, sorted(version.parts), entry, checkpoint, NO_REMOTE_MATCHES
+                )
                 _check_totals(version, row_filter, totals, covers or entry.pieces)
-                entry.filtered_version = (dict(totals), _filtered_version(version, row_filter, entry.pieces, totals))
+                entry.filtered_version = (
+                    dict(totals),
+                    _filtered_version(version, row_filter, entry.pieces, totals),
+                )
             return entry.filtered_version[1]
 
-    def index_ranges(self, version: LocalVersion, row_filter: RowFilter) -> Mapping[int, IndexRanges]:
-        """What satisfies a condition on edges in the order of each node's edges, by edge type; none unless an index tells of every type."""
+    def index_ranges(
+        self, version: LocalVersion, row_filter: RowFilter
+    ) -> Mapping[int, IndexRanges]:
+        """What satisfies a condition on edges in the order of each node's edges, by edge type; none
+        unless an index tells of every type.
+        """
         entry = self._entry(version, row_filter)
         if entry.ranges is None:  # by whoever comes first, and by others the same
-            entry.ranges = resolve_ranges(version, parse(row_filter.text), row_filter.types) if row_filter.element == EDGE else {}
+            entry.ranges = (
+                resolve_ranges(version, parse(row_filter.text), row_filter.types)
+                if row_filter.element == EDGE
+                else {}
+            )
         return entry.ranges
 
-    def _range_covers(self, version: LocalVersion, row_filter: RowFilter, entry: _CacheEntry) -> Mapping[tuple[int, int], RangeCover]:
+    def _range_covers(
+        self, version: LocalVersion, row_filter: RowFilter, entry: _CacheEntry
+    ) -> Mapping[tuple[int, int], RangeCover]:
         """The covers of every type and part here; none unless an index tells for every type."""
         if entry.covers is None:
             covers: dict[tuple[int, int], RangeCover] = {}
@@ -183,15 +258,31 @@ class FilterCache:
             for type_id in row_filter.types:
                 version.type_name(row_filter.element, type_id)
                 predicate = bind(parsed, version.schema, row_filter.element, type_id)
-                position = next((i for i, index in enumerate(_indexes(version, row_filter.element, type_id)) if can_resolve(index, predicate)), None)
+                position = next(
+                    (
+                        i
+                        for i, index in enumerate(_indexes(version, row_filter.element, type_id))
+                        if can_resolve(index, predicate)
+                    ),
+                    None,
+                )
                 if position is None:
                     covers = {}
                     break
                 for part, image in version.parts.items():
                     weighted_image = _weighted_image(version, row_filter, image)
-                    type_image = weighted_image.nodes[type_id] if row_filter.element == NODE else weighted_image.edges[type_id]
+                    type_image = (
+                        weighted_image.nodes[type_id]
+                        if row_filter.element == NODE
+                        else weighted_image.edges[type_id]
+                    )
                     runs = resolve_runs(type_image.indexes[position], type_image, predicate)
-                    covers[type_id, part] = build_range_cover(type_image.indexes[position], type_image.outgoing if isinstance(type_image, EdgeImage) else type_image, runs, row_filter.weight)
+                    covers[type_id, part] = build_range_cover(
+                        type_image.indexes[position],
+                        type_image.outgoing if isinstance(type_image, EdgeImage) else type_image,
+                        runs,
+                        row_filter.weight,
+                    )
             self._reserve(row_filter, entry, sum(cover.bytes for cover in covers.values()))
             entry.covers = covers
         return entry.covers
@@ -202,27 +293,52 @@ class FilterCache:
             entry.last_used = next(self._clock)
             return entry
 
-    def _build_pieces(self, version: LocalVersion, row_filter: RowFilter, parts: Sequence[int], entry: _CacheEntry, checkpoint: Callable[[], object], remote_matches: RemoteMatches) -> None:
+    def _build_pieces(
+        self,
+        version: LocalVersion,
+        row_filter: RowFilter,
+        parts: Sequence[int],
+        entry: _CacheEntry,
+        checkpoint: Callable[[], object],
+        remote_matches: RemoteMatches,
+    ) -> None:
         parsed = parse(row_filter.text)
         for type_id in row_filter.types:
             version.type_name(row_filter.element, type_id)
             predicate = bind(parsed, version.schema, row_filter.element, type_id)
             for part in parts:
                 if (type_id, part) not in entry.pieces:
-                    filter_part = partial(_filter_nodes if row_filter.element == NODE else _filter_edges, version, row_filter, type_id, part, predicate, remote_matches)
-                    entry.pieces[type_id, part] = filter_part(partial(self._reserve, row_filter, entry), checkpoint)
+                    filter_part = partial(
+                        _filter_nodes if row_filter.element == NODE else _filter_edges,
+                        version,
+                        row_filter,
+                        type_id,
+                        part,
+                        predicate,
+                        remote_matches,
+                    )
+                    entry.pieces[type_id, part] = filter_part(
+                        partial(self._reserve, row_filter, entry), checkpoint
+                    )
 
     def _reserve(self, row_filter: RowFilter, entry: _CacheEntry, needed: int) -> None:
         """Make room for so many bytes; InvalidRequest where there is none."""
         current = entry.bytes
         if current + needed > self._max_bytes:
             raise InvalidRequest(
-                f"condition {row_filter.text!r}: what satisfies it takes {current + needed} bytes or more on this storaged, which keeps {self._max_bytes}; "
+                f"condition {row_filter.text!r}: what satisfies it takes {current + needed} "
+                f"bytes or more on this storaged, which keeps {self._max_bytes}; "
                 "narrow it, or raise conditions_mib"
             )
         with self._lock:
             others = sorted(
-                ((other, entries, key) for entries in self._entries.values() for key, other in entries.items() if other is not entry), key=lambda candidate: candidate[0].last_used
+                (
+                    (other, entries, key)
+                    for entries in self._entries.values()
+                    for key, other in entries.items()
+                    if other is not entry
+                ),
+                key=lambda candidate: candidate[0].last_used,
             )
             total = current + needed + sum(other.bytes for other, _, _ in others)
             for other, entries, key in others:
@@ -266,27 +382,55 @@ def _filter_edges(
     if row_filter.both_directions and image.edges[type_id].incoming is not None:
         incoming = scan_edges(version, image, type_id, IN, predicate, remote_matches, checkpoint)
     edge = _weighted_image(version, row_filter, image).edges[type_id]
-    reserve(filtered_edge_bytes(edge, max(int(outgoing.sum()), 0 if incoming is None else int(incoming.sum())), both_directions=incoming is not None))
+    reserve(
+        filtered_edge_bytes(
+            edge,
+            max(int(outgoing.sum()), 0 if incoming is None else int(incoming.sum())),
+            both_directions=incoming is not None,
+        )
+    )
     return filter_edges(edge, outgoing, incoming)
 
 
 def _weighted_image(version: LocalVersion, row_filter: RowFilter, image: PartImage) -> PartImage:
     """The part with the weights that the request draws by."""
-    return version.with_weights(row_filter.weight, row_filter.element, row_filter.types).image(image.part)
+    return version.with_weights(row_filter.weight, row_filter.element, row_filter.types).image(
+        image.part
+    )
 
 
 def _indexes(version: LocalVersion, element: int, type_id: int) -> tuple[ColumnIndex, ...]:
     """The indexes of a type: every part has the same."""
-    types = ((image.nodes if element == NODE else image.edges)[type_id] for image in version.parts.values())
+    types = (
+        (image.nodes if element == NODE else image.edges)[type_id]
+        for image in version.parts.values()
+    )
     return next((type_image.indexes for type_image in types), ())
 
 
-def _covered_version(version: LocalVersion, row_filter: RowFilter, covers: RangeCovers, totals: Mapping[TotalsKey, PartitionTotals]) -> LocalVersion:
+def _covered_version(
+    version: LocalVersion,
+    row_filter: RowFilter,
+    covers: RangeCovers,
+    totals: Mapping[TotalsKey, PartitionTotals],
+) -> LocalVersion:
     weighted_version = version.with_weights(row_filter.weight, row_filter.element, row_filter.types)
-    return replace(weighted_version, range_covers=dict(covers), totals={**weighted_version.totals, **totals}, named_totals={}, filter_text=row_filter.text, filter_weight=row_filter.weight)
+    return replace(
+        weighted_version,
+        range_covers=dict(covers),
+        totals={**weighted_version.totals, **totals},
+        named_totals={},
+        filter_text=row_filter.text,
+        filter_weight=row_filter.weight,
+    )
 
 
-def _filtered_version(version: LocalVersion, row_filter: RowFilter, pieces: Mapping[tuple[int, int], FilteredPart], totals: Mapping[TotalsKey, PartitionTotals]) -> LocalVersion:
+def _filtered_version(
+    version: LocalVersion,
+    row_filter: RowFilter,
+    pieces: Mapping[tuple[int, int], FilteredPart],
+    totals: Mapping[TotalsKey, PartitionTotals],
+) -> LocalVersion:
     parts = {}
     for part, image in version.parts.items():
         nodes, edges = list(image.nodes), list(image.edges)
@@ -297,27 +441,51 @@ def _filtered_version(version: LocalVersion, row_filter: RowFilter, pieces: Mapp
             elif isinstance(filtered, EdgeImage):
                 edges[type_id] = filtered
         parts[part] = replace(image, nodes=tuple(nodes), edges=tuple(edges))
-    return replace(version, parts=parts, totals={**version.totals, **totals}, named_totals={}, filter_text=row_filter.text, filter_weight=row_filter.weight)
+    return replace(
+        version,
+        parts=parts,
+        totals={**version.totals, **totals},
+        named_totals={},
+        filter_text=row_filter.text,
+        filter_weight=row_filter.weight,
+    )
 
 
-def _check_totals(version: LocalVersion, row_filter: RowFilter, totals: Mapping[TotalsKey, PartitionTotals], matches: Mapping[tuple[int, int], FilteredPart | RangeCover]) -> None:
-    """InvalidRequest where totals of a request cannot be right: draws would fall on rows that are not there.
+def _check_totals(
+    version: LocalVersion,
+    row_filter: RowFilter,
+    totals: Mapping[TotalsKey, PartitionTotals],
+    matches: Mapping[tuple[int, int], FilteredPart | RangeCover],
+) -> None:
+    """InvalidRequest where totals of a request cannot be right: draws would fall on rows that are
+    not there.
 
-    Those of parts that are held here are known, and have to be the same; those of others have to be possible.
-    """
+    Those of parts that are held here are known, and have to be the same; those of others have to be
+    possible."""
     for key, part_totals in totals.items():
         _, type_id, part = key
-        prefix = f"at.where={row_filter.text!r}: type {type_id}, part {part}: count={part_totals.count}, positive={part_totals.positive}, weight={part_totals.weight}"
+        prefix = (
+            f"at.where={row_filter.text!r}: type {type_id}, part {part}: "
+            f"count={part_totals.count}, positive={part_totals.positive}, "
+            f"weight={part_totals.weight}"
+        )
         max_count = version.totals[key].count if key in version.totals else 0
-        is_weight_valid = math.isfinite(part_totals.weight) and part_totals.weight >= 0 and (part_totals.weight > 0) == (part_totals.positive > 0)
+        is_weight_valid = (
+            math.isfinite(part_totals.weight)
+            and part_totals.weight >= 0
+            and (part_totals.weight > 0) == (part_totals.positive > 0)
+        )
         if not (0 <= part_totals.positive <= part_totals.count <= max_count and is_weight_valid):
             raise InvalidRequest(
-                f"{prefix}: expected 0 <= positive <= count <= {max_count}, and a finite weight that is 0 where positive is 0 and above 0 elsewhere"
+                f"{prefix}: expected 0 <= positive <= count <= {max_count}, and a finite "
+                "weight that is 0 where positive is 0 and above 0 elsewhere"
             )
         if part in version.parts and part_totals != matches[type_id, part].totals:
             local_totals = matches[type_id, part].totals
             raise InvalidRequest(
-                f"{prefix}: this host found count={local_totals.count}, positive={local_totals.positive}, weight={local_totals.weight}; ask again what satisfies it (Restrict)"
+                f"{prefix}: this host found count={local_totals.count}, "
+                f"positive={local_totals.positive}, weight={local_totals.weight}; ask again "
+                "what satisfies it (Restrict)"
             )
 
 

@@ -1,4 +1,6 @@
-"""Images of what satisfies a condition: rows that do not are not there, and tables are made of those that do."""
+"""Images of what satisfies a condition: rows that do not are not there, and tables are made of
+those that do.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,13 @@ from storaged.sampling.version import PartitionTotals
 from storaged.store.image import EMPTY_U32, AdjacencyImage, AliasTable, EdgeImage, NodeImage
 
 EDGE_BYTES = 52
-"""Of an edge that is kept, and once more beside it: neighbor, id, weight, thresholds of its row and of its table, source."""
+"""Of an edge that is kept, and once more beside it: neighbor, id, weight, thresholds of its row and
+of its table, source.
+"""
 TIME_BYTES = 20
-"""Of the same where it has a time: that, its place in the order, what its row weighs up to there."""
+"""Of the same where it has a time: that, its place in the order, what its row weighs up to
+there.
+"""
 NODE_BYTES = 16
 INDEX_BYTES = 48
 
@@ -40,8 +46,15 @@ def filtered_node_bytes(node: NodeImage, row_count: int) -> int:
 
 def filtered_edge_bytes(edge: EdgeImage, edge_count: int, *, both_directions: bool) -> int:
     """The memory that `edges_kept` takes."""
-    sides = [edge.outgoing, edge.incoming] if both_directions and edge.incoming is not None else [edge.outgoing]
-    return sum(edge_count * (EDGE_BYTES + TIME_BYTES * (side.when.size > 0)) + 16 * side.indptr.size for side in sides)
+    sides = (
+        [edge.outgoing, edge.incoming]
+        if both_directions and edge.incoming is not None
+        else [edge.outgoing]
+    )
+    return sum(
+        edge_count * (EDGE_BYTES + TIME_BYTES * (side.when.size > 0)) + 16 * side.indptr.size
+        for side in sides
+    )
 
 
 def filter_nodes(node: NodeImage, mask: Mask) -> FilteredPart:
@@ -61,8 +74,19 @@ def filter_nodes(node: NodeImage, mask: Mask) -> FilteredPart:
         index_ids, index_of = build_index(node.ids[rows])
         index_rows = rows[index_of] if rows.size else index_of
         node = replace(node, index_ids=index_ids, index_rows=index_rows)
-    image = replace(node, count=rows.size, live=mask.astype(np.uint8), live_rows=rows, table=table, extra_weights={})
-    return FilteredPart(image=image, totals=PartitionTotals(count=rows.size, positive=table.size, weight=table.total), bytes=filtered_node_bytes(node, rows.size))
+    image = replace(
+        node,
+        count=rows.size,
+        live=mask.astype(np.uint8),
+        live_rows=rows,
+        table=table,
+        extra_weights={},
+    )
+    return FilteredPart(
+        image=image,
+        totals=PartitionTotals(count=rows.size, positive=table.size, weight=table.total),
+        bytes=filtered_node_bytes(node, rows.size),
+    )
 
 
 def filter_edges(edge: EdgeImage, outgoing: Mask, incoming: Mask | None) -> FilteredPart:
@@ -78,18 +102,28 @@ def filter_edges(edge: EdgeImage, outgoing: Mask, incoming: Mask | None) -> Filt
     """
     slots = np.flatnonzero(outgoing)
     side = _filter_side(edge.outgoing, slots)
-    table = _table(np.arange(slots.size, dtype=np.uint32), side.weights if side.weights.size else None, all_rows=True)
+    table = _table(
+        np.arange(slots.size, dtype=np.uint32),
+        side.weights if side.weights.size else None,
+        all_rows=True,
+    )
     image = replace(
         edge,
         outgoing=side,
-        incoming=None if incoming is None or edge.incoming is None else _filter_side(edge.incoming, np.flatnonzero(incoming)),
+        incoming=None
+        if incoming is None or edge.incoming is None
+        else _filter_side(edge.incoming, np.flatnonzero(incoming)),
         src_row=edge.src_row[slots],
         table=table,
         extra_weights={},
         indexes=(),
     )
     size = filtered_edge_bytes(edge, slots.size, both_directions=incoming is not None)
-    return FilteredPart(image=image, totals=PartitionTotals(count=slots.size, positive=table.size, weight=table.total), bytes=size)
+    return FilteredPart(
+        image=image,
+        totals=PartitionTotals(count=slots.size, positive=table.size, weight=table.total),
+        bytes=size,
+    )
 
 
 def _filter_side(side: AdjacencyImage, slots: NDArray[np.int64]) -> AdjacencyImage:
@@ -101,25 +135,42 @@ def _filter_side(side: AdjacencyImage, slots: NDArray[np.int64]) -> AdjacencyIma
         return filtered
     weights = side.weights[slots]
     alias_thresholds, alias_fractions, sums = alias.build_rows(indptr, weights)
-    filtered = replace(filtered, weights=weights, sums=sums, hot=alias_thresholds, cold=alias_fractions)
+    filtered = replace(
+        filtered, weights=weights, sums=sums, hot=alias_thresholds, cold=alias_fractions
+    )
     if side.when.size:
         filtered = replace(filtered, time_sums=np.empty(slots.size, np.float64))
-        running_weight_sums(as_kernel_array(indptr), np.int64(0), np.int64(indptr.size - 1), as_kernel_array(filtered.order), as_kernel_array(weights), filtered.time_sums)
+        running_weight_sums(
+            as_kernel_array(indptr),
+            np.int64(0),
+            np.int64(indptr.size - 1),
+            as_kernel_array(filtered.order),
+            as_kernel_array(weights),
+            filtered.time_sums,
+        )
     return filtered
 
 
 def _filter_time_order(side: AdjacencyImage, slots: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """The order by time of the slots that are kept, which get new numbers: what is left of an order is one."""
+    """The order by time of the slots that are kept, which get new numbers: what is left of an order
+    is one.
+    """
     new_slots = np.full(side.nbr.size, side.nbr.size, np.uint32)
     new_slots[slots] = np.arange(slots.size, dtype=np.uint32)
     ordered = new_slots[side.order]
     return ordered[ordered < side.nbr.size] if slots.size < side.nbr.size else ordered
 
 
-def _table(rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, all_rows: bool = False) -> AliasTable:
-    """The table of these rows, where ``all_rows`` of all of an array's: by weight, or where there are none all alike."""
+def _table(
+    rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, all_rows: bool = False
+) -> AliasTable:
+    """The table of these rows, where ``all_rows`` of all of an array's: by weight, or where there
+    are none all alike.
+    """
     if weights is None:
-        return AliasTable(size=rows.size, total=float(rows.size), row_of=EMPTY_U32 if all_rows else rows)
+        return AliasTable(
+            size=rows.size, total=float(rows.size), row_of=EMPTY_U32 if all_rows else rows
+        )
     positive = np.flatnonzero(weights > 0)
     positive_weights = weights[positive]
     row_of = EMPTY_U32 if all_rows and positive.size == rows.size else rows[positive]
@@ -127,4 +178,10 @@ def _table(rows: NDArray[np.uint32], weights: NDArray[np.float32] | None, *, all
     if positive_weights.size and positive_weights.min() == positive_weights.max():
         return AliasTable(size=positive_weights.size, total=total, row_of=row_of)
     alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(positive_weights))
-    return AliasTable(size=positive_weights.size, total=total, hot=alias_thresholds, cold=alias_fractions, row_of=row_of)
+    return AliasTable(
+        size=positive_weights.size,
+        total=total,
+        hot=alias_thresholds,
+        cold=alias_fractions,
+        row_of=row_of,
+    )

@@ -1,4 +1,6 @@
-"""What of an index satisfies a condition: runs of its rows, found by bisection, whatever the constants are."""
+"""What of an index satisfies a condition: runs of its rows, found by bisection, whatever the
+constants are.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +27,25 @@ def can_resolve(index: ColumnIndex, predicate: Predicate) -> bool:
     """Whether a condition asks for nothing but the column of an index, and that of constants."""
     all_terms = list(iter_terms(predicate))
     return bool(all_terms) and all(
-        str(term.left) == index.column and all(isinstance(operand, Literal) for operand in term.right) and _supports(index, term) for term in all_terms
+        str(term.left) == index.column
+        and all(isinstance(operand, Literal) for operand in term.right)
+        and _supports(index, term)
+        for term in all_terms
     )
 
 
 def _supports(index: ColumnIndex, term: Term) -> bool:
-    return index.kind != "hash" or term.operator in ("==", "!=", "in", "null") or not _has_strings(term)
+    return (
+        index.kind != "hash"
+        or term.operator in ("==", "!=", "in", "null")
+        or not _has_strings(term)
+    )
 
 
 def _has_strings(term: Term) -> bool:
-    return any(isinstance(operand, Literal) and isinstance(operand.value, str) for operand in term.right)
+    return any(
+        isinstance(operand, Literal) and isinstance(operand.value, str) for operand in term.right
+    )
 
 
 def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Predicate) -> RowRuns:
@@ -48,8 +59,16 @@ def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Pr
     predicate : Tree
         That it answers.
     """
-    column = image.columns.get(next(iter(iter_terms(predicate))).left.name) if index.kind == "hash" else None
-    strings = None if column is None or column.indptr is None else _StringIndex(index=index, indptr=column.indptr, values=column.values)
+    column = (
+        image.columns.get(next(iter(iter_terms(predicate))).left.name)
+        if index.kind == "hash"
+        else None
+    )
+    strings = (
+        None
+        if column is None or column.indptr is None
+        else _StringIndex(index=index, indptr=column.indptr, values=column.values)
+    )
     runs = _resolve(index.values, strings, predicate, index.values.size)
     if index.kind == "range":
         return runs
@@ -57,10 +76,11 @@ def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Pr
 
 
 def key_runs(predicate: Predicate, dtype: np.dtype[Any]) -> list[tuple[int, int]]:
-    """The values of a dtype that satisfy a condition on one column of it: first and last of each run, as `asterism_graphkit.arrays.sort_keys.sort_keys` has them.
+    """The values of a dtype that satisfy a condition on one column of it: first and last of each
+    run, as `asterism_graphkit.arrays.sort_keys.sort_keys` has them.
 
-    Found by bisection among all values that there are, by the comparisons that looking makes: so they hold for every row, whatever is in it.
-    """
+    Found by bisection among all values that there are, by the comparisons that looking makes: so
+    they hold for every row, whatever is in it."""
     domain = ValueDomain(dtype)
     return [
         (int(sort_keys(domain[low : low + 1])[0]), int(sort_keys(domain[high - 1 : high])[0]))
@@ -108,27 +128,49 @@ class _StringIndex:
     values: NDArray[np.uint8]
 
 
-def _resolve(values: NDArray[Any] | ValueDomain, strings: _StringIndex | None, predicate: Predicate, size: int) -> RowRuns:
+def _resolve(
+    values: NDArray[Any] | ValueDomain,
+    strings: _StringIndex | None,
+    predicate: Predicate,
+    size: int,
+) -> RowRuns:
     if isinstance(predicate, Constant):
         return [(0, size)] if predicate.value and size else []
     if isinstance(predicate, Term):
-        return _number_runs(values, predicate, size) if strings is None else _string_runs(strings, predicate, size)
+        return (
+            _number_runs(values, predicate, size)
+            if strings is None
+            else _string_runs(strings, predicate, size)
+        )
     operand_runs = [_resolve(values, strings, operand, size) for operand in predicate.operands]
     if predicate.operator == "not":
         return _complement(operand_runs[0], size)
-    return reduce(_intersection, operand_runs) if predicate.operator == "and" else _union([run for runs in operand_runs for run in runs])
+    return (
+        reduce(_intersection, operand_runs)
+        if predicate.operator == "and"
+        else _union([run for runs in operand_runs for run in runs])
+    )
 
 
 def _number_runs(values: NDArray[Any] | ValueDomain, term: Term, size: int) -> RowRuns:
     """The runs of sorted values that satisfy a term; NaN come last."""
-    non_nan_count = _first_true(lambda position: bool(np.isnan(values[position : position + 1])[0]), size) if values.dtype.kind == "f" else size
+    non_nan_count = (
+        _first_true(lambda position: bool(np.isnan(values[position : position + 1])[0]), size)
+        if values.dtype.kind == "f"
+        else size
+    )
     constants = [operand.value for operand in term.right if isinstance(operand, Literal)]
 
     def first_position(operator: str, constant: object) -> int:
-        """How many values there are before the first one that compares so with a constant, by the comparison that looking makes."""
+        """How many values there are before the first one that compares so with a constant, by the
+        comparison that looking makes.
+        """
         compared = COMPARISONS[operator]
         with np.errstate(all="ignore"):
-            return _first_true(lambda position: bool(compared(values[position : position + 1], constant)[0]), non_nan_count)
+            return _first_true(
+                lambda position: bool(compared(values[position : position + 1], constant)[0]),
+                non_nan_count,
+            )
 
     def equal_range(constant: object) -> tuple[int, int]:
         return first_position(">=", constant), first_position(">", constant)
@@ -139,7 +181,9 @@ def _number_runs(values: NDArray[Any] | ValueDomain, term: Term, size: int) -> R
         case "in":
             return _union([equal_range(constant) for constant in constants])
         case "between":
-            return _nonempty([(first_position(">=", constants[0]), first_position(">", constants[1]))])
+            return _nonempty(
+                [(first_position(">=", constants[0]), first_position(">", constants[1]))]
+            )
         case "==":
             return _nonempty([equal_range(constants[0])])
         case "!=":
@@ -158,11 +202,17 @@ def _string_runs(string_index: _StringIndex, term: Term, size: int) -> RowRuns:
     constants = (
         [b""]
         if term.operator == "null"
-        else [str(operand.value).encode("utf-8", "surrogatepass") for operand in term.right if isinstance(operand, Literal)]
+        else [
+            str(operand.value).encode("utf-8", "surrogatepass")
+            for operand in term.right
+            if isinstance(operand, Literal)
+        ]
     )
     groups = []
     for constant in constants:
-        hashed = graph_labels.hash_strings(np.array([0, len(constant)], np.int64), np.frombuffer(constant, np.uint8), 0, 1)[0]
+        hashed = graph_labels.hash_strings(
+            np.array([0, len(constant)], np.int64), np.frombuffer(constant, np.uint8), 0, 1
+        )[0]
         for group in range(*np.searchsorted(index.values, [hashed, hashed + 1]).tolist()):
             row = int(index.rows[index.bounds[group]])
             if values[indptr[row] : indptr[row + 1]].tobytes() == constant:
@@ -215,12 +265,21 @@ def _intersection(left: RowRuns, right: RowRuns) -> RowRuns:
 
 
 def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
-    """A condition, and what it is put together of by "and": all that satisfies it satisfies each."""
-    return (predicate, *predicate.operands) if isinstance(predicate, Connective) and predicate.operator == "and" else (predicate,)
+    """A condition, and what it is put together of by "and": all that satisfies it satisfies
+    each.
+    """
+    return (
+        (predicate, *predicate.operands)
+        if isinstance(predicate, Connective) and predicate.operator == "and"
+        else (predicate,)
+    )
 
 
-def candidate_rows(indexes: Sequence[ColumnIndex], node: NodeImage, predicate: Predicate) -> NDArray[np.int64] | None:
-    """The rows among which all are that satisfy a condition: those of the index that leaves the fewest; None where no index tells.
+def candidate_rows(
+    indexes: Sequence[ColumnIndex], node: NodeImage, predicate: Predicate
+) -> NDArray[np.int64] | None:
+    """The rows among which all are that satisfy a condition: those of the index that leaves the
+    fewest; None where no index tells.
 
     Parameters
     ----------
@@ -234,7 +293,12 @@ def candidate_rows(indexes: Sequence[ColumnIndex], node: NodeImage, predicate: P
     int64[k] or None
         Ascending.
     """
-    matches = [(index, resolve_runs(index, node, conjunct)) for conjunct in conjuncts(predicate) for index in indexes if can_resolve(index, conjunct)]
+    matches = [
+        (index, resolve_runs(index, node, conjunct))
+        for conjunct in conjuncts(predicate)
+        for index in indexes
+        if can_resolve(index, conjunct)
+    ]
     if not matches:
         return None
     index, runs = min(matches, key=lambda entry: sum(high - low for low, high in entry[1]))

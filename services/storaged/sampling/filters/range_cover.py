@@ -1,4 +1,6 @@
-"""What satisfies a condition as an index has it: runs of rows, cut into blocks that have alias tables of their own."""
+"""What satisfies a condition as an index has it: runs of rows, cut into blocks that have alias
+tables of their own.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _BYTES = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeCover:
-    """The rows of one part that satisfy a condition, as pieces of an index. Tables are told by address, not to outlive the image."""
+    """The rows of one part that satisfy a condition, as pieces of an index. Tables are told by
+    address, not to outlive the image.
+    """
 
     index: ColumnIndex
     totals: PartitionTotals
@@ -45,8 +49,11 @@ class RangeCover:
         return _BYTES * (self.starts.size + len(self.runs)) + 1024
 
 
-def build_range_cover(index: ColumnIndex, image: NodeImage | AdjacencyImage, runs: RowRuns, weight_name: str) -> RangeCover:
-    """The cover of some runs of rows, for draws by the weights of a name; ``OWN`` are the rows' own.
+def build_range_cover(
+    index: ColumnIndex, image: NodeImage | AdjacencyImage, runs: RowRuns, weight_name: str
+) -> RangeCover:
+    """The cover of some runs of rows, for draws by the weights of a name; ``OWN`` are the rows'
+    own.
 
     Parameters
     ----------
@@ -63,23 +70,46 @@ def build_range_cover(index: ColumnIndex, image: NodeImage | AdjacencyImage, run
     if tables is None:
         no_addresses = np.zeros(starts.size, np.uint64)
         part_totals = PartitionTotals(count=count, positive=count, weight=float(count))
-        return RangeCover(index=index, totals=part_totals, runs=runs, starts=starts, sizes=sizes, threshold_addresses=no_addresses, fraction_addresses=no_addresses, weights=sizes.astype(np.float64))
+        return RangeCover(
+            index=index,
+            totals=part_totals,
+            runs=runs,
+            starts=starts,
+            sizes=sizes,
+            threshold_addresses=no_addresses,
+            fraction_addresses=no_addresses,
+            weights=sizes.astype(np.float64),
+        )
     steps = level_block_sizes(index.rows.size)
     starts, sizes, levels = _pieces(runs, index.rows.size, steps)
-    threshold_addresses, fraction_addresses, piece_weights = np.zeros(starts.size, np.uint64), np.zeros(starts.size, np.uint64), np.empty(starts.size, np.float64)
+    threshold_addresses, fraction_addresses, piece_weights = (
+        np.zeros(starts.size, np.uint64),
+        np.zeros(starts.size, np.uint64),
+        np.empty(starts.size, np.float64),
+    )
     single = levels < 0
     piece_weights[single] = image.weights[index.rows[starts[single]]]
     for level, (step, table) in enumerate(zip(steps, tables.levels, strict=True)):
         at_level = levels == level
         piece_weights[at_level] = table.sums[starts[at_level] // step]
         threshold_base, fraction_base = addresses_of([table.alias_threshold, table.alias_fraction])
-        threshold_addresses[at_level] = threshold_base + np.uint64(8) * starts[at_level].astype(np.uint64)
-        fraction_addresses[at_level] = fraction_base + np.uint64(4) * starts[at_level].astype(np.uint64)
+        threshold_addresses[at_level] = threshold_base + np.uint64(8) * starts[at_level].astype(
+            np.uint64
+        )
+        fraction_addresses[at_level] = fraction_base + np.uint64(4) * starts[at_level].astype(
+            np.uint64
+        )
     has_weight = piece_weights > 0
-    positive = sum(_count_positive(index, image, tables.positives, high) - _count_positive(index, image, tables.positives, low) for low, high in runs)
+    positive = sum(
+        _count_positive(index, image, tables.positives, high)
+        - _count_positive(index, image, tables.positives, low)
+        for low, high in runs
+    )
     return RangeCover(
         index=index,
-        totals=PartitionTotals(count=count, positive=positive, weight=alias.neumaier_sum(piece_weights)),
+        totals=PartitionTotals(
+            count=count, positive=positive, weight=alias.neumaier_sum(piece_weights)
+        ),
         runs=runs,
         starts=starts[has_weight],
         sizes=sizes[has_weight],
@@ -89,28 +119,49 @@ def build_range_cover(index: ColumnIndex, image: NodeImage | AdjacencyImage, run
     )
 
 
-def _pieces(runs: RowRuns, row_count: int, steps: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _pieces(
+    runs: RowRuns, row_count: int, steps: Sequence[int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The first row, the rows and the level of every piece of some runs."""
     pieces: list[NDArray[np.int64]] = []
     for low, high in runs:
         capacity = min(high - low, _MAX_SMALL_PIECES + (high - low) // BLOCK_SIZES[-1])
         out = np.empty((3, capacity), np.int64)
-        count = int(cover_run(np.int64(low), np.int64(high), np.int64(row_count), as_kernel_array(np.array(steps, np.int64)), out[0], out[1], out[2]))
+        count = int(
+            cover_run(
+                np.int64(low),
+                np.int64(high),
+                np.int64(row_count),
+                as_kernel_array(np.array(steps, np.int64)),
+                out[0],
+                out[1],
+                out[2],
+            )
+        )
         assert count <= capacity
         pieces.append(out[:, :count])
     starts, sizes, levels = np.concatenate([np.empty((3, 0), np.int64), *pieces], axis=1)
     return starts, sizes, levels
 
 
-def _count_positive(index: ColumnIndex, image: NodeImage | AdjacencyImage, positives: NDArray[np.int64], position: int) -> int:
+def _count_positive(
+    index: ColumnIndex,
+    image: NodeImage | AdjacencyImage,
+    positives: NDArray[np.int64],
+    position: int,
+) -> int:
     """How many rows before a place weigh anything."""
     block = position // BLOCK_SIZES[0]
-    return int(positives[block]) + int(np.count_nonzero(image.weights[index.rows[block * BLOCK_SIZES[0] : position]]))
+    return int(positives[block]) + int(
+        np.count_nonzero(image.weights[index.rows[block * BLOCK_SIZES[0] : position]])
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeCoverTable:
-    """The covers of the entries of a draw, one behind another, as `storaged.kernels.global_draws.range_cover.draw_covered` takes them."""
+    """The covers of the entries of a draw, one behind another, as
+    `storaged.kernels.global_draws.range_cover.draw_covered` takes them.
+    """
 
     firsts: NDArray[np.int64]
     hot: NDArray[np.uint64]
@@ -126,9 +177,16 @@ def combine_covers(covers: Sequence[RangeCover | None], *, uniform: bool) -> Ran
     """The covers of some entries; None is one that nothing is asked of."""
     piece_tables = [_cover_table(cover, uniform) for cover in covers]
     return RangeCoverTable(
-        firsts=as_kernel_array(np.append(0, np.cumsum([starts.size for starts, *_ in piece_tables])).astype(np.int64)),
-        **{name: as_kernel_array(np.concatenate([piece_table[i] for piece_table in piece_tables])) for i, name in enumerate(("starts", "sizes", "hots", "colds", "hot", "cold"))},
-        rows_of=addresses_of(np.zeros(0, np.uint32) if cover is None else cover.index.rows for cover in covers),
+        firsts=as_kernel_array(
+            np.append(0, np.cumsum([starts.size for starts, *_ in piece_tables])).astype(np.int64)
+        ),
+        **{
+            name: as_kernel_array(np.concatenate([piece_table[i] for piece_table in piece_tables]))
+            for i, name in enumerate(("starts", "sizes", "hots", "colds", "hot", "cold"))
+        },
+        rows_of=addresses_of(
+            np.zeros(0, np.uint32) if cover is None else cover.index.rows for cover in covers
+        ),
     )
 
 
@@ -136,15 +194,35 @@ def _cover_table(cover: RangeCover | None, uniform: bool) -> tuple[NDArray[np.ge
     """Pieces of one entry and the table over them; runs, where every row is drawn alike."""
     if cover is None:
         no_addresses = np.zeros(0, np.uint64)
-        return np.zeros(0, np.int64), no_addresses, no_addresses, no_addresses, no_addresses, np.zeros(0, np.uint32)
-    starts, sizes, threshold_addresses, fraction_addresses, piece_weights = cover.starts, cover.sizes, cover.threshold_addresses, cover.fraction_addresses, cover.weights
+        return (
+            np.zeros(0, np.int64),
+            no_addresses,
+            no_addresses,
+            no_addresses,
+            no_addresses,
+            np.zeros(0, np.uint32),
+        )
+    starts, sizes, threshold_addresses, fraction_addresses, piece_weights = (
+        cover.starts,
+        cover.sizes,
+        cover.threshold_addresses,
+        cover.fraction_addresses,
+        cover.weights,
+    )
     if uniform:
         starts = np.array([low for low, _ in cover.runs], np.int64)
         sizes = np.array([high - low for low, high in cover.runs], np.int64)
         threshold_addresses = fraction_addresses = np.zeros(starts.size, np.uint64)
         piece_weights = sizes.astype(np.float64)
     alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(piece_weights))
-    return starts, sizes.astype(np.uint64), threshold_addresses, fraction_addresses, alias_thresholds, alias_fractions
+    return (
+        starts,
+        sizes.astype(np.uint64),
+        threshold_addresses,
+        fraction_addresses,
+        alias_thresholds,
+        alias_fractions,
+    )
 
 
 RangeCovers = Mapping[tuple[int, int], RangeCover]

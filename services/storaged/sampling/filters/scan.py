@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.evaluate.filters import ColumnValues, Mask, RaggedColumn, evaluate_filter
 from asterism_graphkit.random import partition_choice
-from asterism_model.filters.binding import ResolvedColumn, column_location, reads_edge_columns, resolve_column
+from asterism_model.filters.binding import (
+    ResolvedColumn,
+    column_location,
+    reads_edge_columns,
+    resolve_column,
+)
 from asterism_model.filters.syntax import ColumnOperand as Name
 from asterism_model.filters.syntax import Predicate, Term, iter_terms
 from asterism_proto.errors import Stale
@@ -29,13 +34,24 @@ _MAX_BLOCK_ROWS = 1 << 18
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RemoteMatches:
-    """What other hosts found of rows that a term reads and that are not held here, part by part, as `judged` tells it."""
+    """What other hosts found of rows that a term reads and that are not held here, part by part, as
+    `judged` tells it.
+    """
 
     found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
     """(edge type, the term's canonical text, part) -> which ids satisfy it."""
 
-    def match(self, type_id: int, term: Term, ids: NDArray[np.int64], parts: NDArray[np.int32], stride: int) -> Mask:
-        """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is missing. ``stride`` as of `_stride`."""
+    def match(
+        self,
+        type_id: int,
+        term: Term,
+        ids: NDArray[np.int64],
+        parts: NDArray[np.int32],
+        stride: int,
+    ) -> Mask:
+        """Which ids, that live at ``parts``, satisfy a term; Stale where somebody's word is
+        missing. ``stride`` as of `_stride`.
+        """
         out = np.zeros(ids.size, np.bool_)
         for part in np.unique(parts):
             matches = self.found.get((type_id, str(term), int(part)))
@@ -60,11 +76,19 @@ def _is_member(matches: NDArray[Any], ids: NDArray[np.int64], stride: int) -> Ma
     places = ids // stride
     in_range = places < matches.size * 8
     places = np.where(in_range, places, 0)
-    return np.asarray(in_range & (matches[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_))
+    return np.asarray(
+        in_range
+        & (matches[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(np.bool_)
+    )
 
 
 def scan_nodes(
-    version: LocalVersion, image: PartImage, type_id: int, predicate: Predicate, checkpoint: Callable[[], object], candidate_rows: NDArray[np.int64] | None = None
+    version: LocalVersion,
+    image: PartImage,
+    type_id: int,
+    predicate: Predicate,
+    checkpoint: Callable[[], object],
+    candidate_rows: NDArray[np.int64] | None = None,
 ) -> Mask:
     """Which rows of a node type satisfy a condition: bool[rows]; holes may be anything.
 
@@ -90,11 +114,18 @@ def scan_nodes(
         if column.name == "weight":
             if not node.weights.size:
                 return np.ones(rows.size, np.float32)
-            return node.weights[rows] if candidate_rows is not None else node.weights[rows[0] : rows[0] + rows.size]
+            return (
+                node.weights[rows]
+                if candidate_rows is not None
+                else node.weights[rows[0] : rows[0] + rows.size]
+            )
         return _ids_of(image, type_id, rows)
 
     out = np.zeros(node.rows, np.bool_)
-    block_size, count = _block_rows(version, NODE, type_id, predicate), node.rows if candidate_rows is None else candidate_rows.size
+    block_size, count = (
+        _block_rows(version, NODE, type_id, predicate),
+        node.rows if candidate_rows is None else candidate_rows.size,
+    )
     for low in range(0, count, block_size):
         high = min(low + block_size, count)
         rows = np.arange(low, high) if candidate_rows is None else candidate_rows[low:high]
@@ -104,7 +135,13 @@ def scan_nodes(
 
 
 def scan_edges(
-    version: LocalVersion, image: PartImage, type_id: int, direction: int, predicate: Predicate, remote_matches: RemoteMatches, checkpoint: Callable[[], object]
+    version: LocalVersion,
+    image: PartImage,
+    type_id: int,
+    direction: int,
+    predicate: Predicate,
+    remote_matches: RemoteMatches,
+    checkpoint: Callable[[], object],
 ) -> Mask:
     """Which slots of an adjacency satisfy a condition: bool[slots].
 
@@ -127,13 +164,31 @@ def scan_edges(
     block_size = _block_rows(version, EDGE, type_id, predicate)
     for low in range(0, side.nbr.size, block_size):
         high = min(low + block_size, side.nbr.size)
-        slot_block = _SlotBlock(version=version, image=image, type_id=type_id, direction=direction, side=side, low=low, high=high, remote=remote_matches)
-        out[low:high] = evaluate_filter(predicate, slot_block.read, high - low, slot_block.remote_mask)
+        slot_block = _SlotBlock(
+            version=version,
+            image=image,
+            type_id=type_id,
+            direction=direction,
+            side=side,
+            low=low,
+            high=high,
+            remote=remote_matches,
+        )
+        out[low:high] = evaluate_filter(
+            predicate, slot_block.read, high - low, slot_block.remote_mask
+        )
         checkpoint()
     return out
 
 
-def evaluate_term(version: LocalVersion, part: int, element: int, type_id: int, term: Term, checkpoint: Callable[[], object]) -> NDArray[Any]:
+def evaluate_term(
+    version: LocalVersion,
+    part: int,
+    element: int,
+    type_id: int,
+    term: Term,
+    checkpoint: Callable[[], object],
+) -> NDArray[Any]:
     """Which rows of a part satisfy a term.
 
     Parameters
@@ -150,8 +205,8 @@ def evaluate_term(version: LocalVersion, part: int, element: int, type_id: int, 
     Returns
     -------
     uint8[k] or int64[k]
-        Bits by id // parts (by id where nodes are placed by a hash), as `numpy.packbits` has them; or the ids, ascending, where these
-        are fewer bytes.
+        Bits by id // parts (by id where nodes are placed by a hash), as `numpy.packbits` has them;
+        or the ids, ascending, where these are fewer bytes.
     """
     image = version.image(part)
     if element == NODE:
@@ -160,12 +215,18 @@ def evaluate_term(version: LocalVersion, part: int, element: int, type_id: int, 
         mask = scan_nodes(version, image, type_id, term, checkpoint)
     else:
         edge = image.edges[type_id]
-        ids = edge.feature_eids if edge.feature_eids.size else np.arange(edge.feature_rows, dtype=np.int64) * image.parts + part
+        ids = (
+            edge.feature_eids
+            if edge.feature_eids.size
+            else np.arange(edge.feature_rows, dtype=np.int64) * image.parts + part
+        )
         mask = np.empty(ids.size, np.bool_)
         block_size = _block_rows(version, EDGE, type_id, term)
         for low in range(0, ids.size, block_size):
             block_ids = ids[low : low + block_size]
-            mask[low : low + block_size] = evaluate_filter(term, partial(_edge_column, version, type_id, block_ids), block_ids.size)
+            mask[low : low + block_size] = evaluate_filter(
+                term, partial(_edge_column, version, type_id, block_ids), block_ids.size
+            )
             checkpoint()
     matching_ids = np.asarray(ids[mask])
     stride = _stride(version, element)
@@ -194,18 +255,32 @@ class _SlotBlock:
         local_end, remote_end = ("src", "dst") if self.direction == OUT else ("dst", "src")
         block = slice(self.low, self.high)
         resolved = resolve_column(self.version.schema, EDGE, self.type_id, column)
-        endpoint = column.endpoint or (column.name if resolved.feature is None and column.name in ("src", "dst") else "")
+        endpoint = column.endpoint or (
+            column.name if resolved.feature is None and column.name in ("src", "dst") else ""
+        )
         if not endpoint:
             if resolved.feature is not None:
                 edge_values = self.side.edge_columns.get(resolved.feature.name)
-                return _edge_column(self.version, self.type_id, self.side.eid[block], column) if edge_values is None else edge_values[block]
+                return (
+                    _edge_column(self.version, self.type_id, self.side.eid[block], column)
+                    if edge_values is None
+                    else edge_values[block]
+                )
             if column.name == "id":
                 return self.side.eid[block]
-            return self.side.weights[block] if self.side.weights.size else np.ones(self.high - self.low, np.float32)
+            return (
+                self.side.weights[block]
+                if self.side.weights.size
+                else np.ones(self.high - self.low, np.float32)
+            )
         is_id = not column.endpoint or (resolved.feature is None and column.name == "id")
         if endpoint == remote_end:
             ids = self.side.nbr[block]
-            return ids if is_id else _node_column(self.version, self._end(remote_end), resolved, column, ids)
+            return (
+                ids
+                if is_id
+                else _node_column(self.version, self._end(remote_end), resolved, column, ids)
+            )
         rows = self._local_rows()
         if is_id:
             return _ids_of(self.image, self._end(local_end), rows)
@@ -217,20 +292,36 @@ class _SlotBlock:
     def remote_mask(self, term: Term) -> Mask | None:
         """What others found of a term, where it reads what is not all held here."""
         version = self.version
-        if len(version.parts) == version.schema.parts or reads_edge_columns(version.schema.edge_types[self.type_id], term):
+        if len(version.parts) == version.schema.parts or reads_edge_columns(
+            version.schema.edge_types[self.type_id], term
+        ):
             return None
         location, count = column_location(term.left), version.schema.parts
         if location == "":
             ids = self.side.eid[self.low : self.high]
-            return self.remote.match(self.type_id, term, ids, partition_choice.part_of(ids, count, "mod"), _stride(version, EDGE))
+            return self.remote.match(
+                self.type_id,
+                term,
+                ids,
+                partition_choice.part_of(ids, count, "mod"),
+                _stride(version, EDGE),
+            )
         if location != ("dst" if self.direction == OUT else "src"):
             return None
         ids = self.side.nbr[self.low : self.high]
-        return self.remote.match(self.type_id, term, ids, partition_choice.part_of(ids, count, version.schema.placement), _stride(version, NODE))
+        return self.remote.match(
+            self.type_id,
+            term,
+            ids,
+            partition_choice.part_of(ids, count, version.schema.placement),
+            _stride(version, NODE),
+        )
 
     def _end(self, endpoint: str) -> int:
         edge = self.version.schema.edge_types[self.type_id]
-        return self.version.schema.node_type_id(edge.src_type if endpoint == "src" else edge.dst_type)
+        return self.version.schema.node_type_id(
+            edge.src_type if endpoint == "src" else edge.dst_type
+        )
 
     def _local_rows(self) -> NDArray[np.int64]:
         if self.direction == OUT:
@@ -244,30 +335,49 @@ def _ids_of(image: PartImage, type_id: int, rows: NDArray[np.int64]) -> NDArray[
     return ids
 
 
-def _feature_values(resolved: ResolvedColumn, column: FeatureColumn, rows: NDArray[np.int64], operand: Name) -> ColumnValues:
+def _feature_values(
+    resolved: ResolvedColumn, column: FeatureColumn, rows: NDArray[np.int64], operand: Name
+) -> ColumnValues:
     """The values of a feature at rows of its own part."""
     if column.indptr is not None:
         sections: features.Sections = {}
         assert resolved.feature is not None
         features.read_feature_rows(resolved.feature, column, rows, sections)
-        return RaggedColumn(indptr=sections[f"f:{resolved.feature.name}.indptr"], values=sections[f"f:{resolved.feature.name}.values"])
-    is_contiguous = rows.size and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all())
+        return RaggedColumn(
+            indptr=sections[f"f:{resolved.feature.name}.indptr"],
+            values=sections[f"f:{resolved.feature.name}.values"],
+        )
+    is_contiguous = (
+        rows.size and rows[-1] - rows[0] == rows.size - 1 and bool((np.diff(rows) == 1).all())
+    )
     values = column.values[rows[0] : rows[-1] + 1] if is_contiguous else column.values[rows]
     return _vector_element(values, operand)
 
 
 def _vector_element(values: NDArray[Any], operand: Name) -> NDArray[Any]:
     """The value of a vector that is meant, or the values themselves."""
-    return values if operand.element is None else values.reshape(values.shape[0], math.prod(values.shape[1:]))[:, operand.element]
+    return (
+        values
+        if operand.element is None
+        else values.reshape(values.shape[0], math.prod(values.shape[1:]))[:, operand.element]
+    )
 
 
-def _node_column(version: LocalVersion, type_id: int, resolved: ResolvedColumn, column: Name, ids: NDArray[np.int64]) -> ColumnValues:
+def _node_column(
+    version: LocalVersion,
+    type_id: int,
+    resolved: ResolvedColumn,
+    column: Name,
+    ids: NDArray[np.int64],
+) -> ColumnValues:
     """A column of nodes wherever they live."""
     name = "weight" if resolved.feature is None else resolved.feature.name
     return _section_values(features.node_features(version, type_id, [name], ids), column)
 
 
-def _edge_column(version: LocalVersion, type_id: int, eids: NDArray[np.int64], column: Name) -> ColumnValues:
+def _edge_column(
+    version: LocalVersion, type_id: int, eids: NDArray[np.int64], column: Name
+) -> ColumnValues:
     """A feature of edges wherever it lives."""
     return _section_values(features.edge_features(version, type_id, [column.name], eids), column)
 

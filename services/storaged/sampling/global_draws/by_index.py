@@ -37,7 +37,8 @@ def sample_nodes_by_index(
     draw_indices : int64[k]
         In 0 .. 2^32 - 1; of draws that fall on parts held here.
     kinds : int32[k], optional
-        The one type that each is drawn from; left out, each is drawn from all of ``types`` together.
+        The one type that each is drawn from; left out, each is drawn from all of ``types``
+        together.
 
     Raises
     ------
@@ -45,8 +46,14 @@ def sample_nodes_by_index(
         As there.
     """
     check_output_size("numbers", draw_indices.size)
-    if draw_indices.size and not 0 <= int(draw_indices.min()) <= int(draw_indices.max()) < _INDEX_LIMIT:
-        raise InvalidRequest(f"numbers: found {int(draw_indices.min())} to {int(draw_indices.max())}; expected 0 to {_INDEX_LIMIT - 1}")
+    if (
+        draw_indices.size
+        and not 0 <= int(draw_indices.min()) <= int(draw_indices.max()) < _INDEX_LIMIT
+    ):
+        raise InvalidRequest(
+            f"numbers: found {int(draw_indices.min())} to {int(draw_indices.max())}; "
+            f"expected 0 to {_INDEX_LIMIT - 1}"
+        )
     if kinds is not None:
         check_length("kinds", kinds, draw_indices.size)
     ids, drawn_types = np.empty(draw_indices.size, np.int64), np.empty(draw_indices.size, np.int32)
@@ -54,18 +61,37 @@ def sample_nodes_by_index(
     groups: list[tuple[Sequence[int], NDArray[np.int64]]] = [(types, np.arange(draw_indices.size))]
     if kinds is not None:
         groups = [([int(kind)], np.flatnonzero(kinds == kind)) for kind in np.unique(kinds)]
-    pieces = [(source_types, places[block]) for source_types, places in groups for block in blocks(places.size, BLOCK_DRAWS, no_checkpoint)]
+    pieces = [
+        (source_types, places[block])
+        for source_types, places in groups
+        for block in blocks(places.size, BLOCK_DRAWS, no_checkpoint)
+    ]
     for i, (source_types, places) in enumerate(pieces):
         if not places.size:
             continue
         if i:
             checkpoint()
-        entries = build_entries(version, NODE, types=source_types, parts=list(version.parts), uniform=uniform)
-        draws = draw_local_nodes(entries, seed, 0, places.size, draw_indices=draw_indices[places], uniform=uniform, want_probabilities=want_probabilities)
+        entries = build_entries(
+            version, NODE, types=source_types, parts=list(version.parts), uniform=uniform
+        )
+        draws = draw_local_nodes(
+            entries,
+            seed,
+            0,
+            places.size,
+            draw_indices=draw_indices[places],
+            uniform=uniform,
+            want_probabilities=want_probabilities,
+        )
         if draws.ids.size < places.size:
-            for entry in partition_choice.choose_entries_at(rng.key_of(seed, rng.PART, NODE), draw_indices[places], entries.shares):
+            for entry in partition_choice.choose_entries_at(
+                rng.key_of(seed, rng.PART, NODE), draw_indices[places], entries.shares
+            ):
                 version.image(int(entries.shares.parts[entry]))
-        ids[places], drawn_types[places] = draws.ids, source_types[0] if draws.types is None else draws.types
+        ids[places], drawn_types[places] = (
+            draws.ids,
+            source_types[0] if draws.types is None else draws.types,
+        )
         if probabilities is not None and draws.probabilities is not None:
             probabilities[places] = draws.probabilities
     return NodeDraws(ids=ids, types=drawn_types, probabilities=probabilities)

@@ -13,7 +13,14 @@ from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
 from storaged.kernels.neighbors.probabilities import write_row_shares
 from storaged.sampling.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.global_draws.partitions import DrawEntries, build_entries, draw_ids, draw_rows, read_ids, row_shares
+from storaged.sampling.global_draws.partitions import (
+    DrawEntries,
+    build_entries,
+    draw_ids,
+    draw_rows,
+    read_ids,
+    row_shares,
+)
 from storaged.sampling.global_draws.without_replacement import ExponentialSelection
 from storaged.sampling.version import NODE, LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F32, NodeImage
@@ -84,7 +91,10 @@ def sample_nodes(
     entries = build_entries(version, NODE, types=types, parts=parts, uniform=uniform)
     options: dict[str, Any] = {"uniform": uniform, "want_probabilities": want_probabilities}
     check_output_size("count", count)
-    block_draws = [draw_local_nodes(entries, seed, start + block.start, block.stop - block.start, **options) for block in blocks(count, BLOCK_DRAWS, checkpoint)]
+    block_draws = [
+        draw_local_nodes(entries, seed, start + block.start, block.stop - block.start, **options)
+        for block in blocks(count, BLOCK_DRAWS, checkpoint)
+    ]
     if len(block_draws) == 1:
         return block_draws[0]
     return NodeDraws(
@@ -101,15 +111,29 @@ def concat_columns(columns: Sequence[NDArray[Any] | None]) -> NDArray[Any] | Non
 
 
 def draw_local_nodes(
-    entries: DrawEntries, seed: int, start: int, count: int, *, draw_indices: NDArray[np.int64] | None = None, uniform: bool, want_probabilities: bool
+    entries: DrawEntries,
+    seed: int,
+    start: int,
+    count: int,
+    *,
+    draw_indices: NDArray[np.int64] | None = None,
+    uniform: bool,
+    want_probabilities: bool,
 ) -> NodeDraws:
-    """The draws start .. start + count - 1, or those of ``draw_indices``, that fall on local entries, in order."""
+    """The draws start .. start + count - 1, or those of ``draw_indices``, that fall on local
+    entries, in order.
+    """
     part_key, row_key = rng.key_of(seed, rng.PART, NODE), rng.key_of(seed, rng.NODE_ROW)
     if not want_probabilities:
         ids, drawn_types = draw_ids(entries, part_key, row_key, start, count, draw_indices)
-        return NodeDraws(ids=ids, types=None if entries.is_single_type else drawn_types, probabilities=None)
+        return NodeDraws(
+            ids=ids, types=None if entries.is_single_type else drawn_types, probabilities=None
+        )
     rows, entry_indices = draw_rows(entries, part_key, row_key, start, count, draw_indices)
-    weight_addresses = addresses_of(EMPTY_F32 if image is None else _draw_weights(image.nodes[type_id], uniform) for type_id, image in entries.images)
+    weight_addresses = addresses_of(
+        EMPTY_F32 if image is None else _draw_weights(image.nodes[type_id], uniform)
+        for type_id, image in entries.images
+    )
     return NodeDraws(
         ids=read_ids(entries, entry_indices, rows),
         types=None if entries.is_single_type else entries.shares.types[entry_indices],
@@ -148,18 +172,40 @@ def sample_distinct_nodes(
     InvalidRequest, Unavailable
         As `nodes`.
     """
-    selection = ExponentialSelection(version, NODE, types=types, parts=parts, count=count, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    selection = ExponentialSelection(
+        version,
+        NODE,
+        types=types,
+        parts=parts,
+        count=count,
+        taken_ids=taken_ids,
+        taken_types=taken_types,
+        checkpoint=checkpoint,
+    )
     for type_id, image in selection.entries:
         node = image.nodes[type_id]
-        selection.add_rows(seed, type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights, uniform=uniform)
+        selection.add_rows(
+            seed,
+            type_id,
+            image,
+            rows=node.rows,
+            ids=node.ids,
+            live=node.live,
+            weights=node.weights,
+            uniform=uniform,
+        )
     selection.finish()
     probabilities = np.empty(selection.tags.size, np.float64) if want_probabilities else None
     if probabilities is not None:
         total = version.part_shares(NODE, types, uniform).total
         for type_id, image in selection.entries:
             rows, places = selection.selected_rows(type_id, image.part)
-            write_row_shares(rows, places, _draw_weights(image.nodes[type_id], uniform), total, probabilities)
-    return DistinctNodeDraws(ids=selection.items, types=selection.tags, keys=selection.keys, probabilities=probabilities)
+            write_row_shares(
+                rows, places, _draw_weights(image.nodes[type_id], uniform), total, probabilities
+            )
+    return DistinctNodeDraws(
+        ids=selection.items, types=selection.tags, keys=selection.keys, probabilities=probabilities
+    )
 
 
 def remaining_node_weight(
@@ -171,7 +217,8 @@ def remaining_node_weight(
     taken_types: NDArray[np.int32],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
-    """The weight of the nodes that are not taken: float64[types, parts], both ascending and each once.
+    """The weight of the nodes that are not taken: float64[types, parts], both ascending and each
+    once.
 
     Parameters
     ----------
@@ -183,11 +230,24 @@ def remaining_node_weight(
     InvalidRequest, Unavailable
         As there.
     """
-    selection = ExponentialSelection(version, NODE, types=types, parts=parts, count=0, taken_ids=taken_ids, taken_types=taken_types, checkpoint=checkpoint)
+    selection = ExponentialSelection(
+        version,
+        NODE,
+        types=types,
+        parts=parts,
+        count=0,
+        taken_ids=taken_ids,
+        taken_types=taken_types,
+        checkpoint=checkpoint,
+    )
     remaining = []
     for type_id, image in selection.entries:
         node = image.nodes[type_id]
-        remaining.append(selection.remaining_weight(type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights))
+        remaining.append(
+            selection.remaining_weight(
+                type_id, image, rows=node.rows, ids=node.ids, live=node.live, weights=node.weights
+            )
+        )
     return np.array(remaining, np.float64).reshape(len(set(types)), len(set(parts)))
 
 

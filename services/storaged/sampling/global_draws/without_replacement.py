@@ -1,4 +1,6 @@
-"""A race over the rows of several types and parts: arguments, heap and exclusions, for nodes and edges alike."""
+"""A race over the rows of several types and parts: arguments, heap and exclusions, for nodes and
+edges alike.
+"""
 
 from __future__ import annotations
 
@@ -45,18 +47,42 @@ class ExponentialSelection:
                 raise InvalidRequest(f"part {part}: the space has {version.schema.parts}")
         for type_id in types:
             version.type_name(element, type_id)
-        self.entries = [(type_id, version.image(part)) for type_id in sorted(set(types)) for part in sorted(set(parts))]
-        rows = (image.nodes[t].rows if element == NODE else image.edges[t].outgoing.nbr.size for t, image in self.entries)
+        self.entries = [
+            (type_id, version.image(part))
+            for type_id in sorted(set(types))
+            for part in sorted(set(parts))
+        ]
+        rows = (
+            image.nodes[t].rows if element == NODE else image.edges[t].outgoing.nbr.size
+            for t, image in self.entries
+        )
         count = min(count, sum(rows))  # more do not arrive
         self.keys, self.tags = np.empty(count, np.float64), np.empty(count, np.int32)
         self.items, self.payloads = np.empty(count, np.int64), np.empty(count, np.int64)
         self._element = element
         self._size = 0
-        self._excluded = {t: as_kernel_array(hash_index.build_index(np.unique(taken_ids[taken_types == t]))[0]) for t in sorted(set(types))}
+        self._excluded = {
+            t: as_kernel_array(hash_index.build_index(np.unique(taken_ids[taken_types == t]))[0])
+            for t in sorted(set(types))
+        }
 
-    def add_rows(self, seed: int, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32, uniform: bool) -> None:
+    def add_rows(
+        self,
+        seed: int,
+        type_id: int,
+        image: PartImage,
+        *,
+        rows: int,
+        ids: I64,
+        live: U8,
+        weights: F32,
+        uniform: bool,
+    ) -> None:
         """Let the rows of one (type, part) take part."""
-        excluded, key = self._excluded[type_id], rng.key_of(seed, rng.EXPONENTIAL_KEY, self._element, type_id)
+        excluded, key = (
+            self._excluded[type_id],
+            rng.key_of(seed, rng.EXPONENTIAL_KEY, self._element, type_id),
+        )
         with StopFlag(self._checkpoint) as stop:
             for block in blocks(rows, _ROWS, self._checkpoint):
                 self._size = int(
@@ -88,21 +114,41 @@ class ExponentialSelection:
         with StopFlag(self._checkpoint) as stop:
             for block in blocks(self._size, _SORTED, self._checkpoint):
                 first, last = np.int64(self._size - block.stop), np.int64(self._size - block.start)
-                exponential_race.sort_selection(self.keys, self.tags, self.items, self.payloads, first, last, stop.flag)
+                exponential_race.sort_selection(
+                    self.keys, self.tags, self.items, self.payloads, first, last, stop.flag
+                )
                 stop.check()
         self.keys, self.tags = self.keys[: self._size], self.tags[: self._size]
         self.items, self.payloads = self.items[: self._size], self.payloads[: self._size]
 
-    def selected_rows(self, type_id: int, part: int) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-        """The rows that came from one (type, part), and their places among the arrivals; once finished."""
+    def selected_rows(
+        self, type_id: int, part: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+        """The rows that came from one (type, part), and their places among the arrivals; once
+        finished.
+        """
         places = np.flatnonzero((self.tags == type_id) & (self.payloads >> 32 == part))
-        return as_kernel_array(self.payloads[places] & 0xFFFFFFFF), as_kernel_array(places.astype(np.uint32))
+        return as_kernel_array(self.payloads[places] & 0xFFFFFFFF), as_kernel_array(
+            places.astype(np.uint32)
+        )
 
-    def remaining_weight(self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32) -> float:
+    def remaining_weight(
+        self, type_id: int, image: PartImage, *, rows: int, ids: I64, live: U8, weights: F32
+    ) -> float:
         """The weight of the rows of one (type, part) that are not taken."""
         excluded, sums = self._excluded[type_id], np.zeros(2, np.float64)
         part, parts = np.int64(image.part), np.int64(image.parts)
         for block in blocks(rows, _ROWS, self._checkpoint):
             bounds = np.int64(block.start), np.int64(block.stop)
-            probabilities.sum_remaining_rows(*bounds, ids, parts, part, live, weights, excluded, hash_index.shift_of(excluded), sums)
+            probabilities.sum_remaining_rows(
+                *bounds,
+                ids,
+                parts,
+                part,
+                live,
+                weights,
+                excluded,
+                hash_index.shift_of(excluded),
+                sums,
+            )
         return float(sums[0] + sums[1])

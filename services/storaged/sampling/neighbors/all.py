@@ -17,7 +17,9 @@ from storaged.store.image import EMPTY_F64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RaggedNeighbors:
-    """All neighbors of the nodes of a request, by (edge type as asked for, neighbor id, edge id)."""
+    """All neighbors of the nodes of a request, by (edge type as asked for, neighbor id, edge
+    id).
+    """
 
     indptr: NDArray[np.int64]
     """int64[m + 1]."""
@@ -61,7 +63,12 @@ def read_neighbors(
         for edge_type, local_type in zip(edge_types, local_types, strict=True):
             if local_type == group.type_id:
                 group_degrees = np.empty(group.rows.size, np.float64)
-                kernel_rows.measure_rows(group.rows, select_adjacency(group.image, edge_type, direction).indptr, as_kernel_array(EMPTY_F64), group_degrees)
+                kernel_rows.measure_rows(
+                    group.rows,
+                    select_adjacency(group.image, edge_type, direction).indptr,
+                    as_kernel_array(EMPTY_F64),
+                    group_degrees,
+                )
                 degrees[group.places] += group_degrees.astype(np.int64)
     indptr = np.zeros(ids.size + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
@@ -89,4 +96,10 @@ def read_neighbors(
                     weights,
                     eids,
                 )
-    return RaggedNeighbors(indptr=indptr, ids=out_ids, types=out_types, weights=weights if want_weights else None, eids=eids if want_edge_ids else None)
+    return RaggedNeighbors(
+        indptr=indptr,
+        ids=out_ids,
+        types=out_types,
+        weights=weights if want_weights else None,
+        eids=eids if want_edge_ids else None,
+    )

@@ -1,4 +1,6 @@
-"""Draws of neighbors under a condition on a column that each node's edges are kept in order of: nothing is looked at but runs of that order."""
+"""Draws of neighbors under a condition on a column that each node's edges are kept in order of:
+nothing is looked at but runs of that order.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +21,28 @@ from storaged.sampling.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpo
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.filters.index_ranges import can_resolve, key_runs
 from storaged.sampling.neighbors.neighbors import NeighborDraws
-from storaged.sampling.node_lookup import OUT, LocatedNodes, adjacency_addresses, locate_nodes, resolve_local_types
+from storaged.sampling.node_lookup import (
+    OUT,
+    LocatedNodes,
+    adjacency_addresses,
+    locate_nodes,
+    resolve_local_types,
+)
 from storaged.sampling.version import EDGE, LocalVersion, check_length, check_output_size
 from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
 from storaged.store.image import EMPTY_I64, EMPTY_U32
 
 _MAX_RUNS = 64
-"""Of one edge type: each is looked for at every node, and beyond these what satisfies a condition is looked for once."""
+"""Of one edge type: each is looked for at every node, and beyond these what satisfies a condition
+is looked for once.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRanges:
-    """What satisfies a condition, as an index of an edge type has it in the order of each node's edges."""
+    """What satisfies a condition, as an index of an edge type has it in the order of each node's
+    edges.
+    """
 
     index: int
     """The place of the index among those of the type."""
@@ -38,8 +50,11 @@ class IndexRanges:
     """The least and the largest key of each run, ascending."""
 
 
-def resolve_ranges(version: LocalVersion, row_filter: Filter, types: Sequence[int]) -> dict[int, IndexRanges]:
-    """What satisfies a condition on edges, by edge type; nothing unless an index of every type tells.
+def resolve_ranges(
+    version: LocalVersion, row_filter: Filter, types: Sequence[int]
+) -> dict[int, IndexRanges]:
+    """What satisfies a condition on edges, by edge type; nothing unless an index of every type
+    tells.
 
     Raises
     ------
@@ -51,7 +66,14 @@ def resolve_ranges(version: LocalVersion, row_filter: Filter, types: Sequence[in
         version.type_name(EDGE, type_id)
         predicate = bind(row_filter, version.schema, EDGE, type_id)
         indexes = next((image.edges[type_id].indexes for image in version.parts.values()), ())
-        position = next((i for i, index in enumerate(indexes) if index.outgoing is not None and can_resolve(index, predicate)), None)
+        position = next(
+            (
+                i
+                for i, index in enumerate(indexes)
+                if index.outgoing is not None and can_resolve(index, predicate)
+            ),
+            None,
+        )
         if position is None:
             return {}
         runs = key_runs(predicate, indexes[position].values.dtype)
@@ -63,7 +85,9 @@ def resolve_ranges(version: LocalVersion, row_filter: Filter, types: Sequence[in
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _SortedEdgeAddresses:
-    """The order of each node's edges at one end, by part; arrays are told by address, not to outlive the version that they are of."""
+    """The order of each node's edges at one end, by part; arrays are told by address, not to
+    outlive the version that they are of.
+    """
 
     order: NDArray[np.uint64]
     keys: NDArray[np.uint64]
@@ -71,7 +95,9 @@ class _SortedEdgeAddresses:
     """uint64[P]; 0 where there is none, or its part is not held here."""
 
     @classmethod
-    def build(cls, version: LocalVersion, edge_type: int, direction: int, index: int, weight_name: str) -> _SortedEdgeAddresses:
+    def build(
+        cls, version: LocalVersion, edge_type: int, direction: int, index: int, weight_name: str
+    ) -> _SortedEdgeAddresses:
         """Those of one edge type."""
 
         def edges_of_part(part: int) -> SortedEdges | None:
@@ -83,9 +109,16 @@ class _SortedEdgeAddresses:
 
         edges_by_part = [edges_of_part(part) for part in range(version.schema.parts)]
         return cls(
-            order=addresses_of(EMPTY_U32 if edges is None else edges.order for edges in edges_by_part),
-            keys=addresses_of(EMPTY_I64 if edges is None else edges.keys for edges in edges_by_part),
-            trees=addresses_of(EMPTY_I64 if edges is None else edges.weight_trees.get(weight_name, EMPTY_I64) for edges in edges_by_part),
+            order=addresses_of(
+                EMPTY_U32 if edges is None else edges.order for edges in edges_by_part
+            ),
+            keys=addresses_of(
+                EMPTY_I64 if edges is None else edges.keys for edges in edges_by_part
+            ),
+            trees=addresses_of(
+                EMPTY_I64 if edges is None else edges.weight_trees.get(weight_name, EMPTY_I64)
+                for edges in edges_by_part
+            ),
         )
 
 
@@ -120,8 +153,8 @@ def sample_indexed_neighbors(
         What satisfies it, of every edge type.
     checkpoint : callable
         As of `storaged.sampling.neighbors.neighbors.neighbors`.
-    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop
-    want_weights, want_edge_ids, want_probabilities
+    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
+    hop want_weights, want_edge_ids, want_probabilities
         As of `storaged.sampling.neighbors.neighbors.neighbors`.
 
     Raises
@@ -134,24 +167,68 @@ def sample_indexed_neighbors(
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     size = ids.size * count
     out, out_types = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
-    weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
+    weights, eids = (
+        np.zeros(size if want_weights else 0, np.float32),
+        np.full(size if want_edge_ids else 0, -1, np.int64),
+    )
     probabilities = np.zeros(size if want_probabilities else 0, np.float64)
     with StopFlag(checkpoint) as stop:
-        for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
-            out_slice, block_positions = slice(block.start * count, block.stop * count), positions[block]
-            for nodes in locate_nodes(version, node_type, ids[block], None if types is None else types[block]):
-                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
+        for block in (
+            blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ()
+        ):
+            out_slice, block_positions = (
+                slice(block.start * count, block.stop * count),
+                positions[block],
+            )
+            for nodes in locate_nodes(
+                version, node_type, ids[block], None if types is None else types[block]
+            ):
+                union = [
+                    edge_type
+                    for edge_type, local_type in zip(edge_types, local_types, strict=True)
+                    if local_type == nodes.type_id
+                ]
                 if not union:
                     continue
                 sampler = _IndexedSampler(
-                    version=version, union=union, direction=direction, count=count, replace=replace, uniform=uniform, want_probabilities=want_probabilities
+                    version=version,
+                    union=union,
+                    direction=direction,
+                    count=count,
+                    replace=replace,
+                    uniform=uniform,
+                    want_probabilities=want_probabilities,
                 )
-                node_positions = as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions)
-                draws = sampler.draw(nodes, node_positions, [ranges[edge_type] for edge_type in union], weight_name or OWN_WEIGHT_NAME, seed=seed, hop=hop, stop=stop)
-                gather.write_types(draws.slots, nodes.places, np.int64(count), draws.type_indices, as_kernel_array(np.array(union, np.int32)), out_types[out_slice])
+                node_positions = as_kernel_array(
+                    block_positions[nodes.places] if nodes.places.size else block_positions
+                )
+                draws = sampler.draw(
+                    nodes,
+                    node_positions,
+                    [ranges[edge_type] for edge_type in union],
+                    weight_name or OWN_WEIGHT_NAME,
+                    seed=seed,
+                    hop=hop,
+                    stop=stop,
+                )
+                gather.write_types(
+                    draws.slots,
+                    nodes.places,
+                    np.int64(count),
+                    draws.type_indices,
+                    as_kernel_array(np.array(union, np.int32)),
+                    out_types[out_slice],
+                )
                 for type_index, edge_type in enumerate(union):
                     side = adjacency_addresses(version, edge_type, direction)
-                    gather_inputs = draws.slots, nodes.places, nodes.parts, np.int64(count), draws.type_indices, np.int32(type_index)
+                    gather_inputs = (
+                        draws.slots,
+                        nodes.places,
+                        nodes.parts,
+                        np.int64(count),
+                        draws.type_indices,
+                        np.int32(type_index),
+                    )
                     gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
                         gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
@@ -194,19 +271,47 @@ class _IndexedSampler:
     uniform: bool
     want_probabilities: bool
 
-    def draw(self, nodes: LocatedNodes, positions: NDArray[np.int64], ranges: Sequence[IndexRanges], weight_name: str, *, seed: int, hop: int, stop: StopFlag) -> _IndexedDraws:
+    def draw(
+        self,
+        nodes: LocatedNodes,
+        positions: NDArray[np.int64],
+        ranges: Sequence[IndexRanges],
+        weight_name: str,
+        *,
+        seed: int,
+        hop: int,
+        stop: StopFlag,
+    ) -> _IndexedDraws:
         """Draw for them."""
         version, m = self.version, nodes.rows.size
-        sides = [adjacency_addresses(version, edge_type, self.direction) for edge_type in self.union]
+        sides = [
+            adjacency_addresses(version, edge_type, self.direction) for edge_type in self.union
+        ]
         orders = []
         for edge_type, item in zip(self.union, ranges, strict=True):
             order_key = (edge_type, self.direction, item.index, weight_name)
-            orders.append(version.cached((_SortedEdgeAddresses, *order_key), lambda asked=order_key: _SortedEdgeAddresses.build(version, *asked)))  # type: ignore[misc]  # a default binds it
-        runs = np.array([(t, low, high) for t, item in enumerate(ranges) for low, high in item.runs], np.int64).reshape(-1, 3).T.copy()
+            orders.append(
+                version.cached(
+                    (_SortedEdgeAddresses, *order_key),
+                    lambda asked=order_key: _SortedEdgeAddresses.build(version, *asked),  # type: ignore[misc]
+                )
+            )  # a default binds it
+        runs = (
+            np.array(
+                [(t, low, high) for t, item in enumerate(ranges) for low, high in item.runs],
+                np.int64,
+            )
+            .reshape(-1, 3)
+            .T.copy()
+        )
         no_addresses = as_kernel_array(np.zeros(version.schema.parts, np.uint64))
         slots = np.empty(m * self.count, np.int64)
         type_indices = np.empty(slots.size if len(self.union) > 1 else 0, np.int32)
-        totals, counts, remaining = np.empty(m, np.float64), np.empty(m, np.float64), np.empty(m, np.float64)
+        totals, counts, remaining = (
+            np.empty(m, np.float64),
+            np.empty(m, np.float64),
+            np.empty(m, np.float64),
+        )
         kernel.draw_indexed(
             rng.key_of(seed, rng.RANGE, self.direction, hop, 0),
             rng.key_of(seed, rng.RANGE, self.direction, hop, 1),
@@ -222,8 +327,12 @@ class _IndexedSampler:
             as_kernel_array(np.stack([side.indptr for side in sides])),
             as_kernel_array(np.stack([item.order for item in orders])),
             as_kernel_array(np.stack([item.keys for item in orders])),
-            as_kernel_array(np.stack([no_addresses if self.uniform else side.weights for side in sides])),
-            as_kernel_array(np.stack([no_addresses if self.uniform else item.trees for item in orders])),
+            as_kernel_array(
+                np.stack([no_addresses if self.uniform else side.weights for side in sides])
+            ),
+            as_kernel_array(
+                np.stack([no_addresses if self.uniform else item.trees for item in orders])
+            ),
             type_indices,
             slots,
             totals,
@@ -232,23 +341,50 @@ class _IndexedSampler:
             stop.flag,
         )
         stop.check()
-        return _IndexedDraws(type_indices=as_kernel_array(type_indices), slots=as_kernel_array(slots), totals=as_kernel_array(totals), counts=as_kernel_array(counts), rests=as_kernel_array(remaining))
+        return _IndexedDraws(
+            type_indices=as_kernel_array(type_indices),
+            slots=as_kernel_array(slots),
+            totals=as_kernel_array(totals),
+            counts=as_kernel_array(counts),
+            rests=as_kernel_array(remaining),
+        )
 
-    def write_probabilities(self, nodes: LocatedNodes, draws: _IndexedDraws, out: NDArray[np.float64]) -> None:
-        """Put the probabilities of draws in place: each alone, or without replacement given the earlier ones."""
+    def write_probabilities(
+        self, nodes: LocatedNodes, draws: _IndexedDraws, out: NDArray[np.float64]
+    ) -> None:
+        """Put the probabilities of draws in place: each alone, or without replacement given the
+        earlier ones.
+        """
         masses = np.zeros((nodes.rows.size, self.count), np.float64)
         for image, node_indices in nodes.iter_parts(self.version):
             part_masses = np.zeros((node_indices.size, self.count), np.float64)
             slots = as_kernel_array(draws.slots.reshape(masses.shape)[node_indices].reshape(-1))
-            type_indices = as_kernel_array(draws.type_indices.reshape(masses.shape)[node_indices].reshape(-1)) if draws.type_indices.size else draws.type_indices
+            type_indices = (
+                as_kernel_array(draws.type_indices.reshape(masses.shape)[node_indices].reshape(-1))
+                if draws.type_indices.size
+                else draws.type_indices
+            )
             for t, edge_type in enumerate(self.union):
                 edge = image.edges[edge_type]
-                side = edge.outgoing if self.direction == OUT or edge.incoming is None else edge.incoming
+                side = (
+                    edge.outgoing
+                    if self.direction == OUT or edge.incoming is None
+                    else edge.incoming
+                )
                 weights = side.weights[:0] if self.uniform else side.weights
-                probability.gather_drawn_weights(slots, type_indices, np.int32(t), weights, part_masses.reshape(-1))
+                probability.gather_drawn_weights(
+                    slots, type_indices, np.int32(t), weights, part_masses.reshape(-1)
+                )
             masses[node_indices] = part_masses
-        places, flat = nodes.places if nodes.places.size else np.arange(nodes.rows.size), as_kernel_array(masses.reshape(-1))
+        places, flat = (
+            nodes.places if nodes.places.size else np.arange(nodes.rows.size),
+            as_kernel_array(masses.reshape(-1)),
+        )
         if self.replace:
-            probability.write_shares(flat, draws.totals, as_kernel_array(places), np.int64(self.count), out)
+            probability.write_shares(
+                flat, draws.totals, as_kernel_array(places), np.int64(self.count), out
+            )
         else:
-            probability.write_conditional(flat, draws.rests, draws.counts, as_kernel_array(places), np.int64(self.count), out)
+            probability.write_conditional(
+                flat, draws.rests, draws.counts, as_kernel_array(places), np.int64(self.count), out
+            )

@@ -1,4 +1,6 @@
-"""Draws of neighbors: with or without replacement, by weight or uniformly, of one edge type or a union."""
+"""Draws of neighbors: with or without replacement, by weight or uniformly, of one edge type or a
+union.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from storaged.kernels.neighbors import packed as packed_kernel
 from storaged.kernels.neighbors import replacement as kernel
 from storaged.kernels.neighbors import union as union_kernel
 from storaged.kernels.node_rows import measure_nodes, measure_rows, position_keys
-from storaged.sampling.blocks import BLOCK_EDGES, Checkpoint, blocks, blocks_by_work, no_checkpoint, nodes_per_block
+from storaged.sampling.blocks import (
+    BLOCK_EDGES,
+    Checkpoint,
+    blocks,
+    blocks_by_work,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
 from storaged.sampling.neighbors.top_k import degrees
@@ -30,7 +39,14 @@ from storaged.sampling.node_lookup import (
     select_adjacency,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
-from storaged.store.image import EMPTY_F32, EMPTY_F64, EMPTY_U32, EMPTY_U64, AdjacencyImage, PartImage
+from storaged.store.image import (
+    EMPTY_F32,
+    EMPTY_F64,
+    EMPTY_U32,
+    EMPTY_U64,
+    AdjacencyImage,
+    PartImage,
+)
 
 NEIGHBOR_ELEMENT = 3
 """Beside the elements 1 and 2 under rng.RACE."""
@@ -77,7 +93,9 @@ class _DrawParams:
 
     def selection_key(self, edge_type: int) -> np.uint64:
         """Of races among edges of a type."""
-        return rng.key_of(self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type)
+        return rng.key_of(
+            self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type
+        )
 
 
 def _keys(key: np.uint64, positions: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -121,8 +139,8 @@ def sample_neighbors(
     types : int32[m], optional
         Node types, where ``node_type`` is -1. In a space of global ids they may be left out.
     positions : int64[m]
-        Of each node in the whole request: a draw is a function of (seed, hop, direction, position, its number) and the
-        node alone, whoever answers and with whatever else.
+        Of each node in the whole request: a draw is a function of (seed, hop, direction, position,
+        its number) and the node alone, whoever answers and with whatever else.
     count : int
     replace : bool
         Without, nodes of at most ``count`` edges have all of them, in adjacency order.
@@ -133,8 +151,8 @@ def sample_neighbors(
     seed, hop : int
     want_weights, want_edge_ids, want_probabilities : bool
     distinct_neighbors : bool
-        ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges to it together, and with it
-        one of them. Without replacement and probabilities.
+        ``count`` different neighbors, as far as there are: a neighbor is drawn once, by all edges
+        to it together, and with it one of them. Without replacement and probabilities.
     checkpoint : callable
         Called between blocks of nodes; may raise.
 
@@ -146,7 +164,9 @@ def sample_neighbors(
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
     if distinct_neighbors and (replace or want_probabilities):
-        raise InvalidRequest("different neighbors are drawn without replacement, and without their probabilities")
+        raise InvalidRequest(
+            "different neighbors are drawn without replacement, and without their probabilities"
+        )
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     params = _DrawParams(
         seed=seed,
@@ -160,20 +180,59 @@ def sample_neighbors(
         distinct_neighbors=distinct_neighbors,
     )
     size = ids.size * count
-    columns = _NeighborColumns.empty(size, types=len(edge_types) > 1, weights=want_weights, eids=want_edge_ids, probabilities=want_probabilities)
-    reads_all_edges = not replace and (len(edge_types) > 1 or distinct_neighbors) and ids.size > _MIN_SELECT_NODES
+    columns = _NeighborColumns.empty(
+        size,
+        types=len(edge_types) > 1,
+        weights=want_weights,
+        eids=want_edge_ids,
+        probabilities=want_probabilities,
+    )
+    reads_all_edges = (
+        not replace and (len(edge_types) > 1 or distinct_neighbors) and ids.size > _MIN_SELECT_NODES
+    )
     node_blocks = blocks(ids.size, nodes_per_block(count), checkpoint)
     if reads_all_edges:  # races look at all edges of a node
-        degree_counts = degrees(version, edge_types=edge_types, node_type=node_type, ids=ids, types=types, direction=direction, checkpoint=checkpoint)
+        degree_counts = degrees(
+            version,
+            edge_types=edge_types,
+            node_type=node_type,
+            ids=ids,
+            types=types,
+            direction=direction,
+            checkpoint=checkpoint,
+        )
         node_blocks = blocks_by_work(degree_counts.sum(axis=1) + count, BLOCK_EDGES, checkpoint)
     with StopFlag(checkpoint) as stop:
         for block in node_blocks if count else ():
             is_single_block = block.stop - block.start == ids.size
-            block_ids, block_positions, block_columns = (ids, positions, columns) if is_single_block else (ids[block], positions[block], columns.slice_rows(block, count))
-            for nodes in locate_nodes(version, node_type, block_ids, types if types is None or is_single_block else types[block]):
-                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
+            block_ids, block_positions, block_columns = (
+                (ids, positions, columns)
+                if is_single_block
+                else (ids[block], positions[block], columns.slice_rows(block, count))
+            )
+            for nodes in locate_nodes(
+                version,
+                node_type,
+                block_ids,
+                types if types is None or is_single_block else types[block],
+            ):
+                union = [
+                    edge_type
+                    for edge_type, local_type in zip(edge_types, local_types, strict=True)
+                    if local_type == nodes.type_id
+                ]
                 if union:
-                    _draw_for_type(version, nodes, union, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, block_columns, stop)
+                    _draw_for_type(
+                        version,
+                        nodes,
+                        union,
+                        as_kernel_array(
+                            block_positions[nodes.places] if nodes.places.size else block_positions
+                        ),
+                        params,
+                        block_columns,
+                        stop,
+                    )
     return columns.to_draws((ids.size, count))
 
 
@@ -188,7 +247,9 @@ class _NeighborColumns:
     probabilities: NDArray[np.float64] | None
 
     @classmethod
-    def empty(cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool) -> _NeighborColumns:
+    def empty(
+        cls, size: int, *, types: bool, weights: bool, eids: bool, probabilities: bool
+    ) -> _NeighborColumns:
         """Return an answer without neighbors, of the columns that are wanted."""
         return cls(
             ids=np.full(size, -1, np.int64),
@@ -222,35 +283,82 @@ class _NeighborColumns:
     @property
     def only_ids(self) -> bool:
         """Whether slots are of no use once ids are in place."""
-        return self.types is None and self.weights is None and self.eids is None and self.probabilities is None
+        return (
+            self.types is None
+            and self.weights is None
+            and self.eids is None
+            and self.probabilities is None
+        )
 
 
-def _draw_for_type(version: LocalVersion, nodes: LocatedNodes, union: list[int], positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag) -> None:
+def _draw_for_type(
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: list[int],
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    columns: _NeighborColumns,
+    stop: StopFlag,
+) -> None:
     """Draw for the nodes of one type, and put their neighbors in place."""
-    sides = [adjacency_addresses(version, edge_type, params.direction, uniform=params.uniform) for edge_type in union]
+    sides = [
+        adjacency_addresses(version, edge_type, params.direction, uniform=params.uniform)
+        for edge_type in union
+    ]
     type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
     if params.replace:
         slots = _draw_with_replacement(nodes, sides, positions, params, type_indices, columns, stop)
     elif params.distinct_neighbors and len(union) > 1:
-        slots = _select_union_nodes(version, nodes, union, sides, positions, params, type_indices, stop)
+        slots = _select_union_nodes(
+            version, nodes, union, sides, positions, params, type_indices, stop
+        )
     elif params.distinct_neighbors:
         slots = np.full(nodes.rows.size * params.count, -1, np.int64)
         for image, node_indices in nodes.iter_parts(version):
-            _draw_distinct_nodes(image, node_indices, nodes.rows[node_indices], union[0], positions[node_indices], params, slots, stop)
+            _draw_distinct_nodes(
+                image,
+                node_indices,
+                nodes.rows[node_indices],
+                union[0],
+                positions[node_indices],
+                params,
+                slots,
+                stop,
+            )
     elif len(union) == 1:
         slots = _draw_distinct_edges(nodes, union[0], sides[0], positions, params, columns, stop)
     else:
         slots = np.full(nodes.rows.size * params.count, -1, np.int64)
         type_indices.fill(-1)
         for image, node_indices in nodes.iter_parts(version):
-            _select_union_edges(image, node_indices, nodes.rows[node_indices], union, positions[node_indices], params, type_indices, slots, stop)
+            _select_union_edges(
+                image,
+                node_indices,
+                nodes.rows[node_indices],
+                union,
+                positions[node_indices],
+                params,
+                type_indices,
+                slots,
+                stop,
+            )
     if columns.only_ids and slots.size == 0:
         return
     type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
     _gather_columns(version, nodes, union, params, type_indices, slots, columns)
     if columns.probabilities is not None:
         for image, node_indices in nodes.iter_parts(version):
-            _write_probabilities(image, nodes, node_indices, union, params, type_indices, slots, columns.probabilities, stop)
+            _write_probabilities(
+                image,
+                nodes,
+                node_indices,
+                union,
+                params,
+                type_indices,
+                slots,
+                columns.probabilities,
+                stop,
+            )
 
 
 def _draw_with_replacement(
@@ -264,13 +372,35 @@ def _draw_with_replacement(
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
     if len(sides) > 1:
-        kernel.choose_types(_keys(params.type_key, positions), _type_weights(nodes, sides), np.int64(params.count), type_indices, stop.flag)
+        kernel.choose_types(
+            _keys(params.type_key, positions),
+            _type_weights(nodes, sides),
+            np.int64(params.count),
+            type_indices,
+            stop.flag,
+        )
         stop.check()
     slots = np.full(0 if columns.only_ids else nodes.rows.size * params.count, -1, np.int64)
     if len(sides) == 1 and sides[0].all_packed:
         (side,) = sides
-        draw_inputs = params.slot_key, positions, nodes.places, nodes.parts, nodes.rows, np.int64(params.count)
-        packed_kernel.draw_packed(*draw_inputs, side.indptr, side.narrow, side.packed, side.cold, columns.ids, slots, stop.flag)
+        draw_inputs = (
+            params.slot_key,
+            positions,
+            nodes.places,
+            nodes.parts,
+            nodes.rows,
+            np.int64(params.count),
+        )
+        packed_kernel.draw_packed(
+            *draw_inputs,
+            side.indptr,
+            side.narrow,
+            side.packed,
+            side.cold,
+            columns.ids,
+            slots,
+            stop.flag,
+        )
         stop.check()
         return slots
     type_indices = as_kernel_array(type_indices)
@@ -297,7 +427,13 @@ def _draw_with_replacement(
 
 
 def _draw_distinct_edges(
-    nodes: LocatedNodes, edge_type: int, side: AdjacencyAddresses, positions: NDArray[np.int64], params: _DrawParams, columns: _NeighborColumns, stop: StopFlag
+    nodes: LocatedNodes,
+    edge_type: int,
+    side: AdjacencyAddresses,
+    positions: NDArray[np.int64],
+    params: _DrawParams,
+    columns: _NeighborColumns,
+    stop: StopFlag,
 ) -> NDArray[np.int64]:
     """The same without replacement, from one edge type."""
     buffered_rows = 2 * distinct_edges.TILE if columns.only_ids else nodes.rows.size
@@ -335,10 +471,33 @@ def _draw_distinct_nodes(
     stop: StopFlag,
 ) -> None:
     """Draw different neighbors along one edge type, for the nodes of one part."""
-    side, part_slots = select_adjacency(image, edge_type, params.direction), np.empty(rows.size * params.count, np.int64)
-    weights, sums, alias_thresholds, alias_fractions = (_F32, _F64, _U64, _U32) if params.uniform else (side.weights, side.sums, side.hot, side.cold)
-    keys, selection_keys = _keys(params.slot_key, positions), _keys(params.selection_key(edge_type), positions)
-    distinct_nodes.draw_distinct_nodes(keys, selection_keys, as_kernel_array(rows), np.int64(params.count), side.indptr, side.nbr, weights, sums, alias_thresholds, alias_fractions, part_slots, stop.flag)
+    side, part_slots = (
+        select_adjacency(image, edge_type, params.direction),
+        np.empty(rows.size * params.count, np.int64),
+    )
+    weights, sums, alias_thresholds, alias_fractions = (
+        (_F32, _F64, _U64, _U32)
+        if params.uniform
+        else (side.weights, side.sums, side.hot, side.cold)
+    )
+    keys, selection_keys = (
+        _keys(params.slot_key, positions),
+        _keys(params.selection_key(edge_type), positions),
+    )
+    distinct_nodes.draw_distinct_nodes(
+        keys,
+        selection_keys,
+        as_kernel_array(rows),
+        np.int64(params.count),
+        side.indptr,
+        side.nbr,
+        weights,
+        sums,
+        alias_thresholds,
+        alias_fractions,
+        part_slots,
+        stop.flag,
+    )
     stop.check()
     slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
 
@@ -356,11 +515,18 @@ def _select_union_nodes(
     """Draw different neighbors along several edge types: one exponential race over all of them."""
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     union_kernel.select_union_nodes(
-        as_kernel_array(np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])),
+        as_kernel_array(
+            np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])
+        ),
         nodes.parts,
         nodes.rows,
         np.int64(params.count),
-        as_kernel_array(np.array([end_types(version, edge_type, params.direction)[1] for edge_type in union], np.int32)),
+        as_kernel_array(
+            np.array(
+                [end_types(version, edge_type, params.direction)[1] for edge_type in union],
+                np.int32,
+            )
+        ),
         as_kernel_array(np.stack([side.indptr for side in sides])),
         as_kernel_array(np.stack([side.nbr for side in sides])),
         as_kernel_array(np.stack([side.weights for side in sides])),
@@ -391,7 +557,9 @@ def _select_union_edges(
     slots: NDArray[np.int64],
     stop: StopFlag,
 ) -> None:
-    """Draw without replacement from several edge types: one exponential race over all of their edges, for the nodes of one part."""
+    """Draw without replacement from several edge types: one exponential race over all of their
+    edges, for the nodes of one part.
+    """
     count, rows = np.int64(params.count), as_kernel_array(rows)
     sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
     degrees = as_kernel_array(_total_weights(rows, sides, uniform=True))
@@ -400,7 +568,20 @@ def _select_union_edges(
     for type_index, side in enumerate(sides):
         weights = _F32 if params.uniform else side.weights
         selection_keys = _keys(params.selection_key(union[type_index]), positions)
-        union_kernel.select_union_edges(selection_keys, rows, degrees, count, np.int32(type_index), side.indptr, weights, sizes, keys, part_type_indices, part_slots, stop.flag)
+        union_kernel.select_union_edges(
+            selection_keys,
+            rows,
+            degrees,
+            count,
+            np.int32(type_index),
+            side.indptr,
+            weights,
+            sizes,
+            keys,
+            part_type_indices,
+            part_slots,
+            stop.flag,
+        )
     stop.check()
     union_kernel.sort_union(degrees, count, sizes, keys, part_type_indices, part_slots, stop.flag)
     stop.check()
@@ -408,7 +589,9 @@ def _select_union_edges(
     slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
 
 
-def _total_weights(rows: NDArray[np.int64], sides: list[AdjacencyImage], *, uniform: bool) -> NDArray[np.float64]:
+def _total_weights(
+    rows: NDArray[np.int64], sides: list[AdjacencyImage], *, uniform: bool
+) -> NDArray[np.float64]:
     """float64[m]: what all edge types together weigh at each of one part's rows."""
     out = np.empty((len(sides), rows.size), np.float64)
     for t, side in enumerate(sides):
@@ -435,27 +618,76 @@ def _write_probabilities(
         count=params.count,
         rows=rows,
         places=as_kernel_array(nodes.places[node_indices] if nodes.places.size else node_indices),
-        sources=[EdgeSource(indptr=side.indptr, weights=_F32 if params.uniform else side.weights) for side in sides],
+        sources=[
+            EdgeSource(indptr=side.indptr, weights=_F32 if params.uniform else side.weights)
+            for side in sides
+        ],
         totals=as_kernel_array(_total_weights(rows, sides, uniform=params.uniform)),
         degrees=as_kernel_array(_total_weights(rows, sides, uniform=True)),
-        type_indices=as_kernel_array(type_indices.reshape(-1, params.count)[node_indices].reshape(-1)) if type_indices.size else type_indices,
+        type_indices=as_kernel_array(
+            type_indices.reshape(-1, params.count)[node_indices].reshape(-1)
+        )
+        if type_indices.size
+        else type_indices,
         slots=as_kernel_array(slots.reshape(-1, params.count)[node_indices].reshape(-1)),
     )
     write_probabilities(draws, replace=params.replace, out=out, stop=stop)
 
 
 def _gather_columns(
-    version: LocalVersion, nodes: LocatedNodes, union: list[int], params: _DrawParams, type_indices: NDArray[np.int32], slots: NDArray[np.int64], columns: _NeighborColumns
+    version: LocalVersion,
+    nodes: LocatedNodes,
+    union: list[int],
+    params: _DrawParams,
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    columns: _NeighborColumns,
 ) -> None:
-    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a union without replacement, or are different."""
+    """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a
+    union without replacement, or are different.
+    """
     count = np.int64(params.count)
     if columns.types is not None:
-        kernel.write_types(slots, nodes.places, count, type_indices, as_kernel_array(np.array(union, np.int32)), columns.types)
+        kernel.write_types(
+            slots,
+            nodes.places,
+            count,
+            type_indices,
+            as_kernel_array(np.array(union, np.int32)),
+            columns.types,
+        )
     for i, edge_type in enumerate(union):
         side, type_index = adjacency_addresses(version, edge_type, params.direction), np.int32(i)
         if not params.replace and (len(union) > 1 or params.distinct_neighbors):
-            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.nbr, columns.ids)
+            kernel.gather_ids(
+                slots,
+                nodes.places,
+                nodes.parts,
+                count,
+                type_indices,
+                type_index,
+                side.nbr,
+                columns.ids,
+            )
         if columns.eids is not None:
-            kernel.gather_ids(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.eid, columns.eids)
+            kernel.gather_ids(
+                slots,
+                nodes.places,
+                nodes.parts,
+                count,
+                type_indices,
+                type_index,
+                side.eid,
+                columns.eids,
+            )
         if columns.weights is not None:
-            kernel.gather_weights(slots, nodes.places, nodes.parts, count, type_indices, type_index, side.weights, columns.weights)
+            kernel.gather_weights(
+                slots,
+                nodes.places,
+                nodes.parts,
+                count,
+                type_indices,
+                type_index,
+                side.weights,
+                columns.weights,
+            )

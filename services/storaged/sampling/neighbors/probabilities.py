@@ -1,4 +1,6 @@
-"""The probabilities of drawn neighbors, out of what was drawn: draws themselves know nothing of them."""
+"""The probabilities of drawn neighbors, out of what was drawn: draws themselves know nothing of
+them.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +46,18 @@ class UnionDraws:
     """int64[m * count], -1 for none."""
 
 
-def write_probabilities(draws: UnionDraws, *, replace: bool, out: NDArray[np.float64], stop: StopFlag) -> None:
+def write_probabilities(
+    draws: UnionDraws, *, replace: bool, out: NDArray[np.float64], stop: StopFlag
+) -> None:
     """Put the probability of each drawn edge in its place.
 
     Parameters
     ----------
     draws : Drawn
     replace : bool
-        With replacement it is the edge's share of its node's weight; without, given the node's earlier draws, its share
-        of what these left. A node of at most ``count`` edges gives all of them whatever the seed: each with probability 1.
+        With replacement it is the edge's share of its node's weight; without, given the node's
+        earlier draws, its share of what these left. A node of at most ``count`` edges gives all of
+        them whatever the seed: each with probability 1.
     out : float64[n * count], out
         What was not drawn is left as it is.
     stop : Stop
@@ -61,7 +66,9 @@ def write_probabilities(draws: UnionDraws, *, replace: bool, out: NDArray[np.flo
     count = np.int64(draws.count)
     weights = np.zeros(draws.slots.size, np.float64)
     for type_index, source in enumerate(draws.sources):
-        kernel.gather_drawn_weights(draws.slots, draws.type_indices, np.int32(type_index), source.weights, weights)
+        kernel.gather_drawn_weights(
+            draws.slots, draws.type_indices, np.int32(type_index), source.weights, weights
+        )
     if replace:
         kernel.write_shares(weights, draws.totals, draws.places, count, out)
         return
@@ -70,6 +77,17 @@ def write_probabilities(draws: UnionDraws, *, replace: bool, out: NDArray[np.flo
         unknown = as_kernel_array(np.flatnonzero(remaining < 0))
         remaining[unknown] = 0.0
         for type_index, source in enumerate(draws.sources):
-            kernel.sum_undrawn(unknown, draws.rows, draws.slots, count, draws.type_indices, np.int32(type_index), source.indptr, source.weights, remaining, stop.flag)
+            kernel.sum_undrawn(
+                unknown,
+                draws.rows,
+                draws.slots,
+                count,
+                draws.type_indices,
+                np.int32(type_index),
+                source.indptr,
+                source.weights,
+                remaining,
+                stop.flag,
+            )
             stop.check()
     kernel.write_conditional(weights, remaining, draws.degrees, draws.places, count, out)

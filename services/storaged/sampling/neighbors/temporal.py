@@ -20,7 +20,15 @@ from storaged.kernels.neighbors import temporal as kernel
 from storaged.sampling.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.neighbors.neighbors import NeighborDraws
-from storaged.sampling.node_lookup import IN, AdjacencyAddresses, LocatedNodes, adjacency_addresses, end_types, locate_nodes, resolve_local_types
+from storaged.sampling.node_lookup import (
+    IN,
+    AdjacencyAddresses,
+    LocatedNodes,
+    adjacency_addresses,
+    end_types,
+    locate_nodes,
+    resolve_local_types,
+)
 from storaged.sampling.version import LocalVersion, check_length, check_output_size, check_row_count
 
 
@@ -86,7 +94,8 @@ def sample_temporal_neighbors(
     ----------
     temporal_filter : Until
         Of each node.
-    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed, hop, want_weights, want_edge_ids
+    version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
+    hop, want_weights, want_edge_ids
         As of `storaged.sampling.neighbors.neighbors.neighbors`.
     checkpoint : callable
         As there.
@@ -94,7 +103,8 @@ def sample_temporal_neighbors(
     Raises
     ------
     InvalidRequest, Unavailable
-        As there; where an edge type has no time, or times of the union are whole numbers and floats.
+        As there; where an edge type has no time, or times of the union are whole numbers and
+        floats.
     """
     check_output_size("neighbors", ids.size, count)
     check_length("positions", positions, ids.size)
@@ -102,26 +112,80 @@ def sample_temporal_neighbors(
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     floats = {_has_float_times(version, edge_type, direction) for edge_type in edge_types}
     if len(floats) > 1:
-        raise InvalidRequest("times of these edge types are whole numbers and floats; ask for those of one kind at a time")
-    params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+        raise InvalidRequest(
+            "times of these edge types are whole numbers and floats; ask for those of one "
+            "kind at a time"
+        )
+    params = _draw_params(
+        temporal_filter,
+        seed=seed,
+        hop=hop,
+        direction=direction,
+        count=count,
+        replace=replace,
+        uniform=uniform,
+    )
     size = ids.size * count
     out, out_types = np.full(size, -1, np.int64), np.full(size, -1, np.int32)
-    weights, eids = np.zeros(size if want_weights else 0, np.float32), np.full(size if want_edge_ids else 0, -1, np.int64)
+    weights, eids = (
+        np.zeros(size if want_weights else 0, np.float32),
+        np.full(size if want_edge_ids else 0, -1, np.int64),
+    )
     keys = np.zeros(size if temporal_filter.want_times else 0, np.int64)
     with StopFlag(checkpoint) as stop:
-        for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+        for block in (
+            blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ()
+        ):
             out_slice = slice(block.start * count, block.stop * count)
-            block_positions, block_filter = positions[block], temporal_filter if block.stop - block.start == ids.size else temporal_filter.for_block(block)
-            for nodes in locate_nodes(version, node_type, ids[block], None if types is None else types[block]):
-                union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == nodes.type_id]
+            block_positions, block_filter = (
+                positions[block],
+                temporal_filter
+                if block.stop - block.start == ids.size
+                else temporal_filter.for_block(block),
+            )
+            for nodes in locate_nodes(
+                version, node_type, ids[block], None if types is None else types[block]
+            ):
+                union = [
+                    edge_type
+                    for edge_type, local_type in zip(edge_types, local_types, strict=True)
+                    if local_type == nodes.type_id
+                ]
                 if not union:
                     continue
-                node_filter = block_filter.for_places(nodes.places) if nodes.places.size else block_filter
+                node_filter = (
+                    block_filter.for_places(nodes.places) if nodes.places.size else block_filter
+                )
                 sides = [_temporal_addresses(version, edge_type, direction) for edge_type in union]
-                type_indices, slots = _draw(version, nodes, union, sides, as_kernel_array(block_positions[nodes.places] if nodes.places.size else block_positions), params, node_filter, stop)
-                gather.write_types(slots, nodes.places, np.int64(count), type_indices, as_kernel_array(np.array(union, np.int32)), out_types[out_slice])
+                type_indices, slots = _draw(
+                    version,
+                    nodes,
+                    union,
+                    sides,
+                    as_kernel_array(
+                        block_positions[nodes.places] if nodes.places.size else block_positions
+                    ),
+                    params,
+                    node_filter,
+                    stop,
+                )
+                gather.write_types(
+                    slots,
+                    nodes.places,
+                    np.int64(count),
+                    type_indices,
+                    as_kernel_array(np.array(union, np.int32)),
+                    out_types[out_slice],
+                )
                 for type_index, side in enumerate(sides):
-                    gather_inputs = slots, nodes.places, nodes.parts, np.int64(count), type_indices, np.int32(type_index)
+                    gather_inputs = (
+                        slots,
+                        nodes.places,
+                        nodes.parts,
+                        np.int64(count),
+                        type_indices,
+                        np.int32(type_index),
+                    )
                     gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
                         gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
@@ -136,7 +200,9 @@ def sample_temporal_neighbors(
         weights=weights.reshape(shape) if want_weights else None,
         eids=eids.reshape(shape) if want_edge_ids else None,
         probabilities=None,
-        times=decode_times(keys, is_float=floats.pop()).reshape(shape) if temporal_filter.want_times else None,
+        times=decode_times(keys, is_float=floats.pop()).reshape(shape)
+        if temporal_filter.want_times
+        else None,
     )
 
 
@@ -157,7 +223,8 @@ def expand_temporal(
     temporal_filter: TemporalFilter,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> Neighbors:
-    """As `storaged.sampling.subgraphs.expand.expand` along an edge type that has times: of each node what it sees, -1 all of it, the earliest first.
+    """As `storaged.sampling.subgraphs.expand.expand` along an edge type that has times: of each
+    node what it sees, -1 all of it, the earliest first.
 
     Raises
     ------
@@ -169,21 +236,54 @@ def expand_temporal(
     (nodes,) = locate_nodes(version, end_types(version, edge_type, direction)[0], ids, None)
     if count == ALL_NEIGHBORS:
         limits = _limits(version, edge_type, direction, temporal_filter)
-        total = int(kernel.count_visible_edges(nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes))
+        total = int(
+            kernel.count_visible_edges(
+                nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes
+            )
+        )
         check_row_count("neighbors", total)
         slots = np.empty(total, np.int64)
-        kernel.list_visible_edges(nodes.parts, nodes.rows, side.indptr, side.order, as_kernel_array(sizes), slots)
+        kernel.list_visible_edges(
+            nodes.parts, nodes.rows, side.indptr, side.order, as_kernel_array(sizes), slots
+        )
     else:
         check_row_count("neighbors", ids.size * count)
-        params = _draw_params(temporal_filter, seed=seed, hop=hop, direction=direction, count=count, replace=replace, uniform=uniform)
+        params = _draw_params(
+            temporal_filter,
+            seed=seed,
+            hop=hop,
+            direction=direction,
+            count=count,
+            replace=replace,
+            uniform=uniform,
+        )
         slots, total = np.empty(ids.size * count, np.int64), 0
         with StopFlag(checkpoint) as stop:
-            for block in blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint) if count else ():
+            for block in (
+                blocks(ids.size, min(nodes_per_block(count), BLOCK_NODES), checkpoint)
+                if count
+                else ()
+            ):
                 block_nodes = replaced(nodes, parts=nodes.parts[block], rows=nodes.rows[block])
-                _, block_slots = _draw(version, block_nodes, [edge_type], [side], as_kernel_array(positions[block]), params, temporal_filter.for_block(block), stop)
-                total += int(kernel.compact_slots(block_slots, np.int64(count), sizes[block], slots[total:]))
+                _, block_slots = _draw(
+                    version,
+                    block_nodes,
+                    [edge_type],
+                    [side],
+                    as_kernel_array(positions[block]),
+                    params,
+                    temporal_filter.for_block(block),
+                    stop,
+                )
+                total += int(
+                    kernel.compact_slots(block_slots, np.int64(count), sizes[block], slots[total:])
+                )
     gather_inputs = nodes.parts, as_kernel_array(sizes), as_kernel_array(slots[:total])
-    out, eids, keys = np.empty(total, np.int64), np.empty(total if want_eids else 0, np.int64), np.empty(total if temporal_filter.want_times else 0, np.int64)
+    out, eids, keys = (
+        np.empty(total, np.int64),
+        np.empty(total if want_eids else 0, np.int64),
+        np.empty(total if temporal_filter.want_times else 0, np.int64),
+    )
     weights = np.empty(total if want_weights else 0, np.float32)
     kernel.gather_ragged_ids(*gather_inputs, side.nbr, out)
     if want_eids:
@@ -197,39 +297,70 @@ def expand_temporal(
         ids=out,
         eids=eids if want_eids else None,
         weights=weights if want_weights else None,
-        times=decode_times(keys, is_float=_has_float_times(version, edge_type, direction)) if temporal_filter.want_times else None,
+        times=decode_times(keys, is_float=_has_float_times(version, edge_type, direction))
+        if temporal_filter.want_times
+        else None,
     )
 
 
-def _draw_params(temporal_filter: TemporalFilter, *, seed: int, hop: int, direction: int, count: int, replace: bool, uniform: bool) -> _DrawParams:
+def _draw_params(
+    temporal_filter: TemporalFilter,
+    *,
+    seed: int,
+    hop: int,
+    direction: int,
+    count: int,
+    replace: bool,
+    uniform: bool,
+) -> _DrawParams:
     if temporal_filter.last and replace:
         raise InvalidRequest("the last neighbors are taken without replacement")
-    strategy = kernel.LAST if temporal_filter.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
-    return _DrawParams(seed=seed, hop=hop, direction=direction, count=count, replace=replace, strategy=strategy)
+    strategy = (
+        kernel.LAST if temporal_filter.last else kernel.UNIFORM if uniform else kernel.WEIGHTED
+    )
+    return _DrawParams(
+        seed=seed, hop=hop, direction=direction, count=count, replace=replace, strategy=strategy
+    )
 
 
 def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> bool:
-    """Whether the times that an edge type is seen by are floats; InvalidRequest where there are none."""
+    """Whether the times that an edge type is seen by are floats; InvalidRequest where there are
+    none.
+    """
     dtype = edge_time_dtype(version.schema, edge_type, incoming=direction == IN)
     if not dtype:
         name = version.schema.edge_types[edge_type].name
-        raise InvalidRequest(f"edge type {name!r} has no time, and its neighbors have none; declare which feature is one in the schema")
+        raise InvalidRequest(
+            f"edge type {name!r} has no time, and its neighbors have none; declare which "
+            "feature is one in the schema"
+        )
     return dtype == "float64"
 
 
-def _temporal_addresses(version: LocalVersion, edge_type: int, direction: int) -> AdjacencyAddresses:
+def _temporal_addresses(
+    version: LocalVersion, edge_type: int, direction: int
+) -> AdjacencyAddresses:
     """The adjacencies of an edge type, where every one that has edges has their times."""
     side = adjacency_addresses(version, edge_type, direction)
     if bool(((side.nbr > 0) & (side.order == 0)).any()):
         raise Unavailable(
-            f"version {version.version}: its image has no times of {version.schema.edge_types[edge_type].name!r}; build the version again"
+            f"version {version.version}: its image has no times of "
+            f"{version.schema.edge_types[edge_type].name!r}; build the version again"
         )
     return side
 
 
-def _limits(version: LocalVersion, edge_type: int, direction: int, temporal_filter: TemporalFilter) -> NDArray[np.int64]:
+def _limits(
+    version: LocalVersion, edge_type: int, direction: int, temporal_filter: TemporalFilter
+) -> NDArray[np.int64]:
     """int64[m], read-only."""
-    return as_kernel_array(limit_keys(temporal_filter.times, strict=temporal_filter.strict, is_float=_has_float_times(version, edge_type, direction)))
+    return as_kernel_array(
+        limit_keys(
+            temporal_filter.times,
+            strict=temporal_filter.strict,
+            is_float=_has_float_times(version, edge_type, direction),
+        )
+    )
 
 
 def _draw(
@@ -242,7 +373,9 @@ def _draw(
     temporal_filter: TemporalFilter,
     stop: StopFlag,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The edge type, as a place in the union, and the slot of each draw; the types are left out of a union of one."""
+    """The edge type, as a place in the union, and the slot of each draw; the types are left out of
+    a union of one.
+    """
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     type_indices = np.empty(slots.size if len(union) > 1 else 0, np.int32)
     is_weighted = params.strategy == kernel.WEIGHTED
@@ -253,15 +386,26 @@ def _draw(
         positions,
         nodes.parts,
         nodes.rows,
-        as_kernel_array(np.stack([_limits(version, edge_type, params.direction, temporal_filter) for edge_type in union])),
+        as_kernel_array(
+            np.stack(
+                [
+                    _limits(version, edge_type, params.direction, temporal_filter)
+                    for edge_type in union
+                ]
+            )
+        ),
         np.int64(params.count),
         params.replace,
         np.int64(params.strategy),
         as_kernel_array(np.stack([side.indptr for side in sides])),
         as_kernel_array(np.stack([side.when for side in sides])),
         as_kernel_array(np.stack([side.order for side in sides])),
-        as_kernel_array(np.stack([side.weights if is_weighted else no_addresses for side in sides])),
-        as_kernel_array(np.stack([side.time_sums if is_weighted else no_addresses for side in sides])),
+        as_kernel_array(
+            np.stack([side.weights if is_weighted else no_addresses for side in sides])
+        ),
+        as_kernel_array(
+            np.stack([side.time_sums if is_weighted else no_addresses for side in sides])
+        ),
         type_indices,
         slots,
         stop.flag,

@@ -12,10 +12,22 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.neighbors import top_k as kernel
 from storaged.kernels.node_rows import measure_rows
-from storaged.sampling.blocks import BLOCK_DRAWS, BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
+from storaged.sampling.blocks import (
+    BLOCK_DRAWS,
+    BLOCK_NODES,
+    Checkpoint,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.neighbors.all import RaggedNeighbors
-from storaged.sampling.node_lookup import NodeGroup, group_nodes, resolve_local_types, select_adjacency
+from storaged.sampling.node_lookup import (
+    NodeGroup,
+    group_nodes,
+    resolve_local_types,
+    select_adjacency,
+)
 from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F64
 
@@ -49,8 +61,8 @@ def top_neighbors(
     Returns
     -------
     Ragged
-        Rows by weight, largest first; ties by neighbor id, then by (edge type as asked for, edge id). Memory is that of the
-        answer, however many edges a node has.
+        Rows by weight, largest first; ties by neighbor id, then by (edge type as asked for, edge
+        id). Memory is that of the answer, however many edges a node has.
 
     Raises
     ------
@@ -61,16 +73,35 @@ def top_neighbors(
         raise InvalidRequest(f"top {count}: expected 1 or more neighbors per node")
     check_output_size("neighbors", ids.size, count)
     local_types = resolve_local_types(version, edge_types, node_type, direction)
-    arguments: dict[str, Any] = {"edge_types": edge_types, "node_type": node_type, "direction": direction}
+    arguments: dict[str, Any] = {
+        "edge_types": edge_types,
+        "node_type": node_type,
+        "direction": direction,
+    }
     if count > _COUNT_FIRST:  # room for more than there are is of no use
-        degree_counts = type_weights(version, **arguments, ids=ids, types=types, uniform=True, checkpoint=checkpoint).sum(axis=1)
+        degree_counts = type_weights(
+            version, **arguments, ids=ids, types=types, uniform=True, checkpoint=checkpoint
+        ).sum(axis=1)
         count = max(min(count, int(degree_counts.max(initial=0))), 1)
     first = min(nodes_per_block(count), BLOCK_NODES)
     pieces = []
     with StopFlag(checkpoint) as stop:
         for block in blocks(ids.size, first, checkpoint, max_size=first):
-            groups = group_nodes(version, node_type, ids[block], None if types is None else types[block])
-            pieces.append(_top_of_block(edge_types, local_types, block.stop - block.start, groups, direction, count, want_edge_ids, stop))
+            groups = group_nodes(
+                version, node_type, ids[block], None if types is None else types[block]
+            )
+            pieces.append(
+                _top_of_block(
+                    edge_types,
+                    local_types,
+                    block.stop - block.start,
+                    groups,
+                    direction,
+                    count,
+                    want_edge_ids,
+                    stop,
+                )
+            )
     return _concat(pieces) if len(pieces) > 1 else pieces[0]
 
 
@@ -87,13 +118,24 @@ def _top_of_block(
     """The heaviest edges of the nodes of one block."""
     shape = (node_count, count)
     out_ids, out_types = np.empty(shape, np.int64), np.empty(shape, np.int32)
-    out_weights, out_eids = np.empty(shape, np.float32), np.empty(shape if want_edge_ids else (0, 0), np.int64)
+    out_weights, out_eids = (
+        np.empty(shape, np.float32),
+        np.empty(shape if want_edge_ids else (0, 0), np.int64),
+    )
     lengths = np.zeros(node_count, np.int64)
     for group in groups:
-        union = [edge_type for edge_type, local_type in zip(edge_types, local_types, strict=True) if local_type == group.type_id]
+        union = [
+            edge_type
+            for edge_type, local_type in zip(edge_types, local_types, strict=True)
+            if local_type == group.type_id
+        ]
         m = group.rows.size
         edges_seen, sizes = np.zeros(m, np.int64), np.zeros(m, np.int64)
-        weights, neighbor_ids, orders = np.empty(m * count, np.float32), np.empty(m * count, np.int64), np.empty(m * count, np.int64)
+        weights, neighbor_ids, orders = (
+            np.empty(m * count, np.float32),
+            np.empty(m * count, np.int64),
+            np.empty(m * count, np.int64),
+        )
         type_indices, slots = np.empty(m * count, np.int32), np.empty(m * count, np.int64)
         adjacencies = [select_adjacency(group.image, edge_type, direction) for edge_type in union]
         for type_index, edges in enumerate(adjacencies):
@@ -113,13 +155,20 @@ def _top_of_block(
                 slots,
                 stop.flag,
             )
-        kernel.sort_heaps(np.int64(count), sizes, weights, neighbor_ids, orders, type_indices, slots, stop.flag)
+        kernel.sort_heaps(
+            np.int64(count), sizes, weights, neighbor_ids, orders, type_indices, slots, stop.flag
+        )
         stop.check()
         valid = np.arange(count) < sizes[:, None]
         lengths[group.places] = sizes
-        out_ids[group.places], out_weights[group.places] = neighbor_ids.reshape(m, count), weights.reshape(m, count)
+        out_ids[group.places], out_weights[group.places] = (
+            neighbor_ids.reshape(m, count),
+            weights.reshape(m, count),
+        )
         if union:
-            out_types[group.places] = np.array(union, np.int32)[np.where(valid, type_indices.reshape(m, count), 0)]
+            out_types[group.places] = np.array(union, np.int32)[
+                np.where(valid, type_indices.reshape(m, count), 0)
+            ]
         if want_edge_ids:
             eids = np.empty((m, count), np.int64)
             for type_index, edges in enumerate(adjacencies):
@@ -129,7 +178,13 @@ def _top_of_block(
     valid = np.arange(count) < lengths[:, None]
     indptr = np.zeros(node_count + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
-    return RaggedNeighbors(indptr=indptr, ids=out_ids[valid], types=out_types[valid], weights=out_weights[valid], eids=out_eids[valid] if want_edge_ids else None)
+    return RaggedNeighbors(
+        indptr=indptr,
+        ids=out_ids[valid],
+        types=out_types[valid],
+        weights=out_weights[valid],
+        eids=out_eids[valid] if want_edge_ids else None,
+    )
 
 
 def _concat(pieces: Sequence[RaggedNeighbors]) -> RaggedNeighbors:
@@ -140,7 +195,9 @@ def _concat(pieces: Sequence[RaggedNeighbors]) -> RaggedNeighbors:
         ids=np.concatenate([piece.ids for piece in pieces]),
         types=np.concatenate([piece.types for piece in pieces]),
         weights=np.concatenate([piece.weights for piece in pieces if piece.weights is not None]),
-        eids=np.concatenate([piece.eids for piece in pieces if piece.eids is not None]) if pieces[0].eids is not None else None,
+        eids=np.concatenate([piece.eids for piece in pieces if piece.eids is not None])
+        if pieces[0].eids is not None
+        else None,
     )
 
 
@@ -161,7 +218,13 @@ def degrees(
     InvalidRequest, Unavailable
         As `storaged.sampling.neighbors`.
     """
-    arguments = {"edge_types": edge_types, "node_type": node_type, "ids": ids, "types": types, "direction": direction}
+    arguments = {
+        "edge_types": edge_types,
+        "node_type": node_type,
+        "ids": ids,
+        "types": types,
+        "direction": direction,
+    }
     counts = type_weights(version, **arguments, uniform=True, checkpoint=checkpoint)  # type: ignore[arg-type]
     return counts.astype(np.int64)
 
@@ -177,16 +240,30 @@ def type_weights(
     uniform: bool,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
-    """What each edge type weighs at each node in draws of neighbors: float64[m, types], the degree where uniform; as `degrees`."""
+    """What each edge type weighs at each node in draws of neighbors: float64[m, types], the degree
+    where uniform; as `degrees`.
+    """
     local_types = resolve_local_types(version, edge_types, node_type, direction)
     check_output_size("degrees", ids.size, len(edge_types))
     out = np.zeros((ids.size, len(edge_types)), np.float64)
     for block in blocks(ids.size, BLOCK_DRAWS // len(edge_types), checkpoint):
         block_out = out[block]
-        for group in group_nodes(version, node_type, ids[block], None if types is None else types[block]):
-            for column, (edge_type, local_type) in enumerate(zip(edge_types, local_types, strict=True)):
+        for group in group_nodes(
+            version, node_type, ids[block], None if types is None else types[block]
+        ):
+            for column, (edge_type, local_type) in enumerate(
+                zip(edge_types, local_types, strict=True)
+            ):
                 if local_type == group.type_id:
-                    group_weights, edges = np.empty(group.rows.size, np.float64), select_adjacency(group.image, edge_type, direction)
-                    measure_rows(group.rows, edges.indptr, as_kernel_array(EMPTY_F64) if uniform else edges.sums, group_weights)
+                    group_weights, edges = (
+                        np.empty(group.rows.size, np.float64),
+                        select_adjacency(group.image, edge_type, direction),
+                    )
+                    measure_rows(
+                        group.rows,
+                        edges.indptr,
+                        as_kernel_array(EMPTY_F64) if uniform else edges.sums,
+                        group_weights,
+                    )
                     block_out[group.places, column] = group_weights
     return out

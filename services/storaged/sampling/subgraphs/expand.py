@@ -58,7 +58,8 @@ def expand(
 ) -> Neighbors:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
 
-    The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by the node instead of its place in a request.
+    The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by
+    the node instead of its place in a request.
 
     Parameters
     ----------
@@ -73,14 +74,17 @@ def expand(
     temporal_filter : Until, optional
         Of each node: edges after it are not there, along edge types that have times.
     importance_state : (float64[m], float64[n]), optional
-        Levels of nodes and importances of neighbors, where importance steps were taken before; else they are taken here.
+        Levels of nodes and importances of neighbors, where importance steps were taken before; else
+        they are taken here.
     checkpoint : callable, optional
-        Called between blocks of nodes, or every so many edges where they are kept by variates; may raise.
+        Called between blocks of nodes, or every so many edges where they are kept by variates; may
+        raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        Where the type, count or direction is impossible, a part is not held here, or nodes of trees or times are to be kept by variates.
+        Where the type, count or direction is impossible, a part is not held here, or nodes of trees
+        or times are to be kept by variates.
     """
     end_types(version, edge_type, expansion.direction)
     if trees is not None:
@@ -89,10 +93,24 @@ def expand(
         raise InvalidRequest(f"count {count}: expected 0 or more, or -1 for all neighbors")
     if expansion.labor is not None:
         if trees is not None or temporal_filter is not None:
-            raise InvalidRequest("neighbors kept by one variate each are of no tree and of no time: ask without both")
-        return _keep_neighbors(version, expansion, expansion.labor, edge_type=edge_type, hop=hop, count=count, ids=ids, importance_state=importance_state, checkpoint=checkpoint)
+            raise InvalidRequest(
+                "neighbors kept by one variate each are of no tree and of no time: ask without both"
+            )
+        return _keep_neighbors(
+            version,
+            expansion,
+            expansion.labor,
+            edge_type=edge_type,
+            hop=hop,
+            count=count,
+            ids=ids,
+            importance_state=importance_state,
+            checkpoint=checkpoint,
+        )
     ids = as_kernel_array(ids)
-    if temporal_filter is not None and edge_time_dtype(version.schema, edge_type, incoming=expansion.direction == IN):
+    if temporal_filter is not None and edge_time_dtype(
+        version.schema, edge_type, incoming=expansion.direction == IN
+    ):
         return expand_temporal(
             version,
             seed=expansion.seed,
@@ -109,7 +127,16 @@ def expand(
             temporal_filter=temporal_filter,
             checkpoint=checkpoint,
         )
-    return _draw_neighbors(version, expansion, edge_type=edge_type, hop=hop, count=count, ids=ids, trees=trees, checkpoint=checkpoint)
+    return _draw_neighbors(
+        version,
+        expansion,
+        edge_type=edge_type,
+        hop=hop,
+        count=count,
+        ids=ids,
+        trees=trees,
+        checkpoint=checkpoint,
+    )
 
 
 def _draw_neighbors(
@@ -128,15 +155,26 @@ def _draw_neighbors(
     table = address_table(version, edge_type, expansion.direction)
     sizes = np.empty(ids.size, np.int32)
     max_total = ids.size * count
-    if count == ALL_NEIGHBORS or (not expansion.replace and (max_total > _COUNT_FIRST or count > _COUNT_FIRST >> 6)):
-        existing = _check_total(int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids)
+    if count == ALL_NEIGHBORS or (
+        not expansion.replace and (max_total > _COUNT_FIRST or count > _COUNT_FIRST >> 6)
+    ):
+        existing = _check_total(
+            int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids
+        )
         # Nodes with fewer edges give all of them: room for more than there are is of no use.
         count = ALL_NEIGHBORS if count == ALL_NEIGHBORS else min(count, int(sizes.max(initial=0)))
         max_total = existing if count == ALL_NEIGHBORS else min(existing, ids.size * count)
     # Of draws this is a bound: nodes may give fewer.
-    check_row_count("neighbors", max_total, 8 + 8 * expansion.want_eids + 4 * expansion.want_weights if count == ALL_NEIGHBORS else 4)
+    check_row_count(
+        "neighbors",
+        max_total,
+        8 + 8 * expansion.want_eids + 4 * expansion.want_weights if count == ALL_NEIGHBORS else 4,
+    )
     out = np.empty(max_total, np.int64)
-    eids, weights = np.empty(max_total if expansion.want_eids else 0, np.int64), np.empty(max_total if expansion.want_weights else 0, np.float32)
+    eids, weights = (
+        np.empty(max_total if expansion.want_eids else 0, np.int64),
+        np.empty(max_total if expansion.want_weights else 0, np.float32),
+    )
     total = max_total
     if count == ALL_NEIGHBORS:
         with StopFlag(checkpoint) as stop:
@@ -146,12 +184,24 @@ def _draw_neighbors(
         positions = ids if trees is None else as_kernel_array(tree_positions(trees, ids))
         stream = hop_stream(hop, edge_type)
         key = rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream)
-        selection_key = rng.key_of(expansion.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, expansion.direction, stream, edge_type)
+        selection_key = rng.key_of(
+            expansion.seed,
+            rng.EXPONENTIAL_KEY,
+            NEIGHBOR_ELEMENT,
+            expansion.direction,
+            stream,
+            edge_type,
+        )
         total = 0
         with StopFlag(checkpoint) as stop:
             for block in blocks(ids.size, nodes_per_block(count), checkpoint):
-                # An empty slice would read as not wanted: where there is no room there is nothing to write.
-                buffers = (out, eids, weights) if not total else (out[total:], eids[total:], weights[total:])
+                # An empty slice would read as not wanted: where there is no room there is nothing
+                # to write.
+                buffers = (
+                    (out, eids, weights)
+                    if not total
+                    else (out[total:], eids[total:], weights[total:])
+                )
                 block_total = kernel.draw_expansion(
                     ids[block],
                     positions[block],
@@ -169,7 +219,12 @@ def _draw_neighbors(
                 )
                 stop.check()
                 total += _check_total(int(block_total), version, ids[block])
-    return Neighbors(sizes=sizes, ids=out[:total], eids=eids[:total] if expansion.want_eids else None, weights=weights[:total] if expansion.want_weights else None)
+    return Neighbors(
+        sizes=sizes,
+        ids=out[:total],
+        eids=eids[:total] if expansion.want_eids else None,
+        weights=weights[:total] if expansion.want_weights else None,
+    )
 
 
 def _keep_neighbors(
@@ -204,6 +259,9 @@ def _keep_neighbors(
 def _check_total(total: int, version: LocalVersion, ids: NDArray[np.int64]) -> int:
     """A kernel's total; Unavailable where it met a node of a part that is not held here."""
     if total < 0:
-        context = f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not held here"
+        context = (
+            f"node {ids[-1 - total]} of space {version.space_id} lives in a part that is not "
+            "held here"
+        )
         raise Unavailable(f"{context}; this host has parts {sorted(version.parts)}")
     return total

@@ -11,23 +11,37 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.induced.hash_join import ROW, TOTAL
-from storaged.sampling.blocks import BLOCK_DRAWS, BLOCK_EDGES, Checkpoint, blocks_by_work, no_checkpoint
-from storaged.sampling.node_lookup import OUT, EdgeSpans, resized_copy, resolve_local_types, resolve_types
+from storaged.sampling.blocks import (
+    BLOCK_DRAWS,
+    BLOCK_EDGES,
+    Checkpoint,
+    blocks_by_work,
+    no_checkpoint,
+)
+from storaged.sampling.node_lookup import (
+    OUT,
+    EdgeSpans,
+    resized_copy,
+    resolve_local_types,
+    resolve_types,
+)
 from storaged.sampling.subgraphs.target_sets import BitsetJoin, EdgeSearch, HashJoin, TargetNodes
 from storaged.sampling.version import LocalVersion, check_length, max_rows_per_message
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 _NONE = np.zeros(0, np.int32)
 _LEAST, _FIRST = 1 << 10, 1 << 16
-"""Edges that there is room for besides those that nodes have, and at most at first: memory that is never written to keeps what is from
-being used again."""
+"""Edges that there is room for besides those that nodes have, and at most at first: memory that is
+never written to keeps what is from being used again."""
 _BLOCK = BLOCK_EDGES << 2
 """Edges of a block of rows: some ten milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InducedEdges:
-    """The edges of each node of a request that lead to others, by (edge type as asked for, neighbor id, edge id, place)."""
+    """The edges of each node of a request that lead to others, by (edge type as asked for, neighbor
+    id, edge id, place).
+    """
 
     counts: NDArray[np.int32]
     """int32[m], how many each node has."""
@@ -68,7 +82,8 @@ def find_induced_edges(
     col_types : int32[c], optional
         Their types; left out where each edge type leads to the type that they are of.
     groups, col_groups : int32[m], int32[c], optional
-        Both or neither: the group of each node, and of each of ``cols``. An edge counts where both of its ends are of one group.
+        Both or neither: the group of each node, and of each of ``cols``. An edge counts where both
+        of its ends are of one group.
     checkpoint : callable
         Called between blocks of edges; may raise.
 
@@ -81,7 +96,9 @@ def find_induced_edges(
     if col_types is not None:
         check_length("col_types", col_types, cols.size)
     if (groups is None) != (col_groups is None):
-        raise InvalidRequest("groups and col_groups: one of the two is missing; give both or neither")
+        raise InvalidRequest(
+            "groups and col_groups: one of the two is missing; give both or neither"
+        )
     if groups is not None and col_groups is not None:
         check_length("groups", groups, ids.size)
         check_length("col_groups", col_groups, cols.size)
@@ -89,16 +106,34 @@ def find_induced_edges(
     kinds = resolve_types(version, node_type, ids, types)
     targets: dict[int, TargetNodes] = {}
     edges_by_type: list[_TypeEdges] = []
-    max_edges = max_rows_per_message(4 + 4 * (len(edge_types) > 1) + 4 * want_weights + 8 * want_edge_ids)
+    max_edges = max_rows_per_message(
+        4 + 4 * (len(edge_types) > 1) + 4 * want_weights + 8 * want_edge_ids
+    )
     for edge_type, local_type in zip(edge_types, local_types, strict=True):
         edge = schema.edge_types[edge_type]
         remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
         if remote_type not in targets:
-            targets[remote_type] = TargetNodes.select(cols, None if col_types is None else col_types == remote_type, col_groups)
-        matching_ids = ids if kinds is None and local_type == node_type else np.where(local_type == (node_type if kinds is None else kinds), ids, -1)
+            targets[remote_type] = TargetNodes.select(
+                cols, None if col_types is None else col_types == remote_type, col_groups
+            )
+        matching_ids = (
+            ids
+            if kinds is None and local_type == node_type
+            else np.where(local_type == (node_type if kinds is None else kinds), ids, -1)
+        )
         rows = EdgeSpans.locate(version, edge_type, direction, matching_ids)
         capacity = max_edges - sum(edges.cols.size for edges in edges_by_type)
-        edges_by_type.append(_find_type_edges(rows, targets[remote_type], groups, capacity, checkpoint, want_weights=want_weights, want_edge_ids=want_edge_ids))
+        edges_by_type.append(
+            _find_type_edges(
+                rows,
+                targets[remote_type],
+                groups,
+                capacity,
+                checkpoint,
+                want_weights=want_weights,
+                want_edge_ids=want_edge_ids,
+            )
+        )
         checkpoint()
     return _merge_types(edge_types, edges_by_type, checkpoint)
 
@@ -124,31 +159,55 @@ def _find_type_edges(
     want_edge_ids: bool,
 ) -> _TypeEdges:
     """Find the edges along one type, at most so many."""
-    counts, state, node_groups = np.empty(rows.partitions.size, np.int32), np.zeros(2, np.int64), as_kernel_array(_NONE if groups is None else groups)
-    search: EdgeSearch = BitsetJoin.create_if_fits(rows, targets, node_groups) or HashJoin(rows, targets, node_groups)
+    counts, state, node_groups = (
+        np.empty(rows.partitions.size, np.int32),
+        np.zeros(2, np.int64),
+        as_kernel_array(_NONE if groups is None else groups),
+    )
+    search: EdgeSearch = BitsetJoin.create_if_fits(rows, targets, node_groups) or HashJoin(
+        rows, targets, node_groups
+    )
     buffer = _EdgeBuffer(rows, max_edges, want_weights=want_weights, want_edge_ids=want_edge_ids)
     if not buffer.fill(search, counts, state, checkpoint):
         search, state = HashJoin(rows, targets, node_groups), np.zeros(2, np.int64)
         buffer.fill(search, counts, state, checkpoint)
     total = int(state[TOTAL])
-    weights, eids = buffer.weights[:total] if want_weights else None, buffer.eids[:total] if want_edge_ids else None
+    weights, eids = (
+        buffer.weights[:total] if want_weights else None,
+        buffer.eids[:total] if want_edge_ids else None,
+    )
     return _TypeEdges(counts=counts, cols=buffer.cols[:total], weights=weights, eids=eids)
 
 
 class _EdgeBuffer:
     """Edges that are found, and room for more."""
 
-    def __init__(self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool) -> None:
+    def __init__(
+        self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool
+    ) -> None:
         self.cols, self.weights, self.eids = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy()
-        self._rows, self._max_edges, self._want_weights, self._want_edge_ids = rows, max_edges, want_weights, want_edge_ids
+        self._rows, self._max_edges, self._want_weights, self._want_edge_ids = (
+            rows,
+            max_edges,
+            want_weights,
+            want_edge_ids,
+        )
 
-    def fill(self, search: EdgeSearch, counts: NDArray[np.int32], state: NDArray[np.int64], checkpoint: Checkpoint) -> bool:
+    def fill(
+        self,
+        search: EdgeSearch,
+        counts: NDArray[np.int32],
+        state: NDArray[np.int64],
+        checkpoint: Checkpoint,
+    ) -> bool:
         """Find them block after block of rows; False where this is no way to find them."""
         capacity = min(_LEAST + self._rows.edges, _FIRST, self._max_edges)
         for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
             while True:
                 self._reserve(int(state[TOTAL]), capacity)
-                if not search.find(state, counts[: block.stop], (self.cols, self.weights, self.eids)):
+                if not search.find(
+                    state, counts[: block.stop], (self.cols, self.weights, self.eids)
+                ):
                     return False
                 if int(state[ROW]) == block.stop:
                     break
@@ -163,24 +222,45 @@ class _EdgeBuffer:
         self.eids = resized_copy(self.eids, used, capacity if self._want_edge_ids else 0)
 
     def _estimate_capacity(self, state: NDArray[np.int64], capacity: int) -> int:
-        """Return room for all edges, and some more, if as many of the other nodes' count as of those that are done."""
+        """Return room for all edges, and some more, if as many of the other nodes' count as of
+        those that are done.
+        """
         row, used = int(state[ROW]), int(state[TOTAL])
-        max_edges = max(self._max_edges, used + int(self._rows.degrees[row]))  # a row may need room for all of its edges, however few count
+        max_edges = max(
+            self._max_edges, used + int(self._rows.degrees[row])
+        )  # a row may need room for all of its edges, however few count
         self._check(used if capacity < max_edges else self._max_edges + 1)
         estimate = used * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
-        return min(max(estimate + estimate // 8 + int(self._rows.degrees[row]) + _LEAST, capacity + capacity // 4), max_edges)
+        return min(
+            max(
+                estimate + estimate // 8 + int(self._rows.degrees[row]) + _LEAST,
+                capacity + capacity // 4,
+            ),
+            max_edges,
+        )
 
     def _check(self, count: int) -> None:
         if count > self._max_edges:
-            raise InvalidRequest(f"edges: more than {self._max_edges} rows do not fit into one answer; ask for fewer nodes at a time")
+            raise InvalidRequest(
+                f"edges: more than {self._max_edges} rows do not fit into one answer; ask "
+                "for fewer nodes at a time"
+            )
 
 
-def _merge_types(edge_types: Sequence[int], edges_by_type: Sequence[_TypeEdges], checkpoint: Checkpoint) -> InducedEdges:
+def _merge_types(
+    edge_types: Sequence[int], edges_by_type: Sequence[_TypeEdges], checkpoint: Checkpoint
+) -> InducedEdges:
     """Put those of each node together, type after type."""
     total = sum(edges.cols.size for edges in edges_by_type)
     if len(edges_by_type) == 1:
         single = edges_by_type[0]
-        return InducedEdges(counts=single.counts, cols=single.cols, types=None, weights=single.weights, eids=single.eids)
+        return InducedEdges(
+            counts=single.counts,
+            cols=single.cols,
+            types=None,
+            weights=single.weights,
+            eids=single.eids,
+        )
     counts = np.zeros(edges_by_type[0].counts.size, np.int32)
     for edges in edges_by_type:
         counts += edges.counts
@@ -192,7 +272,10 @@ def _merge_types(edge_types: Sequence[int], edges_by_type: Sequence[_TypeEdges],
         ends = np.cumsum(edges.counts, dtype=np.int64)
         shifts = begins - (ends - edges.counts)
         for block in blocks_by_work(edges.counts.astype(np.int64), BLOCK_DRAWS, checkpoint):
-            first, last = int(ends[block.start - 1]) if block.start else 0, int(ends[block.stop - 1]) if block.stop else 0
+            first, last = (
+                int(ends[block.start - 1]) if block.start else 0,
+                int(ends[block.stop - 1]) if block.stop else 0,
+            )
             source = slice(first, last)
             destination = np.repeat(shifts[block], edges.counts[block]) + np.arange(first, last)
             cols[destination], types[destination] = edges.cols[source], edge_type

@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.operators.khop import Frontier, HopFanout, KHopParams, Neighbors, build_fanouts
+from asterism_graphkit.operators.khop import (
+    Frontier,
+    HopFanout,
+    KHopParams,
+    Neighbors,
+    build_fanouts,
+)
 from asterism_graphkit.operators.khop import sample_khop as grown
 from asterism_proto.errors import InvalidRequest
 from storaged.sampling.cancellation import StopFlag
@@ -58,21 +64,52 @@ def sample_khop(
     if temporal_filter is not None:
         check_length("times", temporal_filter.times, seeds.size)
         if not disjoint:
-            raise InvalidRequest("a subgraph until times has disjoint trees: a seed's time holds for its own")
-    fanouts = build_fanouts(lambda edge_type: end_types(version, edge_type, expansion.direction), list(counts), list(counts.values()))
+            raise InvalidRequest(
+                "a subgraph until times has disjoint trees: a seed's time holds for its own"
+            )
+    fanouts = build_fanouts(
+        lambda edge_type: end_types(version, edge_type, expansion.direction),
+        list(counts),
+        list(counts.values()),
+    )
 
-    def expander(hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]) -> Sequence[Neighbors]:
+    def expander(
+        hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
+    ) -> Sequence[Neighbors]:
         neighbors = []
         for fanout in fanouts:
             frontier = frontiers[fanout.local_type]
-            tree_filter = None if temporal_filter is None or frontier.trees is None else temporal_filter.for_places(frontier.trees)
-            arguments: dict[str, Any] = {"edge_type": fanout.edge_type, "hop": hop, "count": fanout.counts[hop]}
-            neighbors.append(expand(version, expansion, **arguments, ids=frontier.ids, trees=frontier.trees, temporal_filter=tree_filter, checkpoint=checkpoint))
+            tree_filter = (
+                None
+                if temporal_filter is None or frontier.trees is None
+                else temporal_filter.for_places(frontier.trees)
+            )
+            arguments: dict[str, Any] = {
+                "edge_type": fanout.edge_type,
+                "hop": hop,
+                "count": fanout.counts[hop],
+            }
+            neighbors.append(
+                expand(
+                    version,
+                    expansion,
+                    **arguments,
+                    ids=frontier.ids,
+                    trees=frontier.trees,
+                    temporal_filter=tree_filter,
+                    checkpoint=checkpoint,
+                )
+            )
             checkpoint()
         return neighbors
 
     params = KHopParams(
-        node_type_count=len(version.schema.node_types), fanouts=fanouts, outgoing=expansion.direction == OUT, disjoint=disjoint, expand_all_hops=every, max_bytes=most_bytes
+        node_type_count=len(version.schema.node_types),
+        fanouts=fanouts,
+        outgoing=expansion.direction == OUT,
+        disjoint=disjoint,
+        expand_all_hops=every,
+        max_bytes=most_bytes,
     )
     result = None
     if temporal_filter is None:

@@ -1,4 +1,6 @@
-"""Whole subgraphs along one edge type, hop by hop in one call, where that gives what growing them does."""
+"""Whole subgraphs along one edge type, hop by hop in one call, where that gives what growing them
+does.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,15 @@ _MAX_EDGES = 1 << 20
 
 
 def sample_khop_single_type(
-    version: LocalVersion, expansion: Expansion, params: KHopParams, seeds: NDArray[np.int64], types: NDArray[np.int32], stop: StopFlag
+    version: LocalVersion,
+    expansion: Expansion,
+    params: KHopParams,
+    seeds: NDArray[np.int64],
+    types: NDArray[np.int32],
+    stop: StopFlag,
 ) -> dict[str, NDArray[Any]] | None:
-    """The sections of a subgraph, as `asterism_graphkit.operators.khop.grow` gives them; None where it has to grow hop by hop.
+    """The sections of a subgraph, as `asterism_graphkit.operators.khop.grow` gives them; None where
+    it has to grow hop by hop.
 
     Raises
     ------
@@ -34,7 +42,13 @@ def sample_khop_single_type(
         Where it has more than ``params.most_bytes``.
     """
     fanout = params.fanouts[0]
-    if len(params.fanouts) > 1 or fanout.local_type != fanout.remote_type or params.disjoint or expansion.labor is not None or min(fanout.counts) < 0:
+    if (
+        len(params.fanouts) > 1
+        or fanout.local_type != fanout.remote_type
+        or params.disjoint
+        or expansion.labor is not None
+        or min(fanout.counts) < 0
+    ):
         return None
     capacity = frontier_size = seeds.size
     for count in fanout.counts:
@@ -52,11 +66,45 @@ def sample_khop_single_type(
     if not fits_in_cache(bitset_words, capacity):
         return None
     streams = [hop_stream(hop, fanout.edge_type) for hop in range(params.hop_count)]
-    keys = as_kernel_array(np.array([rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream) for stream in streams], np.uint64))
-    selection_keys = as_kernel_array(np.array([rng.key_of(expansion.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, expansion.direction, stream, fanout.edge_type) for stream in streams], np.uint64))
-    seed_indices, nodes, local_ends, remote_ends = np.empty(seeds.size, np.int32), np.empty(capacity + 1, np.int64), np.empty(capacity + 2, np.int32), np.empty(capacity, np.int32)
-    eids, weights = np.empty(capacity if expansion.want_eids else 0, np.int64), np.empty(capacity if expansion.want_weights else 0, np.float32)
-    node_counts, edge_counts = np.zeros((params.node_type_count, params.hop_count + 1), np.int64), np.zeros((1, params.hop_count), np.int64)
+    keys = as_kernel_array(
+        np.array(
+            [
+                rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream)
+                for stream in streams
+            ],
+            np.uint64,
+        )
+    )
+    selection_keys = as_kernel_array(
+        np.array(
+            [
+                rng.key_of(
+                    expansion.seed,
+                    rng.EXPONENTIAL_KEY,
+                    NEIGHBOR_ELEMENT,
+                    expansion.direction,
+                    stream,
+                    fanout.edge_type,
+                )
+                for stream in streams
+            ],
+            np.uint64,
+        )
+    )
+    seed_indices, nodes, local_ends, remote_ends = (
+        np.empty(seeds.size, np.int32),
+        np.empty(capacity + 1, np.int64),
+        np.empty(capacity + 2, np.int32),
+        np.empty(capacity, np.int32),
+    )
+    eids, weights = (
+        np.empty(capacity if expansion.want_eids else 0, np.int64),
+        np.empty(capacity if expansion.want_weights else 0, np.float32),
+    )
+    node_counts, edge_counts = (
+        np.zeros((params.node_type_count, params.hop_count + 1), np.int64),
+        np.zeros((1, params.hop_count), np.int64),
+    )
     total = kernel.sample_khop_single_type(
         as_kernel_array(seeds),
         as_kernel_array(np.array(fanout.counts, np.int64)),
@@ -86,16 +134,31 @@ def sample_khop_single_type(
     if total < 0:
         return None
     node_total = int(node_counts[fanout.local_type].sum())
-    out: dict[str, NDArray[Any]] = {"seeds": seed_indices, "node_counts": node_counts, "edge_counts": edge_counts}
+    out: dict[str, NDArray[Any]] = {
+        "seeds": seed_indices,
+        "node_counts": node_counts,
+        "edge_counts": edge_counts,
+    }
     for type_id in range(params.node_type_count):
         out[f"nodes.{type_id}"] = _trim(nodes, node_total if type_id == fanout.local_type else 0)
     ends = (local_ends, remote_ends) if params.outgoing else (remote_ends, local_ends)
-    columns = {"rows": ends[0], "cols": ends[1], "eids": eids if expansion.want_eids else None, "weights": weights if expansion.want_weights else None}
+    columns = {
+        "rows": ends[0],
+        "cols": ends[1],
+        "eids": eids if expansion.want_eids else None,
+        "weights": weights if expansion.want_weights else None,
+    }
     if edge_counts.any() or (node_counts[fanout.local_type, 0] and fanout.counts[0]):
-        out |= {f"{name}.{fanout.edge_type}": _trim(column, total) for name, column in columns.items() if column is not None}
+        out |= {
+            f"{name}.{fanout.edge_type}": _trim(column, total)
+            for name, column in columns.items()
+            if column is not None
+        }
     return out
 
 
 def _trim(column: NDArray[Any], size: int) -> NDArray[Any]:
-    """The first values of a column; by themselves where there is room for twice as many, which nobody is to keep."""
+    """The first values of a column; by themselves where there is room for twice as many, which
+    nobody is to keep.
+    """
     return column[:size] if 2 * size > column.size else column[:size].copy()

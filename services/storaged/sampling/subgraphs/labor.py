@@ -24,8 +24,12 @@ MAX_EDGES = 1 << 26
 _CHECKPOINT_EDGES = 1 << 21
 """Edges that are looked at between checkpoints."""
 _DENSE = 4
-"""Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may be."""
-_NO_I64, _NO_I32, _NO_F64 = (as_kernel_array(np.zeros(0, dtype)) for dtype in (np.int64, np.int32, np.float64))
+"""Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may
+be.
+"""
+_NO_I64, _NO_I32, _NO_F64 = (
+    as_kernel_array(np.zeros(0, dtype)) for dtype in (np.int64, np.int32, np.float64)
+)
 
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
@@ -38,7 +42,9 @@ class LaborOptions:
     layer_dependency: bool
     """Whether all hops have the same ones."""
     importance: int = 0
-    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_SETTLED`: until they change little."""
+    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_SETTLED`: until they change
+    little.
+    """
 
 
 class ImportanceSteps:
@@ -62,7 +68,8 @@ class ImportanceSteps:
     Raises
     ------
     InvalidRequest, Unavailable
-        Where there are more than `MOST_EDGES`, the type or direction is impossible, or a part is not held here.
+        Where there are more than `MOST_EDGES`, the type or direction is impossible, or a part is
+        not held here.
     """
 
     def __init__(
@@ -83,7 +90,8 @@ class ImportanceSteps:
         self.rows = rows = EdgeSpans.locate(version, edge_type, direction, ids)
         if rows.edges > MAX_EDGES:
             raise InvalidRequest(
-                f"the {ids.size} nodes of the hop have {rows.edges} edges along this type, a hop with importance steps at most {MAX_EDGES}; "
+                f"the {ids.size} nodes of the hop have {rows.edges} edges along this type, a "
+                f"hop with importance steps at most {MAX_EDGES}; "
                 "start from fewer seeds, or ask without importance steps"
             )
         self._fanout, self._uniform, self._checkpoint = np.int64(count), uniform, checkpoint
@@ -92,16 +100,28 @@ class ImportanceSteps:
         if levels is None:
             self.levels = np.empty(ids.size, np.float64)
             for piece in self._pieces():
-                steps.initial_levels(*self._edge_rows(piece), self._fanout, uniform, self.levels[piece])
+                steps.initial_levels(
+                    *self._edge_rows(piece), self._fanout, uniform, self.levels[piece]
+                )
         else:
             check_length("levels", levels, ids.size)
             self.levels = levels.copy()
 
     def _pieces(self) -> Iterator[slice]:
-        """The nodes, as many at a time as have not too many edges, with a checkpoint after each lot."""
+        """The nodes, as many at a time as have not too many edges, with a checkpoint after each
+        lot.
+        """
         begin, m = 0, self.offsets.size - 1
         while begin < m:
-            end = max(int(np.searchsorted(self.offsets, self.offsets[begin] + _CHECKPOINT_EDGES, side="right")) - 1, begin + 1)
+            end = max(
+                int(
+                    np.searchsorted(
+                        self.offsets, self.offsets[begin] + _CHECKPOINT_EDGES, side="right"
+                    )
+                )
+                - 1,
+                begin + 1,
+            )
             yield slice(begin, end)
             self._checkpoint()
             begin = end
@@ -118,7 +138,11 @@ class ImportanceSteps:
     def _index_neighbors(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The number of the neighbor that each edge leads to, and the neighbors by number."""
         rows, neighbor_indices = self.rows, np.empty(self.rows.edges, np.int32)
-        size = int(steps.highest_neighbor(rows.table, rows.partitions, rows.starts, rows.degrees)) // 64 + 1
+        size = (
+            int(steps.highest_neighbor(rows.table, rows.partitions, rows.starts, rows.degrees))
+            // 64
+            + 1
+        )
         if 8 * size > _DENSE * rows.edges:
             with Relabeling.pooled(1) as (relabeling,):
                 for piece in self._pieces():
@@ -132,19 +156,46 @@ class ImportanceSteps:
         neighbors = np.empty(int(steps.rank_words(bitset_words, word_ranks)), np.int64)
         steps.list_set_bits(bitset_words, neighbors)
         for piece in self._pieces():
-            steps.index_neighbors(*self._edge_rows(piece), bitset_words, word_ranks, neighbor_indices[self._edges(piece)])
+            steps.index_neighbors(
+                *self._edge_rows(piece),
+                bitset_words,
+                word_ranks,
+                neighbor_indices[self._edges(piece)],
+            )
         return as_kernel_array(neighbor_indices), neighbors
 
     def raise_importances(self, importances: F64 | None) -> F64:
-        """A step, as `asterism_graphkit.operators.labor.importances_of` asks for it; InvalidRequest where importances are not one for each neighbor."""
+        """A step, as `asterism_graphkit.operators.labor.importances_of` asks for it; InvalidRequest
+        where importances are not one for each neighbor.
+        """
         if importances is not None:
             check_length("importances", importances, self.neighbors.size)
         largest = np.zeros(self.neighbors.size, np.float64)
         for piece in self._pieces():
-            edge_rows, levels, offsets = self._edge_rows(piece), self.levels[piece], self.offsets[piece.start : piece.stop + 1]
+            edge_rows, levels, offsets = (
+                self._edge_rows(piece),
+                self.levels[piece],
+                self.offsets[piece.start : piece.stop + 1],
+            )
             if importances is not None:
-                steps.update_levels(*edge_rows, self._fanout, self._uniform, offsets, self.neighbor_indices, as_kernel_array(importances), levels)
-            steps.raise_importances(*edge_rows, self._uniform, offsets, self.neighbor_indices, levels, importances is None, largest)
+                steps.update_levels(
+                    *edge_rows,
+                    self._fanout,
+                    self._uniform,
+                    offsets,
+                    self.neighbor_indices,
+                    as_kernel_array(importances),
+                    levels,
+                )
+            steps.raise_importances(
+                *edge_rows,
+                self._uniform,
+                offsets,
+                self.neighbor_indices,
+                levels,
+                importances is None,
+                largest,
+            )
         return largest
 
 
@@ -164,7 +215,8 @@ def keep_neighbors(
     importance_state: tuple[F64, F64] | None = None,
     checkpoint: Callable[[], object],
 ) -> Neighbors:
-    """Keep ``count`` neighbors of each node along one edge type in expectation, as `asterism_graphkit.operators.labor` says.
+    """Keep ``count`` neighbors of each node along one edge type in expectation, as
+    `asterism_graphkit.operators.labor` says.
 
     Parameters
     ----------
@@ -177,28 +229,53 @@ def keep_neighbors(
     ids : int64[m]
         Nodes that live in parts held here; -1 and unknown ids have no neighbors.
     importance_state : (float64[m], float64[n]), optional
-        Levels of nodes and importances of neighbors, where importance steps were taken for the nodes of several hosts; else they are
-        taken here.
+        Levels of nodes and importances of neighbors, where importance steps were taken for the
+        nodes of several hosts; else they are taken here.
     checkpoint : callable
         Called every so many edges; may raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        Where there are more neighbors than one answer has, the type or direction is impossible, or a part is not held here.
+        Where there are more neighbors than one answer has, the type or direction is impossible, or
+        a part is not held here.
     """
     _, remote_type = end_types(version, edge_type, direction)
     step_arrays: tuple[I64, NDArray[np.int32], F64, F64] = (_NO_I64, _NO_I32, _NO_F64, _NO_F64)
     if labor_options.importance:
-        arguments: dict[str, Any] = {"edge_type": edge_type, "direction": direction, "uniform": uniform, "count": count}
-        importance_steps = ImportanceSteps(version, **arguments, ids=ids, levels=None if importance_state is None else importance_state[0], checkpoint=checkpoint)
-        importances = labor.solve_importances(labor_options.importance, importance_steps.raise_importances) if importance_state is None else importance_state[1]
+        arguments: dict[str, Any] = {
+            "edge_type": edge_type,
+            "direction": direction,
+            "uniform": uniform,
+            "count": count,
+        }
+        importance_steps = ImportanceSteps(
+            version,
+            **arguments,
+            ids=ids,
+            levels=None if importance_state is None else importance_state[0],
+            checkpoint=checkpoint,
+        )
+        importances = (
+            labor.solve_importances(labor_options.importance, importance_steps.raise_importances)
+            if importance_state is None
+            else importance_state[1]
+        )
         check_length("importances", importances, importance_steps.neighbors.size)
-        rows, step_arrays = importance_steps.rows, (importance_steps.offsets, importance_steps.neighbor_indices, as_kernel_array(importances), as_kernel_array(importance_steps.levels))
+        rows, step_arrays = (
+            importance_steps.rows,
+            (
+                importance_steps.offsets,
+                importance_steps.neighbor_indices,
+                as_kernel_array(importances),
+                as_kernel_array(importance_steps.levels),
+            ),
+        )
     else:
         rows = EdgeSpans.locate(version, edge_type, direction, ids)
     expected = rows.edges if count < 0 else min(rows.edges, ids.size * count)
-    # Neighbors that many nodes share are kept by many or by none: there may be any number more than expected.
+    # Neighbors that many nodes share are kept by many or by none: there may be any number more than
+    # expected.
     capacity = min(rows.edges, expected + expected // 8) + kernel.BLOCK
     out, eids, weights = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
     sizes, state = np.zeros(ids.size, np.int32), np.zeros(2, np.int64)
@@ -212,11 +289,28 @@ def keep_neighbors(
             weights = resized_copy(weights, used, capacity if want_weights else 0)
         previous_row = int(state[kernel.ROW])
         edge_rows = (rows.table, rows.partitions, rows.starts, rows.degrees)
-        kernel.keep_edges(key, *edge_rows, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES), *step_arrays, state, sizes, out, eids, weights)
+        kernel.keep_edges(
+            key,
+            *edge_rows,
+            np.int64(count),
+            uniform,
+            np.int64(_CHECKPOINT_EDGES),
+            *step_arrays,
+            state,
+            sizes,
+            out,
+            eids,
+            weights,
+        )
         row, total = int(state[kernel.ROW]), int(state[kernel.TOTAL])
         if row == ids.size:
             break
         checkpoint()
         if row == previous_row:
             capacity = min(rows.edges, 2 * capacity) + kernel.BLOCK
-    return Neighbors(sizes=sizes, ids=out[:total], eids=eids[:total] if want_eids else None, weights=weights[:total] if want_weights else None)
+    return Neighbors(
+        sizes=sizes,
+        ids=out[:total],
+        eids=eids[:total] if want_eids else None,
+        weights=weights[:total] if want_weights else None,
+    )

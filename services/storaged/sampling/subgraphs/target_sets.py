@@ -1,4 +1,6 @@
-"""The nodes that edges between lists are to lead to, and two ways to find which edges of some rows do."""
+"""The nodes that edges between lists are to lead to, and two ways to find which edges of some rows
+do.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels.induced.bitset_join import SLOT_CAPACITY, groups_ascend, join_by_bitset
-from storaged.kernels.induced.hash_join import FILTER_BITS_PER_TARGET, SLOTS_PER_TARGET, build_hash_table, join_by_hash
+from storaged.kernels.induced.hash_join import (
+    FILTER_BITS_PER_TARGET,
+    SLOTS_PER_TARGET,
+    build_hash_table,
+    join_by_hash,
+)
 from storaged.sampling.node_lookup import EdgeSpans
 from storaged.store.image import EMPTY_I64
 
@@ -31,17 +38,30 @@ class TargetNodes:
     """Ascending; none where all are of one."""
 
     @classmethod
-    def select(cls, cols: NDArray[np.int64], type_mask: NDArray[np.bool_] | None, groups: NDArray[np.int32] | None) -> TargetNodes:
+    def select(
+        cls,
+        cols: NDArray[np.int64],
+        type_mask: NDArray[np.bool_] | None,
+        groups: NDArray[np.int32] | None,
+    ) -> TargetNodes:
         """Those of a request, by group."""
         if type_mask is None and groups is None and cols.size and cols.min() >= 0:
-            return cls(ids=as_kernel_array(cols), places=as_kernel_array(_NO_PLACES), groups=as_kernel_array(EMPTY_I64))
+            return cls(
+                ids=as_kernel_array(cols),
+                places=as_kernel_array(_NO_PLACES),
+                groups=as_kernel_array(EMPTY_I64),
+            )
         places = np.flatnonzero(cols >= 0 if type_mask is None else (cols >= 0) & type_mask)
         if groups is not None and bool((np.diff(groups[places]) < 0).any()):
             places = places[np.argsort(groups[places], kind="stable")]
         return cls(
-            ids=as_kernel_array(cols if places.size == cols.size and groups is None else cols[places]),
+            ids=as_kernel_array(
+                cols if places.size == cols.size and groups is None else cols[places]
+            ),
             places=as_kernel_array(places.astype(np.int32)),
-            groups=as_kernel_array(EMPTY_I64 if groups is None else groups[places].astype(np.int64)),
+            groups=as_kernel_array(
+                EMPTY_I64 if groups is None else groups[places].astype(np.int64)
+            ),
         )
 
 
@@ -49,7 +69,8 @@ class EdgeSearch(Protocol):
     """How the edges of rows that lead to targets are found."""
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
-        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found or there is no room.
+        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found or
+        there is no room.
 
         False where this is no way to find them.
         """
@@ -62,12 +83,18 @@ Outputs = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]
 class HashJoin:
     """By a hash table: for any ids."""
 
-    def __init__(self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]) -> None:
+    def __init__(
+        self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]
+    ) -> None:
         keys = (targets.ids, targets.groups) if targets.groups.size else (targets.ids,)
         order = np.lexsort(keys)
         places = targets.places[order] if targets.places.size else order.astype(np.int32)
         self._rows, self._node_groups = rows, node_groups
-        self._ids, self._places, self._groups = as_kernel_array(targets.ids[order]), as_kernel_array(places), targets.groups
+        self._ids, self._places, self._groups = (
+            as_kernel_array(targets.ids[order]),
+            as_kernel_array(places),
+            targets.groups,
+        )
         slots = 1
         while slots < SLOTS_PER_TARGET * len(order):
             slots *= 2
@@ -75,8 +102,13 @@ class HashJoin:
         while 64 * words < FILTER_BITS_PER_TARGET * len(order):
             words *= 2
         hash_table, bloom_words = np.full(slots, -1, np.int32), np.zeros(words, np.uint64)
-        self._is_unique = int(build_hash_table(self._ids, self._groups, hash_table, bloom_words)) == len(order)
-        self._hash_table, self._bloom_words = as_kernel_array(hash_table), as_kernel_array(bloom_words)
+        self._is_unique = int(
+            build_hash_table(self._ids, self._groups, hash_table, bloom_words)
+        ) == len(order)
+        self._hash_table, self._bloom_words = (
+            as_kernel_array(hash_table),
+            as_kernel_array(bloom_words),
+        )
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
         """As of `Search`."""
@@ -103,20 +135,42 @@ class HashJoin:
 class BitsetJoin:
     """By a bit for each id: for targets that are there once and whose ids lie near each other."""
 
-    def __init__(self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32], lowest_id: int, word_count: int) -> None:
-        self._rows, self._targets, self._node_groups, self._lowest_id = rows, targets, node_groups, np.int64(lowest_id)
-        self._words, self._word_ranks = np.zeros(word_count, np.uint64), np.empty(word_count, np.int32)
+    def __init__(
+        self,
+        rows: EdgeSpans,
+        targets: TargetNodes,
+        node_groups: NDArray[np.int32],
+        lowest_id: int,
+        word_count: int,
+    ) -> None:
+        self._rows, self._targets, self._node_groups, self._lowest_id = (
+            rows,
+            targets,
+            node_groups,
+            np.int64(lowest_id),
+        )
+        self._words, self._word_ranks = (
+            np.zeros(word_count, np.uint64),
+            np.empty(word_count, np.int32),
+        )
         self._touched, self._rank_order = (np.empty(targets.ids.size, np.int32) for _ in range(2))
-        self._slots, self._queue = np.empty(SLOT_CAPACITY, np.uint64), np.empty(rows.partitions.size, np.int32)
+        self._slots, self._queue = (
+            np.empty(SLOT_CAPACITY, np.uint64),
+            np.empty(rows.partitions.size, np.int32),
+        )
 
     @classmethod
-    def create_if_fits(cls, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]) -> BitsetJoin | None:
+    def create_if_fits(
+        cls, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]
+    ) -> BitsetJoin | None:
         """None where bits take more room, or longer to clear, than they are of use."""
         if not targets.ids.size or not rows.edges:
             return None
         lowest_id, highest_id = int(targets.ids.min()), int(targets.ids.max())
         word_count = (highest_id - lowest_id + 1 >> 6) + 1
-        if word_count > min(_MIN_WORDS + rows.edges, _MAX_WORDS) or not groups_ascend(node_groups, rows.degrees):
+        if word_count > min(_MIN_WORDS + rows.edges, _MAX_WORDS) or not groups_ascend(
+            node_groups, rows.degrees
+        ):
             return None
         return cls(rows, targets, node_groups, lowest_id, word_count)
 

@@ -1,4 +1,6 @@
-"""What walks along some edge types walk on: their adjacencies as one table, and what walks by p and q look at besides."""
+"""What walks along some edge types walk on: their adjacencies as one table, and what walks by p and
+q look at besides.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,20 @@ from storaged.kernels.walks import bloom_filter
 from storaged.kernels.walks.state import LOCAL, REMOTE
 from storaged.sampling.node_lookup import address_table, end_types
 from storaged.sampling.version import LocalVersion
-from storaged.sampling.walks.edge_filter import build_bloom_filter, build_max_shares, build_row_heads
+from storaged.sampling.walks.edge_filter import (
+    build_bloom_filter,
+    build_max_shares,
+    build_row_heads,
+)
 
 I64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WalkGraph:
-    """What walks along some edge types walk on, as `storaged.kernels.walks.generic` takes it; not to outlive the version."""
+    """What walks along some edge types walk on, as `storaged.kernels.walks.generic` takes it; not
+    to outlive the version.
+    """
 
     table: I64
     ends: I64
@@ -36,42 +44,82 @@ class WalkGraph:
         addresses = (
             self.table[:, adjacency.NARROW]
             if uniform
-            else np.where(self.table[:, adjacency.HOT] > 0, self.table[:, adjacency.PACKED], self.table[:, adjacency.NARROW])
+            else np.where(
+                self.table[:, adjacency.HOT] > 0,
+                self.table[:, adjacency.PACKED],
+                self.table[:, adjacency.NARROW],
+            )
         )
-        return not self.needs_lookup and bool((addresses[self.table[:, adjacency.NBR] > 0] > 0).all())
+        return not self.needs_lookup and bool(
+            (addresses[self.table[:, adjacency.NBR] > 0] > 0).all()
+        )
 
     def is_homogeneous(self, edge_types: Sequence[int]) -> bool:
         """Whether an edge type leads to nodes of the type at which it begins."""
-        return all(self.ends[LOCAL, edge_type] == self.ends[REMOTE, edge_type] for edge_type in edge_types)
+        return all(
+            self.ends[LOCAL, edge_type] == self.ends[REMOTE, edge_type] for edge_type in edge_types
+        )
 
 
 def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction: int) -> WalkGraph:
-    """Of these edge types, by the end that is near; ids are of nodes that live in parts held here."""
+    """Of these edge types, by the end that is near; ids are of nodes that live in parts held
+    here.
+    """
     schema = version.schema
     local_parts = np.zeros(schema.parts, np.bool_)
     local_parts[list(version.parts)] = True
-    table_rows, types_at_ends = np.zeros((len(schema.edge_types), schema.parts, adjacency.COLUMNS), np.int64), np.full((2, len(schema.edge_types)), -2, np.int64)
+    table_rows, types_at_ends = (
+        np.zeros((len(schema.edge_types), schema.parts, adjacency.COLUMNS), np.int64),
+        np.full((2, len(schema.edge_types)), -2, np.int64),
+    )
     for edge_type in edge_types:
         table_rows[edge_type] = address_table(version, edge_type, direction)
         types_at_ends[:, edge_type] = end_types(version, edge_type, direction)
     needs_lookup = bool(table_rows[:, :, [adjacency.INDEX_IDS, adjacency.LIVE]].any())
     table_rows = as_kernel_array(table_rows.reshape(-1, adjacency.COLUMNS))
-    packed_addresses, fraction_addresses = (as_kernel_array(table_rows[:, column].astype(np.uint64)) for column in (adjacency.PACKED, adjacency.COLD))
-    return WalkGraph(table=table_rows, ends=as_kernel_array(types_at_ends), local_parts=as_kernel_array(local_parts), needs_lookup=needs_lookup, packed_addresses=packed_addresses, fraction_addresses=fraction_addresses)
+    packed_addresses, fraction_addresses = (
+        as_kernel_array(table_rows[:, column].astype(np.uint64))
+        for column in (adjacency.PACKED, adjacency.COLD)
+    )
+    return WalkGraph(
+        table=table_rows,
+        ends=as_kernel_array(types_at_ends),
+        local_parts=as_kernel_array(local_parts),
+        needs_lookup=needs_lookup,
+        packed_addresses=packed_addresses,
+        fraction_addresses=fraction_addresses,
+    )
 
 
 def with_bloom_filters(
-    version: LocalVersion, walk_graph: WalkGraph, edge_types: Sequence[int], direction: int, uniform: bool | None, checkpoint: Callable[[], object]
+    version: LocalVersion,
+    walk_graph: WalkGraph,
+    edge_types: Sequence[int],
+    direction: int,
+    uniform: bool | None,
+    checkpoint: Callable[[], object],
 ) -> WalkGraph:
-    """The same with sieves, and with the shares that steps back have uniformly or by weight; None: without those."""
-    parts, table_rows = version.schema.parts, np.zeros((walk_graph.table.shape[0], bloom_filter.ROW_HEADS + 1), np.int64)
+    """The same with sieves, and with the shares that steps back have uniformly or by weight; None:
+    without those.
+    """
+    parts, table_rows = (
+        version.schema.parts,
+        np.zeros((walk_graph.table.shape[0], bloom_filter.ROW_HEADS + 1), np.int64),
+    )
     table_rows[:, : adjacency.COLUMNS] = walk_graph.table
     for edge_type in edge_types:
         for part in version.parts:
             table_row = table_rows[edge_type * parts + part]
             words = build_bloom_filter(version, part, edge_type, direction, checkpoint)
-            table_row[bloom_filter.BLOOM], table_row[bloom_filter.BLOOM_WORDS] = addresses_of([words])[0], words.size
+            table_row[bloom_filter.BLOOM], table_row[bloom_filter.BLOOM_WORDS] = (
+                addresses_of([words])[0],
+                words.size,
+            )
             if uniform is not None:
-                table_row[bloom_filter.MAX_SHARES] = addresses_of([build_max_shares(version, part, edge_type, direction, uniform, checkpoint)])[0]
-            table_row[bloom_filter.ROW_HEADS] = addresses_of([build_row_heads(version, part, edge_type, direction, uniform, checkpoint)])[0]
+                table_row[bloom_filter.MAX_SHARES] = addresses_of(
+                    [build_max_shares(version, part, edge_type, direction, uniform, checkpoint)]
+                )[0]
+            table_row[bloom_filter.ROW_HEADS] = addresses_of(
+                [build_row_heads(version, part, edge_type, direction, uniform, checkpoint)]
+            )[0]
     return replace(walk_graph, table=as_kernel_array(table_rows))

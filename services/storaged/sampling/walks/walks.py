@@ -1,4 +1,6 @@
-"""Random walks: neighbors drawn one after another, for as long as they lead to parts that are held here."""
+"""Random walks: neighbors drawn one after another, for as long as they lead to parts that are held
+here.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class WalkSpec:
     """The probability that a step leads back to the start, whatever else is there."""
     p: float = 1.0
     q: float = 1.0
-    """1 / p is the bias of a step back to where the walk was, 1 / q that of one away from there; 1 is none."""
+    """1 / p is the bias of a step back to where the walk was, 1 / q that of one away from there; 1
+    is none.
+    """
     want_edge_ids: bool = False
 
     def __post_init__(self) -> None:
@@ -106,7 +110,9 @@ class WalkState:
     kinds: I32 | None
     """int32[m], their types."""
     positions: I64
-    """int64[m]: each walk's number in the whole request, under which its steps are drawn, whoever draws them."""
+    """int64[m]: each walk's number in the whole request, under which its steps are drawn, whoever
+    draws them.
+    """
     taken: I32
     """int32[m]: steps that each walk has behind it."""
     starts: I64 | None = None
@@ -114,7 +120,9 @@ class WalkState:
     """Where each walk began; needed for restarts."""
     before: I64 | None = None
     before_kinds: I32 | None = None
-    """int64[m], int32[m]: where each walk was a step ago, -1 at its start and after a restart; needed where steps are biased."""
+    """int64[m], int32[m]: where each walk was a step ago, -1 at its start and after a restart;
+    needed where steps are biased.
+    """
     attempts: I64 | None = None
     """int64[m]: the attempt that each walk's next step begins with; 0 where left out."""
 
@@ -122,8 +130,21 @@ class WalkState:
     def at_start(cls, ids: I64, kinds: I32 | None, positions: I64, spec: WalkSpec) -> WalkState:
         """Those of walks that are at their start."""
         taken = np.zeros(ids.size, np.int32)
-        before = (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32)) if spec.is_biased else (None, None)
-        return cls(ids=ids, kinds=kinds, positions=positions, taken=taken, starts=ids, start_kinds=kinds, before=before[0], before_kinds=before[1])
+        before = (
+            (np.full(ids.size, -1, np.int64), np.full(ids.size, -1, np.int32))
+            if spec.is_biased
+            else (None, None)
+        )
+        return cls(
+            ids=ids,
+            kinds=kinds,
+            positions=positions,
+            taken=taken,
+            starts=ids,
+            start_kinds=kinds,
+            before=before[0],
+            before_kinds=before[1],
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -149,7 +170,9 @@ class WalkSteps:
     ids: I64
     """int64[k]; -1 as the last one of a walk that found no edge."""
     types: I32 | None
-    """int32[k], edge types; -1 for a restart and where there is no node; None where they follow from the steps."""
+    """int32[k], edge types; -1 for a restart and where there is no node; None where they follow
+    from the steps.
+    """
     eids: I64 | None
     """int64[k], likewise; when wanted."""
     pending: PendingSteps | None
@@ -168,7 +191,12 @@ class WalkPaths:
     """int64[m, length], likewise; when wanted."""
 
 
-def sample_paths(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object] = lambda: None) -> WalkPaths:
+def sample_paths(
+    version: LocalVersion,
+    spec: WalkSpec,
+    state: WalkState,
+    checkpoint: Callable[[], object] = lambda: None,
+) -> WalkPaths:
     """Take whole walks, from where they begin, as `walk` takes their steps.
 
     Parameters
@@ -194,11 +222,21 @@ def sample_paths(version: LocalVersion, spec: WalkSpec, state: WalkState, checkp
     pad_ends(nodes, result.done + 1)
     for column in (result.types, result.eids):
         pad_ends(column, result.done)
-    return WalkPaths(nodes=nodes, types=result.types if spec.want_types else None, eids=result.eids if spec.want_edge_ids else None)
+    return WalkPaths(
+        nodes=nodes,
+        types=result.types if spec.want_types else None,
+        eids=result.eids if spec.want_edge_ids else None,
+    )
 
 
-def continue_walks(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object] = lambda: None) -> WalkSteps:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is elsewhere.
+def continue_walks(
+    version: LocalVersion,
+    spec: WalkSpec,
+    state: WalkState,
+    checkpoint: Callable[[], object] = lambda: None,
+) -> WalkSteps:
+    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
+    elsewhere.
 
     Parameters
     ----------
@@ -213,13 +251,16 @@ def continue_walks(version: LocalVersion, spec: WalkSpec, state: WalkState, chec
 
     Notes
     -----
-    A step by p and q is drawn by weight and accepted with its bias over the largest one, again and again: what is accepted is
-    drawn in proportion to weight times bias (Yang et al. 2019, *KnightKing*, SOSP, section 4). Where steps back have the largest one, it
-    is theirs alone: what they are above all others is folded out of the rest, into a box of its own (section 4.2), as large as the row's
-    heaviest neighbor would make it. Attempts are keyed by (seed, step, position, attempt): who makes them does not matter.
-    """
+    A step by p and q is drawn by weight and accepted with its bias over the largest one, again and
+    again: what is accepted is drawn in proportion to weight times bias (Yang et al. 2019,
+    *KnightKing*, SOSP, section 4). Where steps back have the largest one, it is theirs alone: what
+    they are above all others is folded out of the rest, into a box of its own (section 4.2), as
+    large as the row's heaviest neighbor would make it. Attempts are keyed by (seed, step, position,
+    attempt): who makes them does not matter."""
     result = _run_kernels(version, spec, state, checkpoint, None)
-    return _walk_steps(spec, result.done - state.taken, result.ids, result.types, result.eids, result.pending)
+    return _walk_steps(
+        spec, result.done - state.taken, result.ids, result.types, result.eids, result.pending
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -233,58 +274,139 @@ class _KernelResult:
     pending: I64
 
 
-def _run_kernels(version: LocalVersion, spec: WalkSpec, state: WalkState, checkpoint: Callable[[], object], path_nodes: I64 | None) -> _KernelResult:
-    """Take steps, into the last columns of ``path_nodes`` where that is given: its first one is for where walks start."""
+def _run_kernels(
+    version: LocalVersion,
+    spec: WalkSpec,
+    state: WalkState,
+    checkpoint: Callable[[], object],
+    path_nodes: I64 | None,
+) -> _KernelResult:
+    """Take steps, into the last columns of ``path_nodes`` where that is given: its first one is for
+    where walks start.
+    """
     if spec.restart and state.starts is None:
         raise InvalidRequest("restart without starts: say where each walk began")
     if spec.is_biased and state.before is None:
         raise InvalidRequest("p or q without before: say where each walk was")
     m, steps_taken = state.ids.size, state.taken
-    for name in ("positions", "taken", "kinds", "starts", "start_kinds", "before", "before_kinds", "attempts"):
+    for name in (
+        "positions",
+        "taken",
+        "kinds",
+        "starts",
+        "start_kinds",
+        "before",
+        "before_kinds",
+        "attempts",
+    ):
         column = getattr(state, name)
         if column is not None:
             check_length(name, column, m)
     if m and not 0 <= int(steps_taken.min()) <= int(steps_taken.max()) <= spec.length:
         raise InvalidRequest(
-            f"taken: found {int(steps_taken.min())} to {int(steps_taken.max())}; a walk of {spec.length} steps has 0 to {spec.length} behind it"
+            f"taken: found {int(steps_taken.min())} to {int(steps_taken.max())}; a walk of "
+            f"{spec.length} steps has 0 to {spec.length} behind it"
         )
     width = spec.length - int(steps_taken.min(initial=spec.length))
     check_output_size("walks", m, width)
     for step in spec.steps:
         resolve_local_types(version, step, -1, spec.direction)
     edge_types = tuple(sorted({edge_type for step in spec.steps for edge_type in step}))
-    walk_graph = version.cached((WalkGraph, edge_types, spec.direction), lambda: build_walk_graph(version, edge_types, spec.direction))
+    walk_graph = version.cached(
+        (WalkGraph, edge_types, spec.direction),
+        lambda: build_walk_graph(version, edge_types, spec.direction),
+    )
     if spec.is_biased:
         uniform = spec.uniform if _excess_return(spec) else None
         arguments = version, walk_graph, edge_types, spec.direction, uniform, checkpoint
-        walk_graph = version.cached((with_bloom_filters, edge_types, spec.direction, uniform), lambda: with_bloom_filters(*arguments))
+        walk_graph = version.cached(
+            (with_bloom_filters, edge_types, spec.direction, uniform),
+            lambda: with_bloom_filters(*arguments),
+        )
     walkers = _walkers(version, spec, state, walk_graph)
     row_width = width if path_nodes is None else path_nodes.shape[1]
-    steps_done, ids = walkers[STEPS_DONE].copy(), np.empty((m, width), np.int64) if path_nodes is None else path_nodes
+    steps_done, ids = (
+        walkers[STEPS_DONE].copy(),
+        np.empty((m, width), np.int64) if path_nodes is None else path_nodes,
+    )
     if not m:  # keys of steps that nobody takes are not made
         empty = np.empty((0, width), np.int64)
-        return _KernelResult(done=steps_done, ids=ids, types=empty.astype(np.int32), eids=empty, pending=np.zeros((5, 0), np.int64))
+        return _KernelResult(
+            done=steps_done,
+            ids=ids,
+            types=empty.astype(np.int32),
+            eids=empty,
+            pending=np.zeros((5, 0), np.int64),
+        )
     types = np.empty((m, width) if spec.want_types else (0, 0), np.int32)
     eids = np.empty((m, width) if spec.want_edge_ids else (0, 0), np.int64)
     pending = np.zeros((5, m if spec.is_biased else 0), np.int64)
     steps, keys, walk_params = _steps(spec), _keys(spec), _walk_params(version, spec, walk_graph)
-    kernel_inputs = walk_graph.table, walk_graph.ends, walk_graph.local_parts, steps, keys, walk_params, steps_done
+    kernel_inputs = (
+        walk_graph.table,
+        walk_graph.ends,
+        walk_graph.local_parts,
+        steps,
+        keys,
+        walk_params,
+        steps_done,
+    )
     step_ids, flat, cursor, rounds = ids, ids.reshape(-1), np.zeros(4, np.int64), np.int64(_ROUNDS)
     packed = walk_graph.is_packed(spec.uniform) and not (spec.want_types or spec.want_edge_ids)
     if path_nodes is not None and (spec.is_biased or not packed):
         path_nodes[:, 0] = state.ids
     if packed and not spec.is_biased:
-        order = as_kernel_array(EMPTY_I64 if not m or steps_taken.min() == steps_taken.max() else np.argsort(steps_taken, kind="stable"))
+        order = as_kernel_array(
+            EMPTY_I64
+            if not m or steps_taken.min() == steps_taken.max()
+            else np.argsort(steps_taken, kind="stable")
+        )
         out = flat, np.int64(row_width), np.int64(row_width - width)
         lane_records = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
-        advance = partial(advance_packed_walks, walkers, *kernel_inputs, order, *out, walk_graph.packed_addresses, walk_graph.fraction_addresses, lane_records, cursor, np.int64(_PACKED_ROUNDS))
+        advance = partial(
+            advance_packed_walks,
+            walkers,
+            *kernel_inputs,
+            order,
+            *out,
+            walk_graph.packed_addresses,
+            walk_graph.fraction_addresses,
+            lane_records,
+            cursor,
+            np.int64(_PACKED_ROUNDS),
+        )
     elif packed and len(spec.steps) == 1 and walk_graph.is_homogeneous(edge_types):
         lanes = np.zeros((node2vec_packed.FIELDS, node2vec_packed.ACTIVE_WALKS), np.int64)
         packed_addresses = walk_graph.packed_addresses, walk_graph.fraction_addresses
-        advance = partial(node2vec_packed.advance_node2vec_walks, walkers, *kernel_inputs, flat[row_width - width :], np.int64(row_width), pending, *packed_addresses, lanes, cursor, rounds)
+        advance = partial(
+            node2vec_packed.advance_node2vec_walks,
+            walkers,
+            *kernel_inputs,
+            flat[row_width - width :],
+            np.int64(row_width),
+            pending,
+            *packed_addresses,
+            lanes,
+            cursor,
+            rounds,
+        )
     else:
-        lanes, step_ids = np.zeros((ACTIVE_WALKS, FIELDS), np.int64), ids if path_nodes is None else np.empty((m, width), np.int64)
-        advance = partial(advance_walks, walkers, *kernel_inputs, step_ids, types, eids, pending, lanes, cursor, rounds)
+        lanes, step_ids = (
+            np.zeros((ACTIVE_WALKS, FIELDS), np.int64),
+            ids if path_nodes is None else np.empty((m, width), np.int64),
+        )
+        advance = partial(
+            advance_walks,
+            walkers,
+            *kernel_inputs,
+            step_ids,
+            types,
+            eids,
+            pending,
+            lanes,
+            cursor,
+            rounds,
+        )
     while True:
         advance()
         if cursor[1] == 0:
@@ -347,28 +469,56 @@ def _walkers(version: LocalVersion, spec: WalkSpec, state: WalkState, walk_graph
     schema, m = version.schema, state.ids.size
     if not walk_graph.local_parts.all():
         active = (state.ids >= 0) & (state.taken < spec.length)
-        for part in np.flatnonzero(np.bincount(partition_choice.part_of(state.ids[active], schema.parts, schema.placement), minlength=schema.parts)):
+        for part in np.flatnonzero(
+            np.bincount(
+                partition_choice.part_of(state.ids[active], schema.parts, schema.placement),
+                minlength=schema.parts,
+            )
+        ):
             version.image(int(part))
 
     def lookup_kinds(ids: I64, types: I32 | None) -> NDArray[np.integer[Any]]:
         if types is not None:
             return types
         # Nodes that live elsewhere are nobody's business here.
-        is_local = (ids >= 0) & walk_graph.local_parts[partition_choice.part_of(ids, schema.parts, schema.placement)]
-        return node_types(version, -1, np.where(is_local, ids, -1), None) if is_local.any() else np.full(m, -1, np.int32)
+        is_local = (ids >= 0) & walk_graph.local_parts[
+            partition_choice.part_of(ids, schema.parts, schema.placement)
+        ]
+        return (
+            node_types(version, -1, np.where(is_local, ids, -1), None)
+            if is_local.any()
+            else np.full(m, -1, np.int32)
+        )
 
-    walkers = np.empty((PREVIOUS_KINDS + 1 if spec.restart or spec.is_biased else ATTEMPTS + 1, m), np.int64)
+    walkers = np.empty(
+        (PREVIOUS_KINDS + 1 if spec.restart or spec.is_biased else ATTEMPTS + 1, m), np.int64
+    )
     walkers[ATTEMPTS + 1 :] = -1
-    walkers[IDS], walkers[KINDS], walkers[POSITIONS] = state.ids, lookup_kinds(state.ids, state.kinds), state.positions
-    walkers[STEPS_DONE], walkers[ATTEMPTS] = state.taken, 0 if state.attempts is None else state.attempts
+    walkers[IDS], walkers[KINDS], walkers[POSITIONS] = (
+        state.ids,
+        lookup_kinds(state.ids, state.kinds),
+        state.positions,
+    )
+    walkers[STEPS_DONE], walkers[ATTEMPTS] = (
+        state.taken,
+        0 if state.attempts is None else state.attempts,
+    )
     if spec.restart and state.starts is not None:
-        walkers[STARTS], walkers[START_KINDS] = state.starts, lookup_kinds(state.starts, state.start_kinds)
+        walkers[STARTS], walkers[START_KINDS] = (
+            state.starts,
+            lookup_kinds(state.starts, state.start_kinds),
+        )
     if spec.is_biased and state.before is not None:
-        walkers[PREVIOUS_IDS], walkers[PREVIOUS_KINDS] = state.before, lookup_kinds(state.before, state.before_kinds)
+        walkers[PREVIOUS_IDS], walkers[PREVIOUS_KINDS] = (
+            state.before,
+            lookup_kinds(state.before, state.before_kinds),
+        )
     return as_kernel_array(walkers)
 
 
-def _walk_steps(spec: WalkSpec, lengths: I64, ids: I64, types: I32, eids: I64, pending: I64) -> WalkSteps:
+def _walk_steps(
+    spec: WalkSpec, lengths: I64, ids: I64, types: I32, eids: I64, pending: I64
+) -> WalkSteps:
     indptr = np.zeros(lengths.size + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     is_full = indptr[-1] == ids.size
