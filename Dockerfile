@@ -25,6 +25,6 @@ ENV PATH=/opt/asterism/bin:$PATH PYTHONUNBUFFERED=1 NUMBA_CACHE_DIR=/var/cache/a
 USER asterism
 WORKDIR /var/lib/asterism
 # Kernels compiled here are used where the processor is the same; elsewhere a daemon compiles its own at its first start.
-RUN python -c "from graphd import warm as g; from storaged import warm as s; g.warm(); s.warm()"
+RUN python -c "from graphd.warmup import compile_kernels as g; from storaged.warmup import compile_kernels as s; g(); s()"
 VOLUME /var/lib/asterism
 CMD ["asterism", "--help"]

@@ -2,8 +2,8 @@
 was not shown.
 
     python examples/deepwalk.py localhost:9669 ../shared/data/facebook     # a service; or a folder
-    in place of its address: embedded python examples/deepwalk.py graphs/ ../shared/data/facebook
-    --epochs 5
+        in place of its address: embedded
+    python examples/deepwalk.py graphs/ ../shared/data/facebook --epochs 5
 
 Skip-gram with negatives (Perozzi, Al-Rfou & Skiena 2014; Mikolov et al. 2013) in plain PyTorch.
 Pairs of walks by edge weight, and negatives by degree to the power 0.75, come from

@@ -1,8 +1,8 @@
 """Trains GraphSAGE on Cora through PyG's own NodeLoader, of a graph that is in an Asterism service.
 
     python examples/graphsage.py localhost:9669 ../shared/data/cora     # a service; or a folder in
-    place of its address: embedded python examples/graphsage.py graphs/ ../shared/data/cora --epochs
-    50 --workers 2
+        place of its address: embedded
+    python examples/graphsage.py graphs/ ../shared/data/cora --epochs 50 --workers 2
 
 The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs
 `asterism[pyg,ingest]`, and `asterism[services]` for a folder."""

@@ -2,8 +2,8 @@
 negatives by popularity, and compares the two.
 
     python examples/links.py localhost:9669 ../shared/data/facebook     # a service; or a folder in
-    place of its address: embedded python examples/links.py graphs/ ../shared/data/facebook --epochs
-    5
+        place of its address: embedded
+    python examples/links.py graphs/ ../shared/data/facebook --epochs 5
 
 GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's own LinkLoader
 gives; negatives are any page, or pages by degree to the power 0.75 (Mikolov et al. 2013), a table
@@ -226,7 +226,8 @@ def main() -> None:
                     for non_links in (links.uniform, links.popular)
                 ]
                 print(
-                    f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}{time.perf_counter() - started:>8.1f}",
+                    f"{name:<26}{figures[0]:>12.4f}{figures[1]:>12.4f}"
+                    f"{time.perf_counter() - started:>8.1f}",
                     flush=True,
                 )
 

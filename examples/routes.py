@@ -2,8 +2,8 @@
 on weighted draws.
 
     python examples/routes.py localhost:9669 ../shared/data/openflights     # a service; or a folder
-    in place of its address: embedded python examples/routes.py graphs/ ../shared/data/openflights
-    --seeds 5
+        in place of its address: embedded
+    python examples/routes.py graphs/ ../shared/data/openflights --seeds 5
 
 The folder holds the .dat files of openflights.org (examples/schemas/openflights.yaml says which
 columns). Airports join airports by routes, which weigh the airlines that fly them, and airlines

@@ -180,7 +180,8 @@ def main() -> None:
             "LABOR-1": LaborSampler(graph, args.fanouts, importance_sampling=1),
         }
         print(
-            f"{'trained with':<22}{'accuracy':>12}{'by seed':>{8 * args.seeds}}{'pages a batch':>16}{'s':>8}"
+            f"{'trained with':<22}{'accuracy':>12}{'by seed':>{8 * args.seeds}}"
+            f"{'pages a batch':>16}{'s':>8}"
         )
         for name, sampler in samplers.items():
             results = [
@@ -190,8 +191,9 @@ def main() -> None:
                 float(np.mean([getattr(result, field) for result in results]))
                 for field in ("accuracy", "met", "seconds")
             )
+            by_seed = "".join(f"{result.accuracy:8.4f}" for result in results)
             print(
-                f"{name:<22}{mean:>12.4f}{''.join(f'{result.accuracy:8.4f}' for result in results)}{mean_nodes:>16.0f}{seconds:>8.1f}",
+                f"{name:<22}{mean:>12.4f}{by_seed}{mean_nodes:>16.0f}{seconds:>8.1f}",
                 flush=True,
             )
 

@@ -2,7 +2,8 @@
 and with such as see what came later.
 
     python examples/tastes.py localhost:9669        # a service; or a folder in place of its
-    address: embedded python examples/tastes.py graphs/ --epochs 3
+                                                    address: embedded
+    python examples/tastes.py graphs/ --epochs 3
 
 The shop is made up, so that what there is to know is known: a user likes one of 20 genres at a
 time, and another one after a while; of ten purchases nine are of the genre that is liked then.
@@ -219,7 +220,8 @@ def main() -> None:
                     test_auc(graph, shop, model, test_mode) for test_mode in (mode, honest_mode)
                 ]
                 print(
-                    f"{mode:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}{time.perf_counter() - started:>8.1f}",
+                    f"{mode:<16}{figures[0]:>16.4f}{figures[1]:>16.4f}"
+                    f"{time.perf_counter() - started:>8.1f}",
                     flush=True,
                 )
 

@@ -49,13 +49,14 @@ class Client:
         Of every call, in seconds.
     on_close : callable, optional
         Run by `close`, after the transport is closed.
-    waits : Waits
+    waits : Waiter
         How its calls wait, where they do not wait for an answer.
 
     Examples
     --------
     >>> with asterism.connect("localhost:9669") as client:  # doctest: +SKIP
-    ...     client.create_space("papers", {"nodes": {"paper": {}}, "edges": {"paper:cites:paper": {}}})
+    ...     schema = {"nodes": {"paper": {}}, "edges": {"paper:cites:paper": {}}}
+    ...     client.create_space("papers", schema)
     ...     graph = client.graph("papers")
     """
 
@@ -194,7 +195,10 @@ class Client:
 
         Examples
         --------
-        >>> client.query("USE shop; SAMPLE 100 VERTICES ON item WHERE price > $least YIELD id, price", {"least": 3})  # doctest: +SKIP
+        >>> client.query(  # doctest: +SKIP
+        ...     "USE shop; SAMPLE 100 VERTICES ON item WHERE price > $least YIELD id, price",
+        ...     {"least": 3},
+        ... )
         """
         return query(self.session, statement, parameters, space=space or "", language=language)
 

@@ -114,7 +114,9 @@ class LaborSampler:
     --------
     >>> sampler = LaborSampler(held, [10, 25], importance_sampling=1)  # doctest: +SKIP
     >>> input_nodes, output_nodes, mfgs = sampler.sample_blocks(seeds)  # doctest: +SKIP
-    >>> conv(mfgs[0], features(input_nodes), edge_weight=mfgs[0].edata["edge_weights"])  # doctest: +SKIP
+    >>> conv(  # doctest: +SKIP
+    ...     mfgs[0], features(input_nodes), edge_weight=mfgs[0].edata["edge_weights"]
+    ... )
     """
 
     def __init__(

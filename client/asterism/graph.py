@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import feature_columns, validation, writes
+from asterism.calls.all_calls import AllCalls
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import find_nodes
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
-from asterism.calls.scans import ScanCalls
 from asterism.calls.string_ids import ids_and_names as written_ids
 from asterism.calls.writes import NO_FEATURES, WriteRows
 from asterism.client_state import Session
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @unicode_text.refuse_surrogates
-class Graph(ScanCalls):
+class Graph(AllCalls):
     """The graph in a space: what ``client.graph(name)`` gives.
 
     Reads and samples see published versions; writes become visible with the next build.
@@ -104,7 +104,7 @@ class Graph(ScanCalls):
 
         Returns
         -------
-        Pinned
+        PinnedVersion
             Enter it: ``with graph.pin() as held``; ``held`` is this graph `at` the version.
 
         Raises
@@ -157,7 +157,10 @@ class Graph(ScanCalls):
 
         Examples
         --------
-        >>> graph.query("SAMPLE 10 NEIGHBORS FROM $users OVER buys YIELD src, dst, dst.price SEED 7", {"users": users})  # doctest: +SKIP
+        >>> graph.query(  # doctest: +SKIP
+        ...     "SAMPLE 10 NEIGHBORS FROM $users OVER buys YIELD src, dst, dst.price SEED 7",
+        ...     {"users": users},
+        ... )
         """
         return query(
             self._session,

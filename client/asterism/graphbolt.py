@@ -71,8 +71,11 @@ class SubgraphSampler(gb.SubgraphSampler):  # type: ignore[misc]  # DGL has no t
 
     Examples
     --------
-    >>> pipe = gb.ItemSampler(gb.ItemSet(train, names="seed_nodes"), batch_size=512, shuffle=True)  # doctest: +SKIP
-    >>> pipe = pipe.sample_asterism(held, [10, 25]).fetch_feature(FeatureStore(held), ["vector"])  # doctest: +SKIP
+    >>> pipe = gb.ItemSampler(  # doctest: +SKIP
+    ...     gb.ItemSet(train, names="seed_nodes"), batch_size=512, shuffle=True
+    ... )
+    >>> pipe = pipe.sample_asterism(held, [10, 25])  # doctest: +SKIP
+    >>> pipe = pipe.fetch_feature(FeatureStore(held), ["vector"])  # doctest: +SKIP
     >>> for batch in gb.DataLoader(pipe, num_workers=2):  # doctest: +SKIP
     ...     model(batch.blocks, batch.node_features["vector"])
     """

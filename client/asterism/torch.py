@@ -137,8 +137,10 @@ class NodeBatches(NodeEpochBatches, IterableDataset):  # type: ignore[misc]
 
     Examples
     --------
+    >>> def made(graph, nodes, seed):  # doctest: +SKIP
+    ...     return graph.sample_subgraph(nodes, [10, 5], direction="in", seed=seed)
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = NodeBatches(held, "paper", 512, lambda g, n, seed: g.sample_subgraph(n, [10, 5], direction="in", seed=seed), seed=1)
+    ...     batches = NodeBatches(held, "paper", 512, made, seed=1)
     ...     for batch in BatchLoader(batches, num_workers=2):
     ...         step(batch)
     """
@@ -180,9 +182,12 @@ class EdgeBatches(LinkEpochBatches, IterableDataset):  # type: ignore[misc]
     --------
     >>> def made(graph, links, seed):  # doctest: +SKIP
     ...     nodes = np.concatenate([links.src, links.dst])
-    ...     return links.labels, graph.sample_subgraph(nodes, [10, 5], "cites", direction="in", seed=seed)
+    ...     batch = graph.sample_subgraph(nodes, [10, 5], "cites", direction="in", seed=seed)
+    ...     return links.labels, batch
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = EdgeBatches(held, "cites", 512, made, negatives={"amount": 1}, where="year < 2019", seed=1)
+    ...     batches = EdgeBatches(
+    ...         held, "cites", 512, made, negatives={"amount": 1}, where="year < 2019", seed=1
+    ...     )
     ...     for labels, batch in BatchLoader(batches, num_workers=2):
     ...         step(labels, batch)
     """
@@ -215,7 +220,9 @@ class ClusterBatches(ClusterEpochBatches, IterableDataset):  # type: ignore[misc
     Examples
     --------
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = ClusterBatches(held, "clusters", 20, reading={"node_features": ["vec"]}, seed=1)
+    ...     batches = ClusterBatches(
+    ...         held, "clusters", 20, reading={"node_features": ["vec"]}, seed=1
+    ...     )
     ...     for batch in BatchLoader(batches, num_workers=2):
     ...         step(batch.subgraph)
     """
@@ -248,7 +255,9 @@ class SaintBatches(SubgraphEpochBatches, IterableDataset):  # type: ignore[misc]
     --------
     >>> sampler = RandomWalkSampler(held, "cites", 2000, 2, seed=1)  # doctest: +SKIP
     >>> norms = sampler.normalize(50)  # doctest: +SKIP
-    >>> batches = SaintBatches(sampler, 30, lambda graph, found, seed: (found, *norms.of(found)), seed=1)  # doctest: +SKIP
+    >>> batches = SaintBatches(  # doctest: +SKIP
+    ...     sampler, 30, lambda graph, found, seed: (found, *norms.of(found)), seed=1
+    ... )
     """
 
     def _worker_share(self) -> tuple[int, int]:
@@ -283,7 +292,7 @@ class BatchLoader:
         What to go through.
     num_workers : int
         Processes; 0: none but this.
-    **more
+    **loader_options
         Of torch's ``DataLoader``: ``multiprocessing_context``, ``prefetch_factor``, ``pin_memory``,
         ``timeout`` ...
 
@@ -365,7 +374,9 @@ class BatchOrder(Sampler):  # type: ignore[misc]  # torch is not installed where
     Examples
     --------
     >>> order = BatchOrder(len(train), 128, seed=1)  # doctest: +SKIP
-    >>> loader = NodeLoader(data, sampler, input_nodes=train, batch_sampler=order, num_workers=2)  # doctest: +SKIP
+    >>> loader = NodeLoader(  # doctest: +SKIP
+    ...     data, sampler, input_nodes=train, batch_sampler=order, num_workers=2
+    ... )
     >>> for batch in order.through(loader):  # doctest: +SKIP
     ...     step(batch)
     ...     checkpoint = order.state_dict()

@@ -75,7 +75,8 @@ class Address:
         )
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = f":{self.port}" if self.port not in (0, SFTP_PORT) else ""
-        return f"{self.protocol}://{login}{host}{port}{self.path if self.path != '/' or self.protocol == 'file' else ''}"
+        path = self.path if self.path != "/" or self.protocol == "file" else ""
+        return f"{self.protocol}://{login}{host}{port}{path}"
 
     def redacted(self) -> str:
         """Return the text without its secrets."""

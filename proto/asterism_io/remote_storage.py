@@ -2,7 +2,7 @@
 storaged exports tables to them.
 
 What an address may carry of secrets (``ftp://me:secret@host``, ``?sig=...``) is told to nobody:
-`redacted` is what messages, logs and lists of jobs show."""
+`redact` is what messages, logs and lists of jobs show."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Backups: where their files lie and what their record says. The client and storaged share it.
 
-    ADDRESS/backup.json                        the record: every file with its size and sha256;
-    written last ADDRESS/catalog.pb                         SpaceRecord: schema, manifest, loads
-    with chunks, next edge ids ADDRESS/parts/p00003/part.json             the part is complete: its
-    image's digest, its files ADDRESS/parts/p00003/image/*               the part's image, as a
-    storaged has it ADDRESS/parts/p00003/blocks.bin            what was loaded of it, see
-    docs/storage.md
+    ADDRESS/backup.json             the record: every file with its size and sha256; written last
+    ADDRESS/catalog.pb              SpaceRecord: schema, manifest, loads with chunks, next edge ids
+    ADDRESS/parts/p00003/part.json  the part is complete: its image's digest, its files
+    ADDRESS/parts/p00003/image/*    the part's image, as a storaged has it
+    ADDRESS/parts/p00003/blocks.bin what was loaded of it, see docs/storage.md
 
-An address is that of a `asterism_io.remote_storage.Place`.
+An address is that of a `asterism_io.remote_storage.RemoteFolder`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Weight expressions: float64 arithmetic over the columns of a type, read when a schema is made.
 
     expression = sum of products of powers, as in Python: + - * / ** and parentheses, ** before a
-    sign on its left operand    = number | column | `column` | function ( expression, ... ) | (
-    expression ) function   = min, max (two or more), pow, clip (value, low, high), log, log1p, exp,
-    sqrt, abs
+    sign on its left
+    operand    = number | column | `column` | function ( expression, ... ) | ( expression )
+    function   = min, max (two or more), pow, clip (value, low, high), log, log1p, exp, sqrt, abs
 
 A column whose name has a ``-`` in it, or is a function's, stands between backticks. What is read is
 a postfix program of a fixed vocabulary; there is nothing else that a text could become. Precedence
@@ -102,7 +102,8 @@ def parse(text: str) -> Expression:
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise InvalidRequest(
-            f'expression {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "pow(clicks, 0.75)"'
+            f"expression {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "
+            '"pow(clicks, 0.75)"'
         )
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:

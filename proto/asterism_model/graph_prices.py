@@ -54,7 +54,7 @@ class _RequestSizes:
         The number of entries of each section.
     schema : Schema, optional
         Of its space; without one, what depends on it is left out.
-    counts : Counts
+    counts : VersionCounts
         Of its version.
     """
 
@@ -388,7 +388,7 @@ def price_request(
         The number of entries of each of its sections.
     schema : Schema, optional
         Of its space.
-    counts : Counts, optional
+    counts : VersionCounts, optional
         Of its version.
 
     Returns

@@ -5,7 +5,7 @@ The id of a name is SipHash-1-3 of its UTF-8 bytes (Aumasson & Bernstein 2012, *
 short-input PRF*, with one round a word and three at the end) under the key ``(salt, 0)``, without
 the lowest bit: 63 bits, so that it is an id like any other. It is the same in every node type, on
 every host and in whatever order nodes come; the name itself is kept with the node, as its column
-`COLUMN`. `asterism_graphkit.arrays.siphash` has the same function compiled, for many names at a
+`ID_COLUMN`. `asterism_graphkit.arrays.siphash` has the same function compiled, for many names at a
 time.
 
 Many names are a column of bytes: ``(indptr int64[n + 1], values uint8[indptr[n]])``.
@@ -145,8 +145,8 @@ def encode_strings(label: str, names: Sequence[Any]) -> StringColumn:
     Raises
     ------
     InvalidRequest
-        For what is no name: empty, longer than `MAX_BYTES`, with a NUL character, a lone surrogate,
-        no string at all.
+        For what is no name: empty, longer than `MAX_STRING_BYTES`, with a NUL character, a lone
+        surrogate, no string at all.
     """
     try:
         joined = "\0".join(names).encode()

@@ -2,16 +2,22 @@
 
     AsterismError              gRPC code            HTTP  retry
      ├─ InvalidRequest         INVALID_ARGUMENT     400   never   the request can not succeed as
-     written ├─ NotFound               NOT_FOUND            404   never   what it names is not there
-     ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early ├─
-     Conflict               ALREADY_EXISTS       409   never   something of that name is there or
-     under way ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or
-     memory is short ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is
-     needed does not answer │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the
-     caller's time is up ├─ Stale                  ABORTED              409   now     made with a
-     version that is not held ├─ Corrupt                DATA_LOSS            500   never   what was
-     read is not what was written └─ Internal               INTERNAL             500   never   a
-     fault of ours; the message carries its id in the log
+                                                                  written
+     ├─ NotFound               NOT_FOUND            404   never   what it names is not there
+     ├─ NotReady               FAILED_PRECONDITION  409   later   the right question, too early
+     ├─ Conflict               ALREADY_EXISTS       409   never   something of that name is there or
+                                                                  under way
+     ├─ Busy                   RESOURCE_EXHAUSTED   429   later   a queue is full, or memory is
+                                                                  short
+     ├─ Unavailable            UNAVAILABLE          503   now     a daemon that is needed does not
+                                                                  answer
+     │   └─ Deadline           DEADLINE_EXCEEDED    504   never   the caller's time is up
+     ├─ Stale                  ABORTED              409   now     made with a version that is not
+                                                                  held
+     ├─ Corrupt                DATA_LOSS            500   never   what was read is not what was
+                                                                  written
+     └─ Internal               INTERNAL             500   never   a fault of ours; the message
+                                                                  carries its id in the log
 
 A message says what was wrong, with the value, and what to do. Servers turn an error into (code,
 text, reason) in one place (`asterism_daemonkit.grpc_server`), clients turn it back in one place

@@ -122,7 +122,7 @@ def _widen(array: Array, flags: int) -> Array:
 
 
 def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
-    """One buffer that holds ``frame``; parameters as of `pieces`."""
+    """One buffer that holds ``frame``; parameters as of `encode_pieces`."""
     return b"".join(encode_pieces(frame, narrow=narrow, envelope=envelope))
 
 

@@ -1,3 +1,4 @@
-"""The floor under every daemon: calls and deadlines, servers, channels, beats, logs, metrics, the
-HTTP door.
-"""
+"""What every daemon needs: calls with deadlines, gRPC, TCP and HTTP servers and clients,
+heartbeats, settings, logs, metrics.
+
+What one daemon alone does belongs to its own package; nothing here knows a graph."""

@@ -230,13 +230,13 @@ class _UvicornServer(uvicorn.Server):
 
 
 class HttpServer:
-    """An `application` on a port, in a thread of its own.
+    """An `create_app` on a port, in a thread of its own.
 
     Parameters
     ----------
     address : str
         host:port; port 0 takes a free one.
-    allowed_hosts : Hostnames
+    allowed_hosts : AllowedHosts
         By which it may be called.
     """
 

@@ -40,7 +40,7 @@ class MethodStats:
     errors: int
     """Of them: those that were not answered with OK."""
     buckets: tuple[int, ...]
-    """Calls by how long they took: up to each bound of `SECONDS`, and beyond the last."""
+    """Calls by how long they took: up to each bound of `LATENCY_BUCKETS_S`, and beyond the last."""
 
     def since(self, earlier: MethodStats | None) -> MethodStats:
         """What was added after ``earlier``."""

@@ -9,9 +9,11 @@ calls, and these too where there is no such door.
 A connection is one caller's at a time: a request, its reply, the next. Little endian::
 
     greeting   u32 magic, u32 0, u64 key                            both ways; the key is what gRPC
-    told request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
-    without its envelope reply      u32 magic, u32 status, u64 length, then the frame; where status
-    is not 0, the class of an error, a line
+                                                                    told
+    request    u32 magic, u32 method, u64 timeout in microseconds, u64 length, then the frame
+               without its envelope
+    reply      u32 magic, u32 status, u64 length, then the frame; where status is not 0, the class
+               of an error, a line
                feed, its text
 
 A method is the CRC-32 of its path.

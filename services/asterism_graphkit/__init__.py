@@ -1,5 +1,5 @@
-"""Pure numeric rooms that several daemons and the client's bulk work need: random words, alias
-tables, CSR, splits.
+"""Pure numeric code that several daemons and the client share: random numbers, relabeling,
+operators, evaluation of filters, arrays.
 
-No I/O, no clock, no network, no protobuf: arrays in, arrays out. `jit` and `lanes` are numba's
-doors."""
+Arrays in, arrays out: I/O, clocks, networks and protobuf do not belong here. Numba is imported in
+`compile` only."""

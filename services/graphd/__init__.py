@@ -1,6 +1,6 @@
-"""graphd is the one address a trainer knows: it splits a request over parts, fans out, merges in
-request order.
+"""graphd is the one address a trainer knows: it splits a request over parts, asks storageds, merges
+in request order.
 
-Doors: `__main__`, `settings`, `app`, `api`. Rooms: `sample`, `walk`-like requests over `fanout`
-(who is asked), `route` (parts to hosts), `totals` (shares), `split`. Stateless: routes and totals
-are cached from metad's replies."""
+`api` decodes requests, `operators` answers them over `routing`; `query` runs statements, `writes`
+passes writes on, `filters` restricts requests, `pages` serves the web pages, `app` composes them.
+No state of a cluster belongs here: routes and totals are cached from metad's replies."""

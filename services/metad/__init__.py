@@ -1,9 +1,7 @@
-"""metad keeps the catalog (spaces, schema, parts, versions, loads) and schedules jobs; it dials
-nobody.
+"""metad keeps the catalog (spaces, schema, parts, versions, loads) and schedules jobs; it dials no
+other daemon.
 
-Doors: `__main__`, `settings`, `app`, `api` (gRPC), `http` (FastAPI); both doors speak to `service`
-(the verbs), and `wire` is where messages become records. Daemons speak to `attendance` (beats) and
-`polls` (what they should be doing), woken by `board`. Rooms: `jobs` (model, machine, driver),
-`cluster` (who is alive, who holds what), `catalog` (spaces, loads, versions), `store` (the
-MetaStore port and its adapters); `upkeep` does what time alone brings. `rooms` composes all but the
-doors."""
+`api` (gRPC) and `http` call the verbs of `service`; daemons report to `heartbeats` and learn from
+`desired_state`, woken by `change_feed`. `catalog`, `hosts` and `jobs` keep the records of `model`
+in `store`, converted by `wire`; `maintenance` does what falls due with time. `components` composes
+all but the servers, `app` these. Graph data does not belong here."""

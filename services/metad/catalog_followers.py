@@ -1,9 +1,9 @@
 """The daemons that follow this metad's catalog, and those that followed a newer one.
 
 `metad.heartbeats` and `metad.api` pass in the positions that daemons report; `metad.service` calls
-`Followers.check` before every change. After a start, metad assigns no identifier until every
-storaged that was online has reported its position: a restored copy of the catalog would assign the
-identifiers of the original a second time.
+`Followers.check_writable` before every change. After a start, metad assigns no identifier until
+every storaged that was online has reported its position: a restored copy of the catalog would
+assign the identifiers of the original a second time.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Followers:
 
     Parameters
     ----------
-    board, catalog, cluster, driver, clock
+    change_feed, catalog, cluster, driver, clock
         Of the metad. Every method takes the lock of ``change_feed``.
     lease_s : float
         Seconds after which a storaged that sends no heartbeat is offline.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from asterism_proto.errors import Unavailable
 
 _MAX_WAIT_S = 0.5
-"""Longest single wait in `Board.wait_woken`, where a lease that ends wakes no waiter."""
+"""Longest single wait in `ChangeFeed.wait_for_wakeup`, where a lease that ends wakes no waiter."""
 
 
 class ChangeFeed:
@@ -76,7 +76,7 @@ class ChangeFeed:
             Returns whether the caller waits.
         on_end : callable
             Registers a function that is called when the caller hangs up
-            (`asterism_daemonkit.calls.Call.on_end`).
+            (`asterism_daemonkit.calls.CallContext.on_end`).
 
         Raises
         ------

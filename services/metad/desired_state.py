@@ -28,7 +28,7 @@ class DesiredStateBuilder:
 
     Parameters
     ----------
-    board, catalog, cluster, driver
+    change_feed, catalog, cluster, driver
         What is told.
     recoverable_jobs : callable
         The jobs whose leftovers stay.

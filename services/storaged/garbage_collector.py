@@ -63,9 +63,9 @@ class GarbageCollector:
 
     Parameters
     ----------
-    local_spaces : Holdings
+    local_spaces : LocalSpaces
         What is wanted.
-    paths : Folders
+    paths : DataPaths
     quarantine : Quarantine
     busy_jobs : callable
         The jobs of a space whose folders a build here reads or writes.

@@ -64,7 +64,7 @@ class ImageRepairer:
         Whether a version of a space is still to be served.
     list_commits : callable
         Asks metad what was committed.
-    paths : Folders
+    paths : DataPaths
     """
 
     def __init__(

@@ -78,7 +78,7 @@ class LocalSpaces:
 
     Parameters
     ----------
-    paths : Folders
+    paths : DataPaths
     quarantine : Quarantine, optional
         Where folders come back from that are wanted again, as after an older catalog was adopted.
     owner : callable, optional

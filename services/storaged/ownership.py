@@ -42,7 +42,7 @@ def claim(folder: Path, owner: DatabaseOwner) -> None:
     ----------
     folder : Path
         Of the database; made when missing.
-    owner : Owner
+    owner : DatabaseOwner
         The place that the folder is found in.
 
     Raises

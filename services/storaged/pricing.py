@@ -206,7 +206,7 @@ def with_price_checks(
         Handlers of the Store service by method path.
     limits : Limits
     version_lookup : callable
-        As of `Versions`.
+        As of `VersionLookup`.
     """
     out = dict(handlers)
     for name, price in PRICES.items():

@@ -91,7 +91,7 @@ class Quarantine:
 
     Parameters
     ----------
-    paths : Folders
+    paths : DataPaths
     grace_s : float
         Age at which an entry is deleted.
     limit_bytes : int

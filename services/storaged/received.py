@@ -168,9 +168,9 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
     Parameters
     ----------
     request : Frame
-        As `blocks_of` accepted it.
+        As `decode_blocks` accepted it.
     schema : Schema
-    chunk : Chunk
+    chunk : RegisteredChunk
         As it was registered at metad.
     """
     head: Any = request.head

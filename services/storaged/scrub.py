@@ -32,12 +32,12 @@ class _Stopped(Exception):
 
 
 class Scrubber:
-    """Checks what `Holdings` serves, one version at a time, in a thread of its own.
+    """Checks what `LocalSpaces` serves, one version at a time, in a thread of its own.
 
     Parameters
     ----------
-    local_spaces : Holdings
-    paths : Folders
+    local_spaces : LocalSpaces
+    paths : DataPaths
     interval_s : float
         Seconds between the ends of two checks of a version; 0 checks nothing.
     mib_per_s : float

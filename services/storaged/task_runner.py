@@ -79,7 +79,7 @@ class _RunningTask:
                 self._child.send_signal(signal.SIGKILL)
 
     def pause_or_resume(self) -> None:
-        """Stop the child where it is, or let it go on: as `Work.allowed` says."""
+        """Stop the child where it is, or let it go on: as `TaskRunner.lease_held` says."""
         with self._lock:
             if self._child is not None:
                 self._child.send_signal(
@@ -287,8 +287,8 @@ class _RunningTask:
         module, task = self._subprocess_task()
         if self._cancelled:
             raise AsterismError("stopped before it began")
-        # Not under the lock, which `hold` takes in the thread of the heartbeats: the server may be
-        # importing still.
+        # Not under the lock, which `pause_or_resume` takes in the thread of the heartbeats: the
+        # server may be importing still.
         child = self._runner.fork_server.start_task(module, task, stderr)
         with self._lock:
             self._child = child
@@ -395,7 +395,7 @@ class TaskRunner:
 
     Parameters
     ----------
-    paths : Folders
+    paths : DataPaths
     store : callable
         The graph store of a space.
     host : str

@@ -1,5 +1,5 @@
-"""What a storaged is asked to do, and where it is with it: the records that `storaged.app`, `work`
-and `children` pass on.
+"""What a storaged is asked to do, and where it is with it: the records that `storaged.app`,
+`task_runner` and `subprocesses` pass on.
 """
 
 from __future__ import annotations

@@ -73,12 +73,12 @@ class _LoadAttempt:
 
 
 class VersionLoader:
-    """Opens what `Holdings` wants served, one version at a time, the newest first.
+    """Opens what `LocalSpaces` wants served, one version at a time, the newest first.
 
     Parameters
     ----------
-    local_spaces : Holdings
-    paths : Folders
+    local_spaces : LocalSpaces
+    paths : DataPaths
     verify : bool
         Check every byte of an image before it is served.
     verify_bytes : int
@@ -215,11 +215,9 @@ class VersionLoader:
             return
         attempt.consecutive_failures = 0
         if damage:
-            self._refuse(
-                space,
-                desired,
-                f"{next(iter(damage.values()))}{self._repair_status(space, desired, attempt, sorted(damage))}",
-            )
+            first_damage = next(iter(damage.values()))
+            repair_status = self._repair_status(space, desired, attempt, sorted(damage))
+            self._refuse(space, desired, f"{first_damage}{repair_status}")
             return
         version = LocalVersion(
             space_id=space.space_id,

@@ -2,9 +2,11 @@
 disk side by side.
 
 python -m tests.benchmarks.build                        a million and four million nodes, four
-million edges python -m tests.benchmarks.build --full                 up to 200 million nodes, 100
-million edges, a node with ten million neighbors python -m tests.benchmarks.build --nodes 20000000
---edges 0 --memory-limit-mib 256 --folder /mnt/disk"""
+                                                        million edges
+python -m tests.benchmarks.build --full                 up to 200 million nodes, 100 million edges,
+                                                        a node with ten million neighbors
+python -m tests.benchmarks.build --nodes 20000000 --edges 0 --memory-limit-mib 256 --folder
+/mnt/disk"""
 
 from __future__ import annotations
 

@@ -2,13 +2,15 @@
 hops, degree, graph, parts, storageds.
 
 python -m tests.benchmarks.costs                                        embedded, up to a million
-draws, nodes and neighbors of a node python -m tests.benchmarks.costs --full
-ten times that python -m tests.benchmarks.costs --only degree --hub 10000000           a node with
-up to ten million neighbors python -m tests.benchmarks.costs --only storageds --nodes 100000
-over gRPC, of 1, 2, 3 and 5 storageds, with the bytes between daemons python -m
-tests.benchmarks.costs --only cores                           one storaged with a fifth of a core,
-and two (needs control groups) python -m tests.benchmarks.costs --storageds
-all but the last
+    draws, nodes and neighbors of a node
+python -m tests.benchmarks.costs --full                                 ten times that
+python -m tests.benchmarks.costs --only degree --hub 10000000           a node with up to ten
+    million neighbors
+python -m tests.benchmarks.costs --only storageds --nodes 100000        over gRPC, of 1, 2, 3 and 5
+    storageds, with the bytes between daemons
+python -m tests.benchmarks.costs --only cores                           one storaged with a fifth of
+    a core, and two (needs control groups)
+python -m tests.benchmarks.costs --storageds                            all but the last
 
 The last column is the growth of the cost over the growth of what it is measured by: 1 is linear,
 less is better, and a row above 1.15 is marked."""

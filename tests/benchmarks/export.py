@@ -2,9 +2,11 @@
 peak memory.
 
     python -m tests.benchmarks.export --nodes 500000 --edges 5000000 --width 64 --parts 4 [--assign
-    random metis] [--service] python -m tests.benchmarks.export --cut      edges that METIS cuts
-    here and in DGL, over five graphs python -m tests.benchmarks.export --large    4 million nodes
-    and 64 million edges, in a control group of 2 GiB
+    random metis] [--service]
+    python -m tests.benchmarks.export --cut      edges that METIS cuts here and in DGL, over five
+                                                 graphs
+    python -m tests.benchmarks.export --large    4 million nodes and 64 million edges, in a control
+                                                 group of 2 GiB
 
 Each run is a process of its own. DGL has the graph in memory before the clock starts; `arrays`
 reads it from mapped files in a space's order, `--service` from a published version of a service in

@@ -2,9 +2,10 @@
 all storageds by a client.
 
     python -m tests.benchmarks.features                               # 100,000 of 1M rows of 128
-    float32, three storageds python -m tests.benchmarks.features --folder /var/tmp/serving     # the
-    folder of tests.benchmarks.serving does as well python -m tests.benchmarks.features --rows 20000
-    --nodes 1000 --edges 1000 --rounds 5    # small
+        float32, three storageds
+    python -m tests.benchmarks.features --folder /var/tmp/serving     # the folder of
+        tests.benchmarks.serving does as well
+    python -m tests.benchmarks.features --rows 20000 --nodes 1000 --edges 1000 --rounds 5    # small
 
 GB are of 10^9 bytes of features. It asserts nothing.
 """

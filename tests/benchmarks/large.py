@@ -2,8 +2,8 @@
 sparse ones.
 
     python -m tests.benchmarks.large --folder /var/tmp/large            # 100M rows of each, built
-    there once python -m tests.benchmarks.large --folder /tmp/large --rows 1000000 --repeats 3    #
-    small
+        there once
+    python -m tests.benchmarks.large --folder /tmp/large --rows 1000000 --repeats 3    # small
 
 A dense id is its row; a sparse one is read from a column, one random read more. It asserts nothing.
 """

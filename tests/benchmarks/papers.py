@@ -2,10 +2,12 @@
 that trainers have, on one generated graph.
 
     make rivals-env                                        the rivals, each in an environment of its
-    own; what can not be had is left out python -m tests.benchmarks.papers
-    R-MAT of 1M nodes and 16M edges, log-normal weights, times python -m tests.benchmarks.papers
-    --nodes 100000 --edges 1600000 python -m tests.benchmarks.papers --only costs         how costs
-    grow with batch, fanout and degree
+                                                           own; what can not be had is left out
+    python -m tests.benchmarks.papers                      R-MAT of 1M nodes and 16M edges,
+                                                           log-normal weights, times
+    python -m tests.benchmarks.papers --nodes 100000 --edges 1600000
+    python -m tests.benchmarks.papers --only costs         how costs grow with batch, fanout and
+                                                           degree
 
 Every rival is a process of its own, pinned to one core and given one thread; the daemons behind
 gRPC are on the same core. All have the same graph, and take turns, as in `rivals`. What a rival
@@ -122,7 +124,7 @@ def show_costs(args: argparse.Namespace) -> None:
 
 
 def regular(client: asterism.Client, degree: int, nodes: int = (1 << 16) // SPACING) -> Graph:
-    """Nodes with that many edges each, one in `APART`, to nodes of the whole range."""
+    """Nodes with that many edges each, one in `SPACING`, to nodes of the whole range."""
     name = f"regular{degree}"
     client.create_space(name, {**SCHEMA, "parts": 1, "nodes": {"n": {}}})
     load = client.begin_load(name, source="generated")

@@ -87,7 +87,8 @@ def report_graph(name: str, nodes: int, ends: Ends, parts: int, folder: Path) ->
     pairs.spool.append(edges_without_loops)
 
     def cut(owners: NDArray[Any]) -> str:
-        return f"{(owners[edges_without_loops[:, 0]] != owners[edges_without_loops[:, 1]]).mean():6.1%}"
+        is_cut = owners[edges_without_loops[:, 0]] != owners[edges_without_loops[:, 1]]
+        return f"{is_cut.mean():6.1%}"
 
     print(f"{name} ({nodes:,} nodes, {len(edges_without_loops):,} edges)", flush=True)
     print(f"  {'random':8}", cut(np.random.default_rng(0).integers(0, parts, nodes)))

@@ -2,8 +2,9 @@
 generated graph.
 
     make rivals-env                      # the rivals, each in an environment of its own; what can
-    not be had is left out python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges,
-    log-normal weights python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
+                                         not be had is left out
+    python -m tests.benchmarks.rivals    # R-MAT of 1M nodes and 16M edges, log-normal weights
+    python -m tests.benchmarks.rivals --nodes 8000000 --edges 128000000
 
 Every rival is a process of its own, pinned to one core and given one thread; all have the same
 graph. They take turns, a few calls each, so that what else the machine does meets all of them

@@ -2,10 +2,12 @@
 generated graph, side by side.
 
     python -m tests.benchmarks.serving                                      # R-MAT of 1M nodes and
-    16M edges, three storageds python -m tests.benchmarks.serving --folder /var/tmp/serving
-    # keep the graph there, and take it from there the next time python -m tests.benchmarks.serving
-    --only calls flight --rounds 200 python -m tests.benchmarks.serving --nodes 20000 --edges 200000
-    --rounds 20 --seconds 1    # small
+        16M edges, three storageds
+    python -m tests.benchmarks.serving --folder /var/tmp/serving            # keep the graph there,
+        and take it from there the next time
+    python -m tests.benchmarks.serving --only calls flight --rounds 200
+    python -m tests.benchmarks.serving --nodes 20000 --edges 200000 --rounds 20 --seconds 1    #
+        small
 
 Beside milliseconds on the clock stand those of processors, which other work on the machine changes
 less: of the client, of graphds and of storageds, a call. It asserts nothing."""

@@ -2,9 +2,10 @@
 from memory, side by side.
 
     make pyg-env dgl-env                 # the trainers, each in an environment of its own; what can
-    not be had is left out python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M
-    edges, 100 float32 a node; batches of 1024 seeds, [15, 10] neighbors python -m
-    tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
+                                         not be had is left out
+    python -m tests.benchmarks.training  # R-MAT of 500,000 nodes and 5M edges, 100 float32 a node;
+                                         batches of 1024 seeds, [15, 10] neighbors
+    python -m tests.benchmarks.training --nodes 20000 --edges 200000 --steps 5 --rounds 1    # small
 
 Two layers of GraphSAGE, the same model for all loaders of a framework, with Adam; the loaders of a
 framework take turns in one process. In memory are DGL's own DataLoader, and PyG's NeighborLoader
@@ -151,7 +152,8 @@ def show(reports: list[dict[str, Any]], args: argparse.Namespace) -> None:
         memory_epoch = memory_epoch or epoch
         share = wait.sum() / (wait.sum() + step.sum())
         print(
-            f"{report['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}{1e3 * (wait + step).mean():>12.1f}{share:>9.1%}"
+            f"{report['name']:<46}{1e3 * np.median(wait):>9.1f}{1e3 * np.median(step):>9.1f}"
+            f"{1e3 * (wait + step).mean():>12.1f}{share:>9.1%}"
             f"{epoch:>10.1f}{epoch / memory_epoch:>10.2f}",
             flush=True,
         )
@@ -188,7 +190,8 @@ def main() -> None:
                 f"share; load {os.getloadavg()[0]:.1f}"
             )
             print(
-                f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>12}{'waits':>9}{'epoch s':>10}{'of memory':>10}"
+                f"{'':<46}{'wait ms':>9}{'step ms':>9}{'both, mean':>12}{'waits':>9}"
+                f"{'epoch s':>10}{'of memory':>10}"
             )
             for name in args.only:
                 if not PYTHONS[name].exists():

@@ -2,9 +2,9 @@
 rejects each.
 
     python tests/distributions/mutants.py            # prints a table; exit status 1 when a mutant
-    survives or the sampler itself is rejected python tests/distributions/mutants.py floyd      #
-    those whose name contains the word python tests/distributions/mutants.py --of rows  # those of
-    tests/distributions/faults/rows.py
+                                                     survives or the sampler itself is rejected
+    python tests/distributions/mutants.py floyd      # those whose name contains the word
+    python tests/distributions/mutants.py --of rows  # those of tests/distributions/faults/rows.py
 
 Each mutant names the check of `tests.distributions.checks` that must reject it. The same checks
 must accept the sampler without a fault. A mutant is a change of a module's source, as `ast.unparse`
@@ -159,8 +159,8 @@ def main(terms: Sequence[str]) -> int:
         failures += not is_rejected
         print(
             (
-                f"{'ok' if is_rejected else 'WRONG':<6}{mutant.name:<42}{mutant.met:<23}{time.perf_counter() - start:4.1f} "
-                f"s  {line[:140]}"
+                f"{'ok' if is_rejected else 'WRONG':<6}{mutant.name:<42}{mutant.met:<23}"
+                f"{time.perf_counter() - start:4.1f} s  {line[:140]}"
             ),
             flush=True,
         )
@@ -168,8 +168,8 @@ def main(terms: Sequence[str]) -> int:
     check, reason = first_rejection(None, {mutant.check for mutant in mutants})
     line = f"rejected by {check}: {reason}" if check else "accepted"
     print(
-        f"{'WRONG' if check else 'ok':<6}{'(the sampler itself)':<65}{time.perf_counter() - start:4.1f} "
-        f"s  {line}"
+        f"{'WRONG' if check else 'ok':<6}{'(the sampler itself)':<65}"
+        f"{time.perf_counter() - start:4.1f} s  {line}"
     )
     return min(failures + bool(check), 1)
 

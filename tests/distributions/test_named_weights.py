@@ -177,8 +177,8 @@ def test_edge_tables_and_alias_rows_follow_their_expressions(
     for image in new_build.images:
         edge = image.edges[0]
         sides = [
-            (edge.outgoing, "out"),
-            *([(edge.incoming, "into")] if edge.incoming is not None else []),
+            (edge.outgoing, "outgoing"),
+            *([(edge.incoming, "incoming")] if edge.incoming is not None else []),
         ]
         assert len(sides) == (2 if direction == "both" else 1)
         for name, named in edge.extra_weights.items():
@@ -267,7 +267,7 @@ def test_deletes_and_replacements_update_named_weights(tmp_path: Path, edges: st
     for image in large.images:
         edge = image.edges[0]
         assert edge.incoming is not None
-        for side, which in ((edge.outgoing, "out"), (edge.incoming, "into")):
+        for side, which in ((edge.outgoing, "outgoing"), (edge.incoming, "into")):
             arrays = {
                 name: np.array([by_eid[eid][name] for eid in side.eid.tolist()])
                 for name in ("weight", "f:clicks", "f:age")

@@ -20,7 +20,7 @@ from asterism.aio import wrappers, wrapping
 from tests.kit.waiting import HANG_S
 
 FOLDER = Path(wrappers.__file__).parent
-HEAD = '''"""The client's classes on an event loop, as type checkers see them. Written by `make stubs`; not by hand."""\n\n'''
+HEAD = '''"""The client on an event loop, for type checkers. Written by `make stubs`."""\n\n'''
 WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in wrapping._WRAPPERS.items()}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -34,7 +34,7 @@ class MonitoredPage:
     ----------
     context : BrowserContext
     address : str
-        http://host:port of the pages; whatever goes elsewhere is `foreign`.
+        http://host:port of the pages; whatever goes elsewhere is `foreign_requests`.
     """
 
     def __init__(self, context: BrowserContext, address: str) -> None:

@@ -1,8 +1,8 @@
 """What holds of a cluster whatever went wrong in it, looked at while it happens and after it.
 
-`Witness` asks the same questions of every version that it sees, from the start to the end of a
-test: an answer that differs from the first one of its version is torn, mixed or changed. `settled`
-is what is left when all is over."""
+`ConsistencyMonitor` asks the same questions of every version that it sees, from the start to the
+end of a test: an answer that differs from the first one of its version is torn, mixed or changed.
+`assert_settled` is what is left when all is over."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Hypothesis strategies: valid-shaped protobuf messages and frames, with values at and beyond every
 edge.
 
-`Known` values, by the names of fields, are what a server really holds: most requests name them, so
+`KnownValues`, by the names of fields, are what a server really holds: most requests name them, so
 that they come far."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Packages and modules are documented, functions are short, and the project speaks only of
+"""Packages and modules are documented, and the project speaks only of
 itself.
 """
 
@@ -14,7 +14,6 @@ from tests.kit.waiting import HANG_S
 
 ROOTS = ("proto", "client", "services")
 CODE_ROOTS = (*ROOTS, "tests", "examples")
-LONGEST_FUNCTION = 90
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 FOREIGN = re.compile(
     r"(?<![\w./])/(root|work|home)/\w|\.pyenv|https?://[^\s)\"']*(pypi|artifactory|/simple)\b",
@@ -59,32 +58,6 @@ def test_every_module_has_a_docstring(root: Path) -> None:
         path for path in modules(root) if not ast.get_docstring(ast.parse(path.read_text()))
     ]
     assert relative(root, undocumented) == []
-
-
-def length(function: ast.FunctionDef | ast.AsyncFunctionDef, *, kernel: bool) -> int:
-    """Its lines; a kernel's without the docstring, which gives shape and dtype of every array. It
-    is one loop: cut up, it is slower.
-    """
-    first = function.body[0]
-    docstring_lines = (
-        (first.end_lineno or 0) - first.lineno + 1
-        if kernel and ast.get_docstring(function) is not None
-        else 0
-    )
-    return (function.end_lineno or 0) - function.lineno - docstring_lines
-
-
-def test_no_function_is_too_long(root: Path) -> None:
-    long = {}
-    for path in modules(root):
-        kernel = path.parent.name == "kernel"
-        for node in ast.walk(ast.parse(path.read_text())):
-            if (
-                isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                and (lines := length(node, kernel=kernel)) > LONGEST_FUNCTION
-            ):
-                long[f"{path.relative_to(root)}:{node.name}"] = lines
-    assert long == {}
 
 
 def test_no_module_has_a_vague_name(root: Path) -> None:

@@ -2,8 +2,8 @@
 ``asterism[aio]``.
 
 ``connect`` and ``open`` give what ``asterism.connect`` and ``asterism.open`` give, for coroutines.
-No call is written here: `facing` makes them of the client's own, `strands` runs these. Nobody
-inside `asterism` imports it: greenlet is imported with it."""
+No call is written here: `wrapping` makes them of the client's own, `greenlets` runs these. No other
+module of `asterism` imports this package: greenlet is imported with it."""
 
 from asterism.aio.opening import Opening, connect, open
 from asterism.aio.wrappers import (

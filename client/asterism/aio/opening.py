@@ -144,7 +144,9 @@ def connect(
 
     Examples
     --------
-    >>> async with asterism.aio.connect("localhost:9669", space="papers") as graph:  # doctest: +SKIP
+    >>> async with asterism.aio.connect(  # doctest: +SKIP
+    ...     "localhost:9669", space="papers"
+    ... ) as graph:
     ...     await graph.sample_nodes(8, "paper")
     """
 

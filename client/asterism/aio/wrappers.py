@@ -53,7 +53,9 @@ class AsyncClient(ClosingWrapper[Client]):
     --------
     >>> async with asterism.aio.connect("localhost:9669") as client:  # doctest: +SKIP
     ...     graph = await client.graph("papers")
-    ...     batches = await asyncio.gather(*(graph.sample_nodes(256, "paper", seed=i) for i in range(100)))
+    ...     batches = await asyncio.gather(
+    ...         *(graph.sample_nodes(256, "paper", seed=i) for i in range(100))
+    ...     )
     """
 
 

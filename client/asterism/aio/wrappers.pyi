@@ -1,4 +1,4 @@
-"""The client's classes on an event loop, as type checkers see them. Written by `make stubs`; not by hand."""
+"""The client on an event loop, for type checkers. Written by `make stubs`."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.aio.wrapping import AsyncWrapper
 from asterism.backup import BackupInfo
 from asterism.calls import validation
+from asterism.calls.base import Names
 from asterism.calls.clusters import ClusterBatch, ClusterInput
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.calls.epochs import UNSET, PairPasses
@@ -20,7 +21,6 @@ from asterism.calls.loads import Load
 from asterism.calls.metapaths import Metapath
 from asterism.calls.passes import Batch, ClusterPasses, EdgePasses, NodePasses
 from asterism.calls.pins import DEFAULT_TERM_S, PinnedVersion
-from asterism.calls.sampling import Names
 from asterism.calls.string_ids import NodeTypes
 from asterism.calls.writes import NO_FEATURES, WriteRows
 from asterism.client import Client
@@ -88,7 +88,9 @@ class AsyncClient(ClosingWrapper[Client]):
     --------
     >>> async with asterism.aio.connect("localhost:9669") as client:  # doctest: +SKIP
     ...     graph = await client.graph("papers")
-    ...     batches = await asyncio.gather(*(graph.sample_nodes(256, "paper", seed=i) for i in range(100)))
+    ...     batches = await asyncio.gather(
+    ...         *(graph.sample_nodes(256, "paper", seed=i) for i in range(100))
+    ...     )
     """
 
     async def backup(

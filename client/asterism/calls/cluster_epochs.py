@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from asterism.calls.base import GraphCalls, Names
 from asterism.calls.clusters import ClusterGrouping, ClusterInput, describe_version
-from asterism.calls.epochs import EpochCalls, require_shared_seed
+from asterism.calls.epochs import require_shared_seed
 from asterism.calls.fanouts import FeatureSelection
 from asterism.calls.passes import ClusterPasses
-from asterism.calls.sampling import Names
 
 
-class ClusterBatchCalls(EpochCalls):
+class ClusterBatchCalls(GraphCalls):
     """The part of a graph that is gone through cluster by cluster."""
 
     def cluster_batches(
@@ -66,10 +66,12 @@ class ClusterBatchCalls(EpochCalls):
 
         Examples
         --------
-        >>> for batch in held.cluster_batches("clusters", 20, "cites", node_features=["vec"], seed=1):  # doctest: +SKIP
+        >>> for batch in held.cluster_batches(  # doctest: +SKIP
+        ...     "clusters", 20, "cites", node_features=["vec"], seed=1
+        ... ):
         ...     step(batch.subgraph)
         """
-        info = describe_version(self, version)
+        info = describe_version(self._graph(), version)
         subgraph_options = {
             "etypes": etypes,
             "weight": weight,
@@ -79,10 +81,10 @@ class ClusterBatchCalls(EpochCalls):
             "edge_ids": edge_ids,
             "node_features": node_features,
         }
-        grouping = ClusterGrouping.from_input(self, clusters, subgraph_options, info)
+        grouping = ClusterGrouping.from_input(self._graph(), clusters, subgraph_options, info)
         read_version = self._version(version) or info.version
         return ClusterPasses(
-            self,
+            self._graph(),
             grouping,
             read_version,
             batch_size=q,

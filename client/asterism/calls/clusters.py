@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
-from asterism.calls.neighbors import NeighborCalls
+from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.arrays import ArrayRecord, Ids
 from asterism.records.samples import NodeBatch, Subgraph
@@ -108,7 +108,7 @@ class Clusters(ArrayRecord):
     @classmethod
     def of_arrays(
         cls,
-        graph: NeighborCalls,
+        graph: GraphProtocol,
         by_type: Mapping[str, tuple[ArrayLike, ArrayLike]],
         *,
         version: int | None = None,
@@ -133,7 +133,7 @@ class Clusters(ArrayRecord):
     @classmethod
     def _of(
         cls,
-        graph: NeighborCalls,
+        graph: GraphProtocol,
         by_type: Mapping[str, tuple[ArrayLike, ArrayLike]],
         info: VersionInfo,
     ) -> Clusters:
@@ -377,7 +377,7 @@ class ClusterGrouping:
     @classmethod
     def from_input(
         cls,
-        graph: NeighborCalls,
+        graph: GraphProtocol,
         clusters: ClusterInput,
         subgraph_options: Mapping[str, Any],
         version: VersionInfo,
@@ -429,7 +429,7 @@ class ClusterGrouping:
         )
 
 
-def describe_version(graph: NeighborCalls, version: int | None) -> VersionInfo:
+def describe_version(graph: GraphProtocol, version: int | None) -> VersionInfo:
     """What a version holds, the one that a graph reads."""
     request = meta.ManifestRequest(space=graph.space, version=graph._version(version))
     return graph._session.manifest(graph._session.catalog("get_manifest", request), graph.space)

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from asterism import hashing, ops
 from asterism.calls import validation
-from asterism.calls.graph_labels import GraphLabelCalls
+from asterism.calls.base import GraphCalls
+from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.metapaths import Metapath, parse_type_pairs
-from asterism.calls.neighbors import NeighborCalls
 from asterism.calls.passes import EdgePasses, NodePasses
 from asterism.records.samples import Ids, PairBatch, Types, WalkSample
 from asterism_proto.errors import InvalidRequest
@@ -26,7 +26,7 @@ UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
 class PairPasses:
-    """Skip-gram pairs of walks from every node: what `Passes.walk_pairs` gives.
+    """Skip-gram pairs of walks from every node: what `EpochCalls.walk_pairs` gives.
 
     Metapaths take turns; those that start at the same node type share its nodes, each of which
     starts walks once an epoch. Going through it gives what is left of the epoch, and begins the
@@ -34,7 +34,7 @@ class PairPasses:
 
     def __init__(
         self,
-        reader: NeighborCalls,
+        reader: GraphProtocol,
         metapaths: Sequence[Metapath],
         *,
         walk_length: int,
@@ -205,7 +205,7 @@ class PairPasses:
             )
 
 
-class EpochCalls(GraphLabelCalls):
+class EpochCalls(GraphCalls):
     """The part of a graph that whole epochs are read through."""
 
     def node_batches(
@@ -249,7 +249,7 @@ class EpochCalls(GraphLabelCalls):
         ...     infer(graph.sample_subgraph(nodes, [15, 10], "cites"))
         """
         return NodePasses(
-            self,
+            self._graph(),
             ntype,
             batch_size=batch_size,
             seed=require_shared_seed(seed, world),
@@ -294,11 +294,13 @@ class EpochCalls(GraphLabelCalls):
 
         Examples
         --------
-        >>> for edges in graph.edge_batches("cites", 1024, where="year < 2019", seed=1):  # doctest: +SKIP
+        >>> for edges in graph.edge_batches(  # doctest: +SKIP
+        ...     "cites", 1024, where="year < 2019", seed=1
+        ... ):
         ...     train(graph.link_seeds(edges, "cites", mode="triplet", amount=5))
         """
         return EdgePasses(
-            self,
+            self._graph(),
             etype,
             batch_size=batch_size,
             weight=weight,
@@ -364,13 +366,15 @@ class EpochCalls(GraphLabelCalls):
 
         Examples
         --------
-        >>> passes = graph.walk_pairs("u2click2i-i2click2u;i2click2u-u2click2i", 24, walks=10, window=3, negatives=5)  # doctest: +SKIP
+        >>> passes = graph.walk_pairs(  # doctest: +SKIP
+        ...     "u2click2i-i2click2u;i2click2u-u2click2i", 24, walks=10, window=3, negatives=5
+        ... )
         >>> for batch in passes:  # doctest: +SKIP
         ...     train(batch.pairs, batch.negatives)
         """
         return PairPasses(
-            self,
-            self.metapaths(metapaths) if isinstance(metapaths, str) else metapaths,
+            self._graph(),
+            self._graph().metapaths(metapaths) if isinstance(metapaths, str) else metapaths,
             walk_length=walk_length,
             walks=walks,
             window=window,

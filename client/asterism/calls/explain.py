@@ -8,8 +8,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from asterism.calls import decoding, replay
-from asterism.calls.sampling import SamplingCalls
-from asterism.calls.scans import ScanCalls
+from asterism.calls.all_calls import AllCalls
+from asterism.calls.base import GraphCalls
 from asterism.records.explanation import (
     DrawShare,
     Explanation,
@@ -29,10 +29,12 @@ class Explainer:
     Examples
     --------
     >>> told = graph.explain.sample_nodes(100_000, "paper", seed=7)  # doctest: +SKIP
-    >>> told.rounds, told.bytes, [(share.part, share.expected, share.drawn) for share in told.shares]  # doctest: +SKIP
+    >>> told.rounds, told.bytes, [  # doctest: +SKIP
+    ...     (share.part, share.expected, share.drawn) for share in told.shares
+    ... ]
     """
 
-    def __init__(self, sampler: SamplingCalls) -> None:
+    def __init__(self, sampler: GraphCalls) -> None:
         self._calls = _ExplainCalls(
             sampler._session, sampler.space, version=sampler.version, lease=sampler._lease
         )
@@ -50,7 +52,7 @@ class Explainer:
 
 
 @unicode_text.refuse_surrogates
-class _ExplainCalls(ScanCalls):
+class _ExplainCalls(AllCalls):
     """Asks for an account where a graph asks for a sample."""
 
     def _call(

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
-from asterism.calls.sampling import Names, SamplingCalls, parse_direction
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import FanoutSample
 from asterism_model.schema.schema import Schema
@@ -18,7 +18,7 @@ FeatureSelection = Sequence[str] | Mapping[str, Sequence[str]] | None
 """Features to bring along: names, or names by node type."""
 
 
-class FanoutCalls(SamplingCalls):
+class FanoutCalls(GraphCalls):
     """The part of a graph that goes from hop to hop."""
 
     def sample_fanout(

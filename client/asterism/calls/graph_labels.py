@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import decoding, validation
-from asterism.calls.layers import LayerCalls
-from asterism.calls.sampling import version_of
+from asterism.calls.base import GraphCalls, version_of
 from asterism.records.samples import GraphLabels, GraphNodes
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class GraphLabelCalls(LayerCalls):
+class GraphLabelCalls(GraphCalls):
     """The part of a graph that tells the graphs within it apart.
 
     A node type declares a feature of kind bytes as its ``graph_label``. Nodes of the same label, of

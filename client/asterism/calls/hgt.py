@@ -9,16 +9,15 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.fanouts import FeatureSelection, requested_features
-from asterism.calls.labor import LaborCalls
-from asterism.calls.sampling import Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class HgtCalls(LaborCalls):
+class HgtCalls(GraphCalls):
     """The part of a graph that whole layers are drawn from by budgets."""
 
     def sample_hgt(
@@ -89,7 +88,13 @@ class HgtCalls(LaborCalls):
 
         Examples
         --------
-        >>> batch = graph.sample_hgt(papers, {"paper": [64, 64], "author": [64, 64]}, ntype="paper", direction="in", seed=3)  # doctest: +SKIP
+        >>> batch = graph.sample_hgt(  # doctest: +SKIP
+        ...     papers,
+        ...     {"paper": [64, 64], "author": [64, 64]},
+        ...     ntype="paper",
+        ...     direction="in",
+        ...     seed=3,
+        ... )
         >>> batch.num_sampled_nodes["author"]  # doctest: +SKIP
         (0, 64, 64)
         """

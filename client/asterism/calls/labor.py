@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.fanouts import FeatureSelection, requested_features
-from asterism.calls.sampling import Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
-from asterism.calls.subgraphs import SubgraphCalls
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class LaborCalls(SubgraphCalls):
+class LaborCalls(GraphCalls):
     """The part of a graph that batches share neighbors by."""
 
     def sample_labor(
@@ -90,7 +89,9 @@ class LaborCalls(SubgraphCalls):
 
         Examples
         --------
-        >>> batch = graph.sample_labor([3, 7], [15, 10], "cites", importance=1, direction="in")  # doctest: +SKIP
+        >>> batch = graph.sample_labor(  # doctest: +SKIP
+        ...     [3, 7], [15, 10], "cites", importance=1, direction="in"
+        ... )
         >>> batch.weights["paper:cites:paper"]  # doctest: +SKIP
         """
         if expand not in ("first", "every"):

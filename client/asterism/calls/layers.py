@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
-from asterism.calls.links import LinkCalls
-from asterism.calls.sampling import Names, parse_direction
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
     Adjacency,
@@ -26,7 +25,7 @@ from asterism_proto.v1 import graphd_pb2 as wire
 _MEASURES = {"sum": wire.SUM, "sqrt": wire.SQRT, "squares": wire.SQUARES}
 
 
-class LayerCalls(LinkCalls):
+class LayerCalls(GraphCalls):
     """The part of a graph that works on whole layers of nodes."""
 
     def sample_layer(
@@ -209,7 +208,9 @@ class LayerCalls(LinkCalls):
         Examples
         --------
         >>> found = graph.adjacency(layer, pool, "cites")  # doctest: +SKIP
-        >>> scipy.sparse.coo_array((found.weights, (found.rows, found.cols)), found.shape)  # doctest: +SKIP
+        >>> scipy.sparse.coo_array(  # doctest: +SKIP
+        ...     (found.weights, (found.rows, found.cols)), found.shape
+        ... )
         """
         edge_types = self._session.edge_type_ids(
             self.space, validation.type_names("etypes", etypes)
@@ -268,7 +269,7 @@ class LayerCalls(LinkCalls):
 
         Returns
         -------
-        MultiHop
+        MultiHopNeighbors
             All of one version.
         """
         if isinstance(metapath, str) or not len(metapath):
@@ -290,7 +291,7 @@ class LayerCalls(LinkCalls):
             )
             if not hop:
                 types[0] = self._resolve_types(frontier, node_type, arrays, version)
-            neighbors = self.neighbors(
+            neighbors = self._graph().neighbors(
                 frontier,
                 step,
                 ntype=frontier_types,

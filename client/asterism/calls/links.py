@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike
 
 from asterism import hashing
 from asterism.calls import validation
-from asterism.calls.negatives import NegativeCalls
+from asterism.calls.base import GraphCalls
 from asterism.records.samples import EdgeRows, EdgeSample, Ids, LinkSeeds
 from asterism_proto.errors import InvalidRequest
 
 _MODES = ("binary", "triplet")
 
 
-class LinkCalls(NegativeCalls):
+class LinkCalls(GraphCalls):
     """The part of a graph that link prediction starts from."""
 
     def link_seeds(
@@ -80,7 +80,8 @@ class LinkCalls(NegativeCalls):
         --------
         >>> for edges in graph.edge_batches("cites", 512, seed=1):  # doctest: +SKIP
         ...     links = graph.link_seeds(edges, "cites", amount=2, seed=7)
-        ...     batch = graph.sample_subgraph(np.concatenate([links.src, links.dst]), [10, 5], "cites")
+        ...     nodes = np.concatenate([links.src, links.dst])
+        ...     batch = graph.sample_subgraph(nodes, [10, 5], "cites")
         """
         _check(mode, amount, src_weight)
         _, edge_type = self._session.edge_type(self.space, etype)
@@ -90,23 +91,31 @@ class LinkCalls(NegativeCalls):
         heads = src
         if mode == "binary":
             node_options = {"weighted": src_weight is not None, "weight": src_weight or ""}
-            heads = self.sample_nodes(
-                math.ceil(len(src) * amount),
-                edge_type.src_type,
-                seed=keys[0],
+            heads = (
+                self._graph()
+                .sample_nodes(
+                    math.ceil(len(src) * amount),
+                    edge_type.src_type,
+                    seed=keys[0],
+                    version=version,
+                    **node_options,
+                )
+                .nodes
+            )
+        negatives = (
+            self._graph()
+            .sample_negatives(
+                heads if mode == "binary" else np.stack([src, dst], axis=1),
+                1 if mode == "binary" else int(amount),
+                edge_type.dst_type,
+                weighted=weight is not None,
+                weight=weight or "",
+                exclude_edges=edge_type.name if exclude else None,
+                seed=keys[1],
                 version=version,
-                **node_options,  # type: ignore[arg-type]
-            ).nodes
-        negatives = self.sample_negatives(
-            heads if mode == "binary" else np.stack([src, dst], axis=1),
-            1 if mode == "binary" else int(amount),
-            edge_type.dst_type,
-            weighted=weight is not None,
-            weight=weight or "",
-            exclude_edges=edge_type.name if exclude else None,
-            seed=keys[1],
-            version=version,
-        ).nodes
+            )
+            .nodes
+        )
         valid = np.flatnonzero(negatives[:, 0] >= 0) if mode == "binary" else np.zeros(0, np.int64)
         return LinkSeeds(
             src=np.concatenate([src, heads[valid]]),

@@ -82,8 +82,12 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
     --------
     >>> from asterism_model.schema.schema import EdgeType, NodeType
     >>> types = (NodeType(name="u"), NodeType(name="i"))
-    >>> edges = (EdgeType(src_type="u", relation="click", dst_type="i"), EdgeType(src_type="i", relation="click", dst_type="u"))
-    >>> [path.steps for path in metapaths_of(Schema(node_types=types, edge_types=edges), "u2click2i-i2u; i2u")]
+    >>> edges = (
+    ...     EdgeType(src_type="u", relation="click", dst_type="i"),
+    ...     EdgeType(src_type="i", relation="click", dst_type="u"),
+    ... )
+    >>> schema = Schema(node_types=types, edge_types=edges)
+    >>> [path.steps for path in parse_metapaths(schema, "u2click2i-i2u; i2u")]
     [('u:click:i', 'i:click:u'), ('i:click:u',)]
     """
     metapaths: list[Metapath] = []

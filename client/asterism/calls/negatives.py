@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
-from asterism.calls.hgt import HgtCalls
-from asterism.calls.sampling import TYPE_PER_NODE, Names
+from asterism.calls.base import GraphCalls, Names
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import NodeRows
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class NegativeCalls(HgtCalls):
+class NegativeCalls(GraphCalls):
     """The part of a graph that contrasts are drawn from."""
 
     def sample_nodes_like(
@@ -125,7 +122,7 @@ class NegativeCalls(HgtCalls):
             As of `sample_nodes`, of the negatives.
         shared : bool
             One row of n for the whole batch; it leaves out the positives of every pair.
-        exclude : (indptr, ids), Ragged or int64[m, k], optional
+        exclude : (indptr, ids), RaggedNeighbors or int64[m, k], optional
             Further positives of each row; -1 is none.
         exclude_edges : str or list of str, optional
             Edge types: whatever an edge of these leads to from a row's source is left out too, so
@@ -191,19 +188,3 @@ class NegativeCalls(HgtCalls):
             joined_by=edge_types,
         )
         return self._call("sample_negatives", decoding.negatives, head, arrays)
-
-    def _type_sections(
-        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
-    ) -> tuple[int, dict[str, NDArray[Any]]]:
-        """A request's node type and sections: of whom the types count."""
-        ids = self._ids(argument, nodes, ntype, version)
-        if isinstance(ntype, str):
-            return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
-        if ntype is not None:
-            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
-        if self.schema.ids != "global":
-            raise InvalidRequest(
-                "ids of this space are per type, so that an id alone has no type; say ntype, "
-                "one or per node"
-            )
-        return TYPE_PER_NODE, {"nodes": ids}

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
-from asterism.calls.rankings import PageRankCalls
-from asterism.calls.sampling import Names, parse_direction, version_of
+from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import expand_edge_types
 from asterism.records.samples import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
@@ -19,7 +18,7 @@ from asterism_proto.v1 import graphd_pb2 as wire
 SORT_KEYS = {None: "", "id": "id", "weight": "weight"}
 
 
-class NeighborCalls(PageRankCalls):
+class NeighborCalls(GraphCalls):
     """What a graph tells of nodes' edges without a draw."""
 
     def neighbors(
@@ -52,7 +51,7 @@ class NeighborCalls(PageRankCalls):
 
         Returns
         -------
-        Ragged
+        RaggedNeighbors
             Row i is ``nodes[indptr[i]:indptr[i + 1]]``, and so for ``types``, ``weights`` and
             ``edge_ids``.
         """
@@ -334,36 +333,3 @@ class NeighborCalls(PageRankCalls):
         array([ 0, 40])
         """
         return self._edges_at(etype, validation.ids("places", places), weight, where, version)[0]
-
-    def _edges_at(
-        self, etype: str, positions: Ids, weight: str, where: str, version: int | None
-    ) -> tuple[EdgeRows, int]:
-        """Edges by place, and how many there are."""
-        type_id, _ = self._session.edge_type(self.space, etype)
-        head = wire.EdgesAtRequest(
-            space=self.space,
-            version=self._version(version),
-            type_id=type_id,
-            weight=weight,
-            where=where,
-        )
-        reply = self._session.read("edges_at", head, {"places": positions})
-        total: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
-        rows = EdgeRows(
-            src=reply.array("src", "int64"),
-            dst=reply.array("dst", "int64"),
-            edge_ids=reply.array("eids", "int64"),
-            weights=reply.array("weights", "float32"),
-            version=version_of(reply.head),
-        )
-        return rows, total
-
-    def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
-        """Nodes by place, how many there are, and of which version."""
-        type_id, _ = self._session.node_type(self.space, ntype)
-        head = wire.NodesAtRequest(
-            space=self.space, version=self._version(version), type_id=type_id
-        )
-        reply = self._session.read("nodes_at", head, {"places": positions})
-        total: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
-        return reply.array("ids", "int64"), total, version_of(reply.head)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from asterism.calls import validation
 from asterism.calls.clusters import ClusterBatch, ClusterGrouping
 from asterism.calls.epoch_cursor import EpochCursor
-from asterism.calls.neighbors import NeighborCalls
+from asterism.calls.graph_protocol import GraphProtocol
 from asterism.records.samples import EdgeRows, Ids
 from asterism_proto.errors import InvalidRequest
 
@@ -112,7 +112,7 @@ class NodePasses(_RowPasses[Ids]):
 
     def __init__(
         self,
-        reader: NeighborCalls,
+        reader: GraphProtocol,
         ntype: str,
         *,
         batch_size: int,
@@ -152,7 +152,7 @@ class EdgePasses(_RowPasses[EdgeRows]):
 
     def __init__(
         self,
-        reader: NeighborCalls,
+        reader: GraphProtocol,
         etype: str,
         *,
         batch_size: int,
@@ -188,7 +188,7 @@ class ClusterPasses(_RowPasses[ClusterBatch]):
 
     def __init__(
         self,
-        reader: NeighborCalls,
+        reader: GraphProtocol,
         grouping: ClusterGrouping,
         version: int,
         *,

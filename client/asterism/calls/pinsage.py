@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
-from asterism.calls.sampling import Names, parse_direction
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
-from asterism.calls.walks import WalkCalls
 from asterism.records.samples import VisitSample
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
 
-class VisitCountCalls(WalkCalls):
+class VisitCountCalls(GraphCalls):
     """The part of a graph that counts what walks come to."""
 
     def sample_pinsage(
@@ -84,7 +83,9 @@ class VisitCountCalls(WalkCalls):
 
         Examples
         --------
-        >>> near = graph.sample_pinsage(items, ["bought_by", "buys"], 10, walks=200, seed=3)  # doctest: +SKIP
+        >>> near = graph.sample_pinsage(  # doctest: +SKIP
+        ...     items, ["bought_by", "buys"], 10, walks=200, seed=3
+        ... )
         >>> near.counts / near.counts.sum(axis=1, keepdims=True)  # doctest: +SKIP
         """
         steps = self._steps(metapath, 1)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from asterism.calls import validation
-from asterism.calls.pinsage import VisitCountCalls
-from asterism.calls.sampling import Names, parse_direction, version_of
+from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import PageRanks
 from asterism_proto.v1 import graphd_pb2 as wire
 
 
-class PageRankCalls(VisitCountCalls):
+class PageRankCalls(GraphCalls):
     """The part of a graph that ranks nodes for others."""
 
     def personalized_pagerank(

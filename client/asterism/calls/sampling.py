@@ -2,108 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from html import escape
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, replay, validation
-from asterism.calls.pins import Lease
-from asterism.calls.string_ids import NodeTypes, StringIdCalls
-from asterism.client_state import Session
-from asterism.records.display import graph_html, graph_lines
+from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
+from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import (
     EdgeSample,
-    Ids,
     NeighborSample,
     NodeSample,
-    RaggedNeighbors,
-    Types,
 )
-from asterism.records.versions import VersionInfo
-from asterism_model.schema.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 
-Sample = TypeVar("Sample")
-Names = str | Iterable[str] | None
 
-TYPE_PER_NODE = -1
-"""As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
-
-
-class SamplingCalls(StringIdCalls):
+class SamplingCalls(GraphCalls):
     """The sampling half of a graph.
 
     Every call takes ``seed`` (a whole number; drawn fresh where None, and returned, so that any
     call can be replayed) and ``version`` (a published one; None is the current one, returned). Same
     content, request and seed: same bytes, on any number of hosts."""
-
-    def __init__(
-        self,
-        session: Session,
-        space: str,
-        *,
-        version: int | None = None,
-        lease: Lease | None = None,
-    ) -> None:
-        self._session = session
-        self._lease = lease
-        self.space = space
-        self.version: int | None = version
-        """The one that every call reads; None: the current one, or the one that a call names."""
-
-    def __repr__(self) -> str:
-        info = self._session.cached_manifest(self.space, self.version or 0)
-        return "\n".join(
-            [
-                self._title(info),
-                *(graph_lines(self.schema, info) if self._session.has_schema(self.space) else []),
-            ]
-        )
-
-    def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        info = self._session.cached_manifest(self.space, self.version or 0)
-        return (
-            graph_html(self._title(info), self.schema, info)
-            if self._session.has_schema(self.space)
-            else f"<pre>{escape(self._title(info))}</pre>"
-        )
-
-    def _title(self, info: VersionInfo | None) -> str:
-        version = self.version or (info.version if info is not None else 0)
-        return f"{type(self).__name__}({self.space!r}{f', version={version}' if version else ''})"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_lease": None,
-        }  # a copy in another process may read while this one holds the version
-
-    def _version(self, version: int | None) -> int:
-        """The version to ask for, 0 for the current one; raises where a lease on it did not
-        hold.
-        """
-        if self._lease is not None:
-            self._lease.check()
-        requested = validation.version(version)
-        if self.version is None or requested == self.version:
-            return requested
-        if requested:
-            raise InvalidRequest(
-                f"version {requested}: this graph is at version {self.version}; ask the "
-                "graph that it came from"
-            )
-        return self.version
-
-    @property
-    def schema(self) -> Schema:
-        """What the space holds; type ids are positions in it."""
-        return self._session.schema(self.space)
 
     def sample_nodes(
         self,
@@ -407,93 +328,3 @@ class SamplingCalls(StringIdCalls):
             arrays,
             check=lambda head: replay.check_version(call, self.space, head),
         )
-
-    def _call(
-        self,
-        method: str,
-        decode: Callable[[decoding.SamplingCall], Sample],
-        head: Any,
-        arrays: dict[str, NDArray[Any]],
-        check: Callable[[Any], None] = lambda _: None,
-    ) -> Sample:
-        """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
-        reply = self._session.read(method, head, arrays)
-        check(reply.head)
-        token = replay.make_token(method, head, arrays, reply.head)
-        return decode(
-            decoding.SamplingCall(
-                request=head, arrays=arrays, reply=reply, schema=self.schema, token=token
-            )
-        )
-
-    def _resolve_exclusions(
-        self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None
-    ) -> validation.Exclusions:
-        """What rows leave out, by id where it was named."""
-        if isinstance(exclude, tuple):
-            return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
-        return (
-            exclude
-            if exclude is None or isinstance(exclude, RaggedNeighbors)
-            else self._as_ids("exclude", exclude, ntype, version)
-        )
-
-    def _seed_sections(
-        self,
-        nodes: ArrayLike,
-        ntype: NodeTypes,
-        edge_types: Sequence[int],
-        direction: pb.Direction,
-        *,
-        argument: str = "nodes",
-        version: int | None = None,
-    ) -> tuple[int, dict[str, NDArray[Any]]]:
-        """A request's node type and sections: whose neighbors are asked for."""
-        schema = self.schema
-        if ntype is not None and not isinstance(ntype, str):
-            ids = self._ids(argument, nodes, ntype, version)
-            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
-        local_types = (
-            {ntype}
-            if ntype is not None
-            else {self._local_type(schema.edge_types[e], direction) for e in edge_types}
-        )
-        if len(local_types) == 1:
-            (local_type,) = local_types
-            return self._session.node_type(self.space, local_type)[0], {
-                "nodes": self._ids(argument, nodes, local_type, version)
-            }
-        if schema.ids == "global":
-            return TYPE_PER_NODE, {"nodes": self._ids(argument, nodes, None, version)}
-        raise InvalidRequest(
-            f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several "
-            "node types; say ntype, one or per node"
-        )
-
-    @staticmethod
-    def _local_type(edge_type: EdgeType, direction: pb.Direction) -> str:
-        """The type of the nodes that edges are asked of."""
-        return edge_type.src_type if direction == pb.OUT else edge_type.dst_type
-
-    def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
-        types = validation.ids("ntype", ntype, minimum=-1)
-        validation.require_length("ntype", types, len(ids))
-        type_count = len(self.schema.node_types)
-        if types.size and types.max() >= type_count:
-            position = int(np.argmax(types >= type_count))
-            raise InvalidRequest(
-                f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}"
-            )
-        return types.astype(np.int32)
-
-
-def parse_direction(direction: str) -> pb.Direction:
-    """A direction as it travels."""
-    if direction not in ("out", "in"):
-        raise InvalidRequest(f"direction {direction!r}: expected out or in")
-    return pb.OUT if direction == "out" else pb.IN
-
-
-def version_of(head: Any) -> int:
-    """The version that a reply was made from."""
-    return int(head.version)

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from asterism.calls import validation
-from asterism.calls.cluster_epochs import ClusterBatchCalls
-from asterism.calls.sampling import version_of
+from asterism.calls.base import GraphCalls, version_of
 from asterism.records.samples import Cursor, EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -19,7 +18,7 @@ _DONE = -1
 """A cursor's row: the part has been read to its end."""
 
 
-class ScanCalls(ClusterBatchCalls):
+class ScanCalls(GraphCalls):
     """The part of a graph that exports and full inference read through."""
 
     def scan_nodes(

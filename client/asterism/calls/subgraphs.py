@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
+from asterism.calls.base import TYPE_PER_NODE, GraphCalls, Names, parse_direction
 from asterism.calls.fanouts import FeatureSelection, requested_features
-from asterism.calls.neighbors import NeighborCalls
-from asterism.calls.sampling import TYPE_PER_NODE, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
@@ -26,7 +25,7 @@ class _RequestPart(NamedTuple):
     arrays: dict[str, NDArray[Any]]
 
 
-class SubgraphCalls(NeighborCalls):
+class SubgraphCalls(GraphCalls):
     """The part of a graph that batches are made of."""
 
     def sample_subgraph(
@@ -101,7 +100,9 @@ class SubgraphCalls(NeighborCalls):
 
         Examples
         --------
-        >>> batch = graph.sample_subgraph([3, 7], [15, 10], "cites", direction="in")  # doctest: +SKIP
+        >>> batch = graph.sample_subgraph(  # doctest: +SKIP
+        ...     [3, 7], [15, 10], "cites", direction="in"
+        ... )
         """
         _, request_part = self._khop_request(
             seeds, fanouts, etypes, ntype, direction, expand, version
@@ -198,7 +199,9 @@ class SubgraphCalls(NeighborCalls):
 
         Examples
         --------
-        >>> batch = graph.sample_ego_subgraphs(papers, [10, 5], "cites", direction="in", seed=3)  # doctest: +SKIP
+        >>> batch = graph.sample_ego_subgraphs(  # doctest: +SKIP
+        ...     papers, [10, 5], "cites", direction="in", seed=3
+        ... )
         >>> roots = embeddings["paper"][batch.seeds]  # doctest: +SKIP
         """
         edge_types, request_part = self._khop_request(
@@ -369,30 +372,3 @@ class SubgraphCalls(NeighborCalls):
             pb.OUT,
             version=version,
         )
-
-    def _fanouts(
-        self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], edge_types: Sequence[int]
-    ) -> list[list[int]]:
-        """Counts per edge type and hop, checked."""
-        if isinstance(fanouts, Mapping):
-            by_type = {
-                self._session.edge_type(self.space, name)[0]: list(hops)
-                for name, hops in fanouts.items()
-            }
-            if set(by_type) != set(edge_types):
-                type_names = [self.schema.edge_types[etype].name for etype in edge_types]
-                raise InvalidRequest(
-                    f"fanouts of {sorted(fanouts)} for edge types {type_names}: expected a "
-                    "list of counts for each"
-                )
-            lists = [by_type[etype] for etype in edge_types]
-        else:
-            lists = [list(fanouts)] * len(edge_types)
-        for hops in lists:
-            if not hops or len(hops) != len(lists[0]):
-                raise InvalidRequest(
-                    f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type"
-                )
-            for hop, count in enumerate(hops):
-                validation.count(f"fanouts[{hop}]", count, minimum=-1)
-        return lists

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from numpy.typing import ArrayLike
 
 from asterism.calls import decoding, validation
-from asterism.calls.fanouts import FanoutCalls
+from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.metapaths import Metapath, parse_metapaths
-from asterism.calls.sampling import Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import WalkSample
 from asterism_proto.errors import InvalidRequest
@@ -17,7 +16,7 @@ from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 
 
-class WalkCalls(FanoutCalls):
+class WalkCalls(GraphCalls):
     """The walking half of a graph."""
 
     def metapaths(self, text: str) -> tuple[Metapath, ...]:
@@ -138,19 +137,6 @@ class WalkCalls(FanoutCalls):
             different_first=first_step == "distinct",
         )
         return self._call("random_walk", decoding.walk_sample, head, arrays)
-
-    def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
-        """The edge types of each step."""
-        if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
-            raise InvalidRequest(
-                f"metapath {metapath!r}: expected a list with the edge types of each step"
-            )
-        if length is None and metapath is None:
-            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
-        return [
-            self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
-            for step in ([None] if metapath is None else metapath)
-        ]
 
 
 def _check_walk_options(walks: int | None, first_step: str) -> None:

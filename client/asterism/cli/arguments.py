@@ -1,5 +1,5 @@
-"""The options that every command has may stand before or after its name: `hoist` moves them to the
-front.
+"""The options that every command has may stand before or after its name: `hoist_global_options`
+moves them to the front.
 """
 
 from __future__ import annotations

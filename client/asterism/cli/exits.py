@@ -2,10 +2,15 @@
 
 0    it is done
 1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a
-damaged export, a fault of Asterism's own 2    wrong usage, or a request that can not succeed as
-written 3    what the command names is not there 4    not now: not ready, not reachable, too busy;
-try again later 5    something of that name is there already 6    time ran out 7    what was read is
-not what was written 130  interrupted from the keyboard"""
+     damaged export, a fault of Asterism's own
+2    wrong usage, or a request that can not succeed as written
+3    what the command names is not there
+4    not now: not ready, not reachable, too busy; try again later
+5    something of that name is there already
+6    time ran out
+7    what was read is not what was written
+130  interrupted from the keyboard
+"""
 
 from __future__ import annotations
 

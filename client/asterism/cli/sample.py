@@ -288,17 +288,26 @@ for _name, _command, _examples in (
     (
         "walk",
         walks.walk,
-        'Example: asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" --length 24 --walks 10',
+        (
+            'Example: asterism sample walk shop 17 --metapath "user2buys2item-item2bought_by2user" '
+            "--length 24 --walks 10"
+        ),
     ),
     (
         "pinsage",
         walks.pinsage,
-        'Example: asterism sample pinsage shop 17 --metapath "item2bought_by2user-user2buys2item" -n 10 --walks 200 --uniform',
+        (
+            "Example: asterism sample pinsage shop 17 --metapath "
+            '"item2bought_by2user-user2buys2item" -n 10 --walks 200 --uniform'
+        ),
     ),
     (
         "pairs",
         walks.pairs,
-        'Example: asterism sample pairs shop "user2follows2user" --length 8 --window 3 --negatives 2 --json',
+        (
+            'Example: asterism sample pairs shop "user2follows2user" --length 8 --window 3 '
+            "--negatives 2 --json"
+        ),
     ),
     ("pglbox", pglbox.pglbox, pglbox.EXAMPLES),
     (

@@ -45,7 +45,7 @@ def node_filter(
 
     Parameters
     ----------
-    condition : str or list of Test
+    condition : str or list of Comparison
         Tests ``name gt|ge|lt|le|eq|ne value``, with ``and`` before ``or`` between them; "" is none.
         A value that is no number is a text.
     schema : Schema
@@ -79,8 +79,8 @@ def edge_filter(
     *,
     end: str = "dst",
 ) -> str:
-    """A condition on edges, as `of_nodes`: of the edges where they have the feature, otherwise of
-    the nodes at their other ``end``.
+    """A condition on edges, as `node_filter`: of the edges where they have the feature, otherwise
+    of the nodes at their other ``end``.
     """
     types = (
         [schema.edge_types[schema.edge_type_id(name)] for name in names]

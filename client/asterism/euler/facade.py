@@ -41,7 +41,9 @@ class Euler(EulerFeatureCalls):
 
     Examples
     --------
-    >>> tf_euler = asterism.euler.Euler(asterism.connect("localhost:9669", space="graph"))  # doctest: +SKIP
+    >>> tf_euler = asterism.euler.Euler(  # doctest: +SKIP
+    ...     asterism.connect("localhost:9669", space="graph")
+    ... )
     >>> tf_euler.sample_neighbor(tf_euler.sample_node(32, "-1"), ["0", "1"], 10)  # doctest: +SKIP
     """
 
@@ -76,7 +78,10 @@ class Euler(EulerFeatureCalls):
 
         Examples
         --------
-        >>> tf_euler.run_gql("v(nodes).outV(edge_types).limit(5).as(nb)", {"nodes": [1, 2], "edge_types": ["buys"]})["nb:1"]  # doctest: +SKIP
+        >>> tf_euler.run_gql(  # doctest: +SKIP
+        ...     "v(nodes).outV(edge_types).limit(5).as(nb)",
+        ...     {"nodes": [1, 2], "edge_types": ["buys"]},
+        ... )["nb:1"]
         """
         result = self.graph.query(gql, inputs, language="euler")
         return {name: self._framework.dense(np.asarray(result[name])) for name in result.columns}

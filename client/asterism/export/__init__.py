@@ -1,12 +1,9 @@
 """Exports: from scans of a pinned version to partitions on disk.
 
-`dgl` writes what DGL's distributed training loads. The rooms behind it: `plan` (which types and
-columns), `methods` (which part; `assign`, `pairs`, `metis` and `streaming` do it, `repair` looks
-after DGL's traps), `layout` (which number), `nodes`, `edges` and `parts` (which files), `dgl_files`
-and `dgl_graphs` (which bytes), `dispatch` (which machine). Steps (`run`, `journal`, `tasks`) go on
-after a kill and are done by `executors`; `seal` publishes what is whole, and `verify` reads it
-again; `samples` puts a part of a graph in its place. Nothing here knows a daemon: a graph is
-whatever `source.Scannable` says."""
+`dgl_export`, `pyg_export`, `chunks`, `assignment_export` and `sampled_graph` are the exports, made
+of steps that go on after a kill (`lifecycle`, `journal`, `part_tasks`). `assignment_methods`
+assigns nodes to parts, `dispatch` sends parts to machines, `publishing` publishes, `verify` checks.
+Daemons do not belong here: a graph is what `graph_source.ScannableGraph` says."""
 
 from asterism.export.assignment_export import AssignmentReport, assignment
 from asterism.export.chunks import ChunksReport, chunks

@@ -101,7 +101,8 @@ def build_metis_graph(pairs: Iterable[NDArray[Any]], degrees: Ids) -> MetisGraph
 
 
 def required_bytes(nodes: int, edges: int) -> int:
-    """How much memory `adjacency` takes, at most: both directions of each edge, with a weight.
+    """How much memory `build_metis_graph` takes, at most: both directions of each edge, with a
+    weight.
 
     Parameters
     ----------

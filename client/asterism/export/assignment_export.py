@@ -84,7 +84,7 @@ def assignment(
         type's file ``_N.txt``.
     balance_ntypes, balance_edges, objective, imbalance, passes
         Likewise.
-    **how
+    **execution
         `Execution`, of which the work is this process's alone.
 
     Returns

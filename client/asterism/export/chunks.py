@@ -79,7 +79,7 @@ def chunks(
         None: the space's name.
     weight : str, optional
         The feature that weights of weighted types are written as; None leaves them out.
-    **how
+    **execution
         `Execution`; all of it is done by this process.
 
     Returns

@@ -275,7 +275,7 @@ class CoarseningLevels:
 
     Parameters
     ----------
-    graph : Adjacency
+    graph : MetisGraph
         Fewer than 2^31 nodes.
     columns : int64 [n, k]
         What is to be balanced.

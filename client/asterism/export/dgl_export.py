@@ -133,7 +133,7 @@ def dgl(
         than the others; how often a streaming partitioner goes over the nodes.
     ip_config : str or Path, optional
         DGL's file of machines, for ``{host}``.
-    **how
+    **execution
         `Execution`: who does the work in how much memory, and what becomes of an export that was
         cut off.
 

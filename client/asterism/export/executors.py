@@ -130,10 +130,14 @@ class _WorkerProcess:
             line = b""
         if not line:
             status = self._process.wait()
+            hint = (
+                "; did its machine run out of memory? lower memory_limit_mib or workers"
+                if status == -9
+                else ""
+            )
             raise Unavailable(
                 f"the worker that was to do {step} of part {part} ended with status {status}"
-                f"{'; did its machine run out of memory? lower memory_limit_mib or workers' if status == -9 else ''}; "
-                "resume=True goes on"
+                f"{hint}; resume=True goes on"
             )
         reply: dict[str, Any] = json.loads(line)
         if "code" in reply:

@@ -35,7 +35,7 @@ def sorted_positions(run: ExportRun, keys: Spool, low: int, high: int) -> Ids:
 
     Parameters
     ----------
-    run : Run
+    run : ExportRun
         Whose memory it takes.
     keys : Spool
         int64 [n], each in ``low .. high - 1``.

@@ -60,7 +60,7 @@ def run_resumable(
         columns.
     parameters : mapping
         What was asked for: another export to the same place is not gone on with.
-    version, shape, how
+    version, shape, execution
         None: the current one; the parts; who does it.
     """
     check_execution(execution)

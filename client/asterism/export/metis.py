@@ -97,7 +97,7 @@ def partition_graph(
 
     Parameters
     ----------
-    graph : Adjacency
+    graph : MetisGraph
         What to cut.
     parts : int
         How many parts.

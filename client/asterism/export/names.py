@@ -110,7 +110,8 @@ def read_names(folder: str | Path, part: int, ntype: str) -> NDArray[np.str_]:
 
     Examples
     --------
-    >>> export.read_names("partitions", 0, "airport")[orig_nids == 5405137366318178033]  # doctest: +SKIP
+    >>> names = export.read_names("partitions", 0, "airport")  # doctest: +SKIP
+    >>> names[orig_nids == 5405137366318178033]  # doctest: +SKIP
     array(['SFO'], dtype='<U3')
     """
     path = Path(folder) / f"part{part}" / STRING_IDS_FILE

@@ -86,7 +86,7 @@ def assign_global_ids(
 
 
 def node_ranges(run: ExportRun) -> GlobalIdRanges:
-    """How nodes are numbered, as `number` found."""
+    """How nodes are numbered, as `assign_global_ids` found."""
     counts = np.array(run.step_result("numbered")["nodes"], np.int64).reshape(
         run.parts * run.trainers, len(run.plan.nodes)
     )

@@ -53,7 +53,7 @@ def pyg(source: str | Path, out: str | Path, **execution: Unpack[Execution]) -> 
         The folder of a finished export for DGL, with any assignment.
     out : str or Path
         The folder to make, or an address.
-    **how
+    **execution
         `Execution`; all of it is done by this process.
 
     Returns

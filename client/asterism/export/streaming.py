@@ -326,7 +326,7 @@ def partition_stream(
 
     Parameters
     ----------
-    pairs : Pairs
+    pairs : EdgeListFile
         The edges.
     sizes : int64 [types]
         Nodes of each type: types take turns in the stream, each in the order of its ids.
@@ -334,7 +334,7 @@ def partition_stream(
         How many parts, and how many groups of neighboring parts: the group is chosen first, then
         the part in it.
     method : {"ldg", "fennel"}
-    constraints : Demands
+    constraints : BalanceConstraints
         What is balanced: a part gets at most ``ceil((1 + imbalance) * n / parts)`` of each class.
         In-degrees likewise, as long as a part with room for the node can take them; then the part
         with the least takes them.

@@ -1,7 +1,7 @@
 """A worker process of an export: reads tasks from its input, a JSON line each, and answers each
 with a line.
 
-`asterism.export.executors.LocalProcesses` starts it. It ends when its input does, in the middle of
+`asterism.export.executors.ProcessExecutor` starts it. It ends when its input does, in the middle of
 a task too: whoever started it is gone then."""
 
 from __future__ import annotations

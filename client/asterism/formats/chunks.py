@@ -120,7 +120,7 @@ class GraphSource(Protocol):
 
         Parameters
         ----------
-        exists : Exists, optional
+        exists : ExistsCheck, optional
             Asked about the ends of edge types that reject edges to unknown nodes, once every node
             chunk was taken. Without it the ends of such edges are not checked, except where the
             nodes are known to be 0 .. n - 1.

@@ -218,7 +218,7 @@ class ColumnReader:
 
     Parameters
     ----------
-    series : Series
+    series : ColumnFiles
         The column.
     rows : int or None
         How many rows it must have in all.

@@ -21,7 +21,10 @@ Column: TypeAlias = Any
 """A NumPy array ``[n, ...]`` or a ``pyarrow.Array``."""
 
 _INTEGER = r"^[+-]?[0-9]+$"
-_FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
+_FLOAT = (
+    r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+    r"|^[+-]?([nN][aA][nN]|[iI][nN][fF]([iI][nN][iI][tT][yY])?)$"
+)
 _TRUE = pa.array(["1", "true", "True", "TRUE"])
 _FALSE = pa.array(["0", "false", "False", "FALSE"])
 

@@ -169,12 +169,12 @@ class ChunkedSource:
 
     @property
     def schema(self) -> Schema:
-        """As `Source.schema`."""
+        """As `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `Source.options`."""
+        """As `GraphSource.options`."""
         return {
             "metadata": self.metadata.text,
             "chunk_rows": self.chunk_rows,
@@ -184,7 +184,7 @@ class ChunkedSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `Source.files`."""
+        """As `GraphSource.files`."""
         series = (
             series_item.files
             for type_series in self._series.values()
@@ -195,7 +195,7 @@ class ChunkedSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `Source.total_rows`."""
+        """As `GraphSource.total_rows`."""
         counts = list(self._edge_counts.values())
         return (
             None
@@ -206,7 +206,7 @@ class ChunkedSource:
 
     @property
     def total_bytes(self) -> int:
-        """As `Source.total_bytes`."""
+        """As `GraphSource.total_bytes`."""
         features = sum(
             series.nbytes
             for type_series in self._series.values()
@@ -218,8 +218,8 @@ class ChunkedSource:
         return max(1, min(self.chunk_rows, CHUNK_BYTES // row_bytes(tuple(features))))
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `Source.node_chunks`. The numbering leaves no room for a node without its features: a
-        bad row is an error.
+        """As `GraphSource.node_chunks`. The numbering leaves no room for a node without its
+        features: a bad row is an error.
         """
         for node_type in self._schema.node_types:
             limit = self._limit(node_type.features)
@@ -273,8 +273,8 @@ class ChunkedSource:
         return values
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `Source.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is not
-        asked.
+        """As `GraphSource.edge_chunks`. Ends are checked against the number of nodes; ``exists`` is
+        not asked.
         """
         for edge_type in self._schema.edge_types:
             limit = self._limit(edge_type.features)

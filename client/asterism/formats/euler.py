@@ -177,7 +177,8 @@ class EulerSource:
                     self._note_edge(survey, element, pending)
         if not survey.nodes:
             raise InvalidRequest(
-                f'{self._path}: no node of it can be read; expected {{"nodes": [{{"id", "type", "weight", "features"}}], "edges": []}}'
+                f"{self._path}: no node of it can be read; expected "
+                '{"nodes": [{"id", "type", "weight", "features"}], "edges": []}'
             )
         self._node_index.freeze(self._path, list(survey.nodes))
         for element in self._elements.elements_of("edges") if edges_first else ():
@@ -288,35 +289,35 @@ class EulerSource:
             for name, (kind, width) in survey_features.items()
         )
 
-    # -- as `Source` -------------------------------------------------------------------------------
+    # -- as `GraphSource` --------------------------------------------------------------------------
 
     @property
     def schema(self) -> Schema:
-        """As `Source.schema`."""
+        """As `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `Source.options`."""
+        """As `GraphSource.options`."""
         return {"chunk_rows": self._chunk_rows, "rename": self._rename}
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `Source.files`."""
+        """As `GraphSource.files`."""
         return (self._path,) if self._meta_path is None else (self._path, self._meta_path)
 
     @property
     def total_rows(self) -> int | None:
-        """As `Source.total_rows`."""
+        """As `GraphSource.total_rows`."""
         return self._total_rows
 
     @property
     def total_bytes(self) -> int:
-        """As `Source.total_bytes`."""
+        """As `GraphSource.total_bytes`."""
         return self._path.stat().st_size
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `Source.node_chunks`."""
+        """As `GraphSource.node_chunks`."""
         for batch in self._batches(
             "nodes", ("id",), {node.name: node.features for node in self._schema.node_types}
         ):
@@ -335,7 +336,7 @@ class EulerSource:
             )
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `Source.edge_chunks`."""
+        """As `GraphSource.edge_chunks`."""
         types = len(self._node_types)
         for batch in self._batches(
             "edges",
@@ -369,7 +370,8 @@ class EulerSource:
             bad_rows, nbytes = tuple(sorted_bad), batch.nbytes
             for pair in dict.fromkeys(pairs[pairs >= 0].tolist()):
                 of_type = pairs == pair
-                name = f"{self._node_types[pair // types]}:{batch.owner}:{self._node_types[pair % types]}"
+                src_type, dst_type = self._node_types[pair // types], self._node_types[pair % types]
+                name = f"{src_type}:{batch.owner}:{dst_type}"
                 first = batch.rows.lines[int(np.argmax(of_type))]
                 yield from split_to_limit(
                     replace(

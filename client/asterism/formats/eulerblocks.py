@@ -69,8 +69,8 @@ class EulerBlocks:
         yield from self.elements_of("edges")
 
     def elements_of(self, array: str) -> Iterator[ArrayElement]:
-        """The nodes, or the edges, each with the line of its block; a value that is `Bad` is no
-        row.
+        """The nodes, or the edges, each with the line of its block; a value that is `BadRowError`
+        is no row.
         """
         for line, nbytes, block in self._blocks():
             if not isinstance(block, dict):

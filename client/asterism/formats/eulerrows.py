@@ -27,7 +27,7 @@ class BadRowError(Exception):
 
 
 def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], str]:
-    """The ids and the type of a row; raises `Bad`."""
+    """The ids and the type of a row; raises `BadRowError`."""
     if isinstance(row, BadRowError):
         raise row
     if not isinstance(row, dict):
@@ -45,7 +45,7 @@ def parse_head(row: Any, id_columns: Sequence[str]) -> tuple[tuple[int, ...], st
 
 
 def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """(name, kind, value) of each feature of a row; raises `Bad`."""
+    """(name, kind, value) of each feature of a row; raises `BadRowError`."""
     features = row.get("features") or ()
     if not isinstance(features, list | tuple):
         raise BadRowError("features", features, "expected a list")
@@ -63,7 +63,7 @@ def parse_features(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def parse_weight(row: Mapping[str, Any]) -> float:
-    """The weight of a row; raises `Bad`."""
+    """The weight of a row; raises `BadRowError`."""
     weight = row.get("weight", "")
     if type(weight) not in (int, float) or not 0 <= weight <= _MAX_FLOAT32:
         raise BadRowError("weight", weight, weight_error(str(weight)))
@@ -71,7 +71,7 @@ def parse_weight(row: Mapping[str, Any]) -> float:
 
 
 def check_feature(feature: Feature, kind: str, value: Any) -> Any:
-    """A feature's value where it is what the schema says; raises `Bad`."""
+    """A feature's value where it is what the schema says; raises `BadRowError`."""
     if kind != feature.kind:
         raise BadRowError(
             feature.name, value, f"it is {kind} here, and {feature.kind} of an earlier row"
@@ -127,7 +127,7 @@ class RowBuffer:
     def append(
         self, ids: tuple[int, ...], row: Mapping[str, Any], new_names: Mapping[str, str], line: int
     ) -> None:
-        """Add a row; raises `Bad`, and then has not added it."""
+        """Add a row; raises `BadRowError`, and then has not added it."""
         weight = parse_weight(row)
         values: dict[str, Any] = {}
         for original_name, kind, value in parse_features(row):

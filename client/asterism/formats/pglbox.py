@@ -126,12 +126,12 @@ class PglboxSource:
 
     @property
     def schema(self) -> Schema:
-        """As `Source.schema`."""
+        """As `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `Source.options`."""
+        """As `GraphSource.options`."""
         return {
             "root": str(self.config.root.resolve()),
             "schema": self.config.text,
@@ -140,7 +140,7 @@ class PglboxSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `Source.files`."""
+        """As `GraphSource.files`."""
         edges = [path for edge in self._edges for path, _ in edge.table.files[""]]
         return (
             self.config.path,
@@ -151,12 +151,12 @@ class PglboxSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `Source.total_rows`: text does not say."""
+        """As `GraphSource.total_rows`: text does not say."""
         return None
 
     @property
     def total_bytes(self) -> int:
-        """As `Source.total_bytes`."""
+        """As `GraphSource.total_bytes`."""
         return sum(path.stat().st_size for path in self.files[1:])
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
@@ -183,7 +183,7 @@ class PglboxSource:
                 yield chunk.ids
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `Source.node_chunks`: a file that several types share is read once."""
+        """As `GraphSource.node_chunks`: a file that several types share is read once."""
         types_by_file: dict[Path, tuple[str, dict[str, tuple[Slot, ...]]]] = {}
         for name, files in self._node_files.items():
             for path, label in files:
@@ -193,7 +193,7 @@ class PglboxSource:
                 yield from split_to_limit(chunk)
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `Source.edge_chunks`."""
+        """As `GraphSource.edge_chunks`."""
         for edge in self._edges:
             yield from edge_rows.read_edge_type(self, edge, exists)
 

@@ -33,17 +33,21 @@ _ALIASES = {
 
 _IGNORED_GROUPS = {
     "the model": """
-        nodeid_slot slot_pool_type feature_mode model_type emb_size embed_size hidden_size init_range loss_type margin softsign gcl_loss
-        sage_layer_type sage_alpha sage_act hcl res_alpha interact_mode num_nodes token_slot""",
+        nodeid_slot slot_pool_type feature_mode model_type emb_size embed_size hidden_size
+        init_range loss_type margin softsign gcl_loss sage_layer_type sage_alpha sage_act hcl
+        res_alpha interact_mode num_nodes token_slot""",
     "the optimizer": """
-        sparse_type sparse_lr dense_lr slot_feature_lr lr lazy_mode beta1_decay_rate beta2_decay_rate load_filter_slots""",
+        sparse_type sparse_lr dense_lr slot_feature_lr lr lazy_mode beta1_decay_rate
+        beta2_decay_rate load_filter_slots""",
     "what a training saves, and where": """
-        warm_start_from load_binary_mode save_binary_mode save_model_interval save_cache_frequency save_steps dump_node_name dump_node_emb_name
-        working_root model_save_path infer_result_path dump_save_path local_model_path local_result_path local_dump_path output_dir save_dir
-        log_dir log_steps files2saved task_name""",
+        warm_start_from load_binary_mode save_binary_mode save_model_interval
+        save_cache_frequency save_steps dump_node_name dump_node_emb_name working_root
+        model_save_path infer_result_path dump_save_path local_model_path local_result_path
+        local_dump_path output_dir save_dir log_dir log_steps files2saved task_name""",
     "how PGLBox fits a graph into its memory and feeds it": """
-        train_storage_mode gpups_memory_allocated_rate mem_cache_passid_num chunk_num sample_times_one_chunk train_pass_cap infer_pass_cap
-        metapath_split_opt num_workers pair_stream_shuffle_size dataset_type collatefn debug_mode""",
+        train_storage_mode gpups_memory_allocated_rate mem_cache_passid_num chunk_num
+        sample_times_one_chunk train_pass_cap infer_pass_cap metapath_split_opt num_workers
+        pair_stream_shuffle_size dataset_type collatefn debug_mode""",
     "its file system": (
         "hadoop_home graph_data_fs_name graph_data_fs_ugi output_fs_name output_fs_ugi "
         "fs_name fs_ugi"

@@ -196,12 +196,12 @@ class TabularSource:
 
     @property
     def schema(self) -> Schema:
-        """As `Source.schema`."""
+        """As `GraphSource.schema`."""
         return self._schema
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """As `Source.options`."""
+        """As `GraphSource.options`."""
         return {
             "root": str(self.spec.root.resolve()),
             "schema": self.spec.text,
@@ -210,7 +210,7 @@ class TabularSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """As `Source.files`."""
+        """As `GraphSource.files`."""
         specs = [node.table for node in self.spec.nodes if node.table is not None] + [
             edge.table for edge in self.spec.edges
         ]
@@ -221,7 +221,7 @@ class TabularSource:
 
     @property
     def total_rows(self) -> int | None:
-        """As `Source.total_rows`."""
+        """As `GraphSource.total_rows`."""
         counts = [node.count or 0 for node in self._nodes.values() if node.table is None]
         for edge in self._edges:
             if edge.aggregate or edge.self_loops:
@@ -238,7 +238,7 @@ class TabularSource:
 
     @property
     def total_bytes(self) -> int:
-        """As `Source.total_bytes`."""
+        """As `GraphSource.total_bytes`."""
         return sum(table.nbytes for table in self.tables.values())
 
     def limit(self, features: tuple[FeatureSpec, ...]) -> int:
@@ -274,7 +274,7 @@ class TabularSource:
         return self.tables[ntype].rows if is_dense and node.table.format == "numpy" else None
 
     def node_chunks(self) -> Iterator[NodeChunk]:
-        """As `Source.node_chunks`."""
+        """As `GraphSource.node_chunks`."""
         for node in self._nodes.values():
             yield from self._read_node_type(node)
 
@@ -365,6 +365,6 @@ class TabularSource:
         return read_columns
 
     def edge_chunks(self, exists: ExistsCheck | None = None) -> Iterator[EdgeChunk]:
-        """As `Source.edge_chunks`."""
+        """As `GraphSource.edge_chunks`."""
         for edge in self._edges:
             yield from edge_rows.read_edge_type(self, edge, exists)

@@ -144,7 +144,9 @@ def load(
 
     Examples
     --------
-    >>> asterism.ingest.load(client, "papers", "chunked/", weights={"paper:cites:paper": "w"})  # doctest: +SKIP
+    >>> asterism.ingest.load(  # doctest: +SKIP
+    ...     client, "papers", "chunked/", weights={"paper:cites:paper": "w"}
+    ... )
     """
     if on_bad_rows not in ("fail", "skip"):
         raise InvalidRequest(f"on_bad_rows {on_bad_rows!r}: expected 'fail' or 'skip'")

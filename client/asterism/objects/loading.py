@@ -128,7 +128,9 @@ def load_graph(
 
     Examples
     --------
-    >>> loaded = client.load_graph("club", networkx.karate_club_graph(), build=True)  # doctest: +SKIP
+    >>> loaded = client.load_graph(  # doctest: +SKIP
+    ...     "club", networkx.karate_club_graph(), build=True
+    ... )
     """
     started_at = time.monotonic()
     _check_arguments(only, ends, ids)

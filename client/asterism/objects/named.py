@@ -47,7 +47,8 @@ def _node_names(table: NodeTable, names: Mapping[str, NDArray[Any]], salt: int) 
         odd = next((label for label in labels if not isinstance(label, str)), None)
         if odd is not None:
             raise InvalidRequest(
-                f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are called by strings or by whole numbers'
+                f'{description} {odd!r}: a {type(odd).__name__}; with ids="string" nodes are '
+                "called by strings or by whole numbers"
             )
         encoded = contract.encode_strings(description, labels)
         ids = contract.hash_strings(*encoded, salt)

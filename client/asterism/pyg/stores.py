@@ -246,7 +246,10 @@ def stores(
     >>> with graph.pin() as held:  # doctest: +SKIP
     ...     data = asterism.pyg.stores(held, {"paper": {"x": "words", "y": "label"}})
     ...     sampler = asterism.pyg.NeighborSampler(held, [10, 5])
-    ...     for batch in NodeLoader(data, sampler, input_nodes=train, batch_size=64, shuffle=True, num_workers=2):
+    ...     loader = NodeLoader(
+    ...         data, sampler, input_nodes=train, batch_size=64, shuffle=True, num_workers=2
+    ...     )
+    ...     for batch in loader:
     ...         step(batch.x, batch.edge_index, batch.y[: batch.batch_size])
     """
     return FeatureStore(

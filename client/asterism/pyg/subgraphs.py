@@ -119,8 +119,12 @@ class SubgraphSampler(NodeSampler):
     Examples
     --------
     >>> def ego(graph, nodes, ntype, seed):
-    ...     return graph.sample_ego_subgraphs(nodes, [10, 5], ntype=ntype, direction="in", weighted=False, seed=seed)
-    >>> loader = NodeLoader(stores(held), SubgraphSampler(held, ego), input_nodes=train, batch_size=128)  # doctest: +SKIP
+    ...     return graph.sample_ego_subgraphs(
+    ...         nodes, [10, 5], ntype=ntype, direction="in", weighted=False, seed=seed
+    ...     )
+    >>> loader = NodeLoader(  # doctest: +SKIP
+    ...     stores(held), SubgraphSampler(held, ego), input_nodes=train, batch_size=128
+    ... )
     """
 
     def __init__(

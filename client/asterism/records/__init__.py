@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from asterism.records.arrays import (
-        ArrayRecord,
         Features,
         FeatureValue,
-        HeteroIds,
         Ids,
         NodeFeatures,
         Probabilities,
@@ -23,17 +21,11 @@ if TYPE_CHECKING:
         Weights,
     )
     from asterism.records.catalog import Host, Job, SpaceInfo, Task
-    from asterism.records.explanation import (
-        DrawShare,
-        Explanation,
-        RequestLimit,
-        RequestPrice,
-        StorageRequest,
-    )
+    from asterism.records.explanation import DrawShare, Explanation, StorageRequest
     from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
     from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
     from asterism.records.links import EdgeRows, LinkSeeds
-    from asterism.records.query_result import QueryResult, Stage, Value
+    from asterism.records.query_result import QueryResult, Stage
     from asterism.records.rankings import PageRanks, TopNeighbors, VisitSample
     from asterism.records.samples import (
         Cursor,
@@ -56,7 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adjacency",
-    "ArrayRecord",
     "Cursor",
     "DrawShare",
     "EdgeBatch",
@@ -70,7 +61,6 @@ __all__ = [
     "Features",
     "GraphLabels",
     "GraphNodes",
-    "HeteroIds",
     "Host",
     "Ids",
     "Job",
@@ -93,8 +83,6 @@ __all__ = [
     "QueryResult",
     "RaggedColumn",
     "RaggedNeighbors",
-    "RequestLimit",
-    "RequestPrice",
     "SpaceInfo",
     "Stage",
     "StorageRequest",
@@ -104,7 +92,6 @@ __all__ = [
     "TopNeighbors",
     "TypeAudit",
     "Types",
-    "Value",
     "Values",
     "VersionInfo",
     "VisitSample",

@@ -94,8 +94,8 @@ def _count(info: VersionInfo | None, element: str, type_id: int) -> int | None:
 def _columns(owner: NodeType | EdgeType) -> list[str]:
     return [
         (
-            f"{feature.name} "
-            f"{feature.dtype if feature.kind == 'dense' else feature.kind}{list(feature.shape) or ''}"
+            f"{feature.name} {feature.dtype if feature.kind == 'dense' else feature.kind}"
+            f"{list(feature.shape) or ''}"
         )
         for feature in owner.features
     ]

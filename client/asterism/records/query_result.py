@@ -85,7 +85,7 @@ class QueryResult:
     types: tuple[str, ...]
     """Of each: a dtype (``int64``), ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
     values: Mapping[str, Value]
-    """By name; see `Result.__getitem__`."""
+    """By name; see `QueryResult.__getitem__`."""
     length: int
     """Of every column; -1: each has its own, as outputs of Euler's GQL have, and all together are
     shown as one row.
@@ -169,10 +169,10 @@ class QueryResult:
             )
 
     def __repr__(self) -> str:
-        head = (
-            f"Result({len(self):,} rows, "
-            f"{', '.join(f'{name} {kind}' for name, kind in zip(self.columns, self.types, strict=True)) or 'no columns'}"
+        columns = ", ".join(
+            f"{name} {kind}" for name, kind in zip(self.columns, self.types, strict=True)
         )
+        head = f"Result({len(self):,} rows, {columns or 'no columns'}"
         details = [("space", self.space), ("version", self.version), ("seed", self.seed)]
         head += (
             "".join(f", {name}={value!r}" for name, value in details if value not in ("", 0, None))

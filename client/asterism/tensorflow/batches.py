@@ -53,8 +53,10 @@ class NodeBatches(NodeEpochBatches, tf.train.experimental.PythonState):  # type:
 
     Examples
     --------
+    >>> def made(graph, nodes, seed):  # doctest: +SKIP
+    ...     return graph.sample_subgraph(nodes, [10, 5], direction="in", seed=seed)
     >>> with graph.pin() as held:  # doctest: +SKIP
-    ...     batches = NodeBatches(held, "paper", 512, lambda g, n, seed: g.sample_subgraph(n, [10, 5], direction="in", seed=seed), seed=1)
+    ...     batches = NodeBatches(held, "paper", 512, made, seed=1)
     ...     checkpoint = tf.train.Checkpoint(model=model, batches=batches)
     ...     for batch in batches:
     ...         step(batch["nodes"], batch["row"], batch["col"])

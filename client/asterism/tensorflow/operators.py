@@ -56,7 +56,7 @@ def seed_tensor(seed: Tensor) -> Tensor:
 
 
 def seed_from_array(seed: Any) -> int | None:
-    """The seed that `seed_of` made an argument of."""
+    """The seed that `seed_tensor` made an argument of."""
     return int(seed[0]) if len(seed) else None
 
 

@@ -110,7 +110,7 @@ class LaborFlowSampler(MessageFlowSampler):
     Parameters
     ----------
     graph, fanouts, prob
-        As of `Flows`.
+        As of `MessageFlowSampler`.
     importance, layer_dependency
         As of `Graph.sample_labor`.
     """

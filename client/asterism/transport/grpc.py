@@ -170,7 +170,7 @@ class GrpcTransport:
         A read that was not answered after so many seconds, or for longer than 95 of 100 recent
         ones, is asked of another address too; the first answer counts, and the other request is
         cancelled. At most for a tenth of the calls, beyond ten. None: never.
-    waits : Waits
+    waits : Waiter
         How to wait for answers.
     """
 

@@ -1,7 +1,7 @@
 """How a client waits: for a while, for a word from another thread, for its turn, for several calls
 side by side.
 
-A client's code is written once, as plain calls. Where it waits it asks a `Waits`: the one here
+A client's code is written once, as plain calls. Where it waits it asks a `Waiter`: the one here
 blocks its thread, the one of `asterism.aio` lets an event loop run meanwhile."""
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class FairSemaphore:
 
     Parameters
     ----------
-    waiter : Waits
+    waiter : Waiter
         How.
     permits : int
         How many may have one at a time.

@@ -1,9 +1,9 @@
-"""The self-test: draws held against the weights that they should follow, through the door that
+"""The self-test: draws held against the weights that they should follow, through the calls that
 trainers use.
 
-`run` draws, scans, compares and decides; behind it `draws` (what is asked), `census` (what a scan
-finds), `neighbors` and `statistics` (what that says), `records` (what is reported). NumPy and the
-wire, nothing else: a trainer may run it, and graphd's HTTP door does, as a trainer of itself."""
+`verify` runs it: `samples` draws, `row_census` scans, `neighbors` and `statistics` compare, and
+`records` reports. It needs NumPy and the client alone: a trainer may run it, and so does graphd's
+HTTP server, as a client of itself."""
 
 from asterism.verification.records import Check, Finding, VerificationReport
 from asterism.verification.verify import verify

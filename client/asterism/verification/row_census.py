@@ -43,7 +43,7 @@ class TypeCensus:
 
     Parameters
     ----------
-    shares : sequence of Share
+    shares : sequence of PartitionStats
         The type's totals by the sealed manifest: where buckets end, and what the scan is held
         against.
     buckets : int

@@ -205,8 +205,8 @@ class DrawSource:
         *,
         weight: str = "",
     ) -> list[NeighborSample]:
-        """About ``draws`` draws of neighbors; every answer has the starts `_TWICE` times, one run
-        after the other.
+        """About ``draws`` draws of neighbors; every answer has the starts `_START_COPIES` times,
+        one run after the other.
         """
         schema = self.schema
         names = [schema.edge_types[e].name for e in edge_types]

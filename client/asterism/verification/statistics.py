@@ -150,7 +150,7 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
 
     Returns
     -------
-    Outcome
+    GTestResult
         p is 0 where something impossible was drawn, 1 where there is nothing to compare.
 
     Notes
@@ -158,7 +158,7 @@ def g_test(observed: F64, shares: F64, strata: NDArray[np.int64] | None = None) 
     G = 2 sum o ln(o / e) (Sokal & Rohlf 1981), divided by Williams' q = 1 + sum over strata of (sum
     1/e - 1/n) / (6 freedom) (Williams 1976, *Biometrika* 63, p. 33), which gives it the mean of its
     chi-square also where cells are small. Neighboring cells of a stratum are taken together until
-    each expects `LEAST_EXPECTED`."""
+    each expects `MIN_EXPECTED`."""
     strata = np.zeros(len(shares), np.int64) if strata is None else strata
     has_mass = shares > 0
     impossible = int(observed[~has_mass].sum())
@@ -211,8 +211,8 @@ def _merge_cells(expected: F64, strata: NDArray[np.int64]) -> NDArray[np.int64]:
 
     Notes
     -----
-    A run holds the small cells that begin within 2 `LEAST_EXPECTED` of each other, counted over
-    small cells; the last one also what is left over. As each is below `LEAST_EXPECTED`, every run
+    A run holds the small cells that begin within 2 `MIN_EXPECTED` of each other, counted over
+    small cells; the last one also what is left over. As each is below `MIN_EXPECTED`, every run
     is above it. Too little for a run joins a cell that stands alone."""
     is_small = expected < MIN_EXPECTED
     cumulative = np.cumsum(np.where(is_small, expected, 0.0))

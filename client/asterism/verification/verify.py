@@ -514,7 +514,7 @@ def verify(
 
     Returns
     -------
-    Report
+    VerificationReport
         ``report.passed``, and ``report.failures`` in words. That a draw is biased is a finding, not
         an error.
 

@@ -50,7 +50,7 @@ def bind(row_filter: Filter, schema: Schema, element: int, type_id: int) -> Pred
 
     Parameters
     ----------
-    row_filter : Condition
+    row_filter : Filter
     schema : Schema
     element : int
         1 of nodes, 2 of edges.
@@ -58,7 +58,7 @@ def bind(row_filter: Filter, schema: Schema, element: int, type_id: int) -> Pred
 
     Returns
     -------
-    Tree
+    Predicate
         Without tests of ``type``: they are so or not so, and what that decides is folded in, so
         that a type needs only those columns that are asked of it.
 

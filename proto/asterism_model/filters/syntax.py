@@ -3,7 +3,7 @@ of a fixed vocabulary.
 
     condition  = and-ed tests, joined by "or"; "not" before a test or a bracket
     test       = operand comparison operand         == (or =) != (or <>) < <= > >=, one side a
-    column
+                                                    column
                | column [not] in ( literal, ... )
                | column [not] between literal and literal       both ends belong to it
                | column is [not] null
@@ -14,7 +14,7 @@ of a fixed vocabulary.
 ``id``, ``weight`` and ``type`` are a row's own, ``src`` and ``dst`` the ids of an edge's ends, and
 ``src.price`` is a column of an end. A name between backticks is a feature, whatever else it might
 be; words may be in capitals. Nothing is ever compiled or run. Trees travel as their canonical text
-(`Condition.canonical`): one grammar checks what came, and equal conditions are equal texts, under
+(`Filter.canonical`): one grammar checks what came, and equal conditions are equal texts, under
 which results are kept."""
 
 from __future__ import annotations
@@ -225,7 +225,8 @@ def parse(text: str) -> Filter:
     """
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         raise InvalidRequest(
-            f'condition {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "price > 3"'
+            f"condition {text!r:.80}: expected a text of 1 to {MAX_LENGTH} characters, as "
+            '"price > 3"'
         )
     tokens = list(_tokens(text))
     if len(tokens) > MAX_TOKENS:

@@ -106,7 +106,7 @@ class NodeType:
     """The feature, of kind bytes, that says of which graph a node is; "" is none."""
     index: tuple[str, ...] = ()
     """Columns that every version keeps its nodes in order of, as conditions write them:
-    `asterism_model.indexes.declared_of`.
+    `asterism_model.indexes.declared_indexes`.
     """
     time: str = ""
     """The feature, a scalar whole number or float, that says since when a node is there: draws

@@ -121,7 +121,8 @@ def tables_from_dict(label: str, data: Any) -> tuple[WeightTable, ...]:
 
 
 def tables_to_dict(tables: Sequence[WeightTable]) -> dict[str, Any]:
-    """Plain values under ``tables``, as `tables_of` reads them; nothing where there are none."""
+    """Plain values under ``tables``, as `tables_from_dict` reads them; nothing where there are
+    none."""
     plain = {
         t.name: t.expression
         if t.invalid == "fail"

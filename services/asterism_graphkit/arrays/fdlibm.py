@@ -271,20 +271,20 @@ def log_array(x: F64, out: F64) -> None:
 
 @kernel
 def log1p_array(x: F64, out: F64) -> None:
-    """``out = log(1 + x)``, as `logs`."""
+    """``out = log(1 + x)``, as `log_array`."""
     for i in range(x.shape[0]):
         out[i] = _log1p(x[i])
 
 
 @kernel
 def exp_array(x: F64, out: F64) -> None:
-    """``out = exp(x)``, as `logs`."""
+    """``out = exp(x)``, as `log_array`."""
     for i in range(x.shape[0]):
         out[i] = _exp(x[i])
 
 
 @kernel
 def power_array(x: F64, y: F64, out: F64) -> None:
-    """``out = x ** y``, as `logs`: the special values of C99's ``pow``."""
+    """``out = x ** y``, as `log_array`: the special values of C99's ``pow``."""
     for i in range(x.shape[0]):
         out[i] = _power(x[i], y[i])

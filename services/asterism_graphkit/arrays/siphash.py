@@ -81,7 +81,7 @@ def _ids(indptr: I64, values: U8, salt: np.uint64, out: I64) -> None:
 
 
 def compute_string_ids(indptr: I64, values: U8, salt: int) -> I64:
-    """The id of each name: int64[n], as `asterism_model.string_ids.ids_of`.
+    """The id of each name: int64[n], as `asterism_model.string_ids.hash_strings`.
 
     Parameters
     ----------

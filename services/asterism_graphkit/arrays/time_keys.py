@@ -29,7 +29,7 @@ def encode_times(values: NDArray[Any]) -> Times:
 
 
 def decode_times(keys: Times, *, is_float: bool) -> NDArray[Any]:
-    """The times that `keys_of` made keys of: int64[n], or float64[n]."""
+    """The times that `encode_times` made keys of: int64[n], or float64[n]."""
     return np.where(keys < 0, keys ^ _AFTER_ALL, keys).view(np.float64) if is_float else keys
 
 
@@ -48,7 +48,7 @@ def limit_keys(times: NDArray[Any], *, strict: bool, is_float: bool) -> Times:
     Returns
     -------
     int64[n]
-        An edge is seen where its key is at most this; ``BEFORE_ALL`` is no edge's.
+        An edge is seen where its key is at most this; ``MIN_TIME`` is no edge's.
     """
     if is_float and times.dtype.kind == "f":
         return encode_times(times) - np.int64(strict)

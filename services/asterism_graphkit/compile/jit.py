@@ -182,7 +182,9 @@ class CompiledFiles(IndexDataCacheFile):
 
     def save(self, key: Any, data: Any) -> None:
         """Write compiled code, then list it; what is listed no more goes."""
-        name = f"{Path(self._index_path).stem}.{hashlib.sha256(repr((self._version, self._source_stamp, key)).encode()).hexdigest()[:16]}.nbc"
+        identity = repr((self._version, self._source_stamp, key)).encode()
+        digest = hashlib.sha256(identity).hexdigest()[:16]
+        name = f"{Path(self._index_path).stem}.{digest}.nbc"
         # Numba's own, as the two below.
         self._save_data(name, data)  # type: ignore[no-untyped-call]
         entries = {**self._load_index(), key: name}  # type: ignore[no-untyped-call]

@@ -3,7 +3,8 @@ itself.
 
 Numbers are of sets that are kept as bits (`asterism_graphkit.relabel.bitset`), and no bit is of a
 number that has more than 32 bits. Plain Python takes one number after another, and so does a
-processor without such instructions: there a loop that expects nothing else is faster (`WIDE`)."""
+processor without such instructions: there a loop that expects nothing else is faster
+(`USE_SIMD`)."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ LANES = 16
 USE_SIMD = INTERPRETED or "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(
     ","
 )
-"""Whether `list_set` and `list_pairs` are made of such instructions here."""
+"""Whether `compress_members` and `compress_pairs` are made of such instructions here."""
 
 if INTERPRETED:
 
@@ -86,7 +87,7 @@ if INTERPRETED:
         ranks: NDArray[np.uint32],
     ) -> None:
         """The ranks of the numbers of sixteen bits, from ``first`` on
-        (`asterism_graphkit.relabel.bitset.rank_of`).
+        (`asterism_graphkit.relabel.bitset.bit_rank`).
         """
         for lane in range(first, first + LANES):
             ranks[lane] = bit_rank(np.uint64(bit_indices[lane]), words, word_ranks)
@@ -342,7 +343,7 @@ else:
         typingctx: Any, bit_indices: Any, first: Any, words: Any, word_ranks: Any, ranks: Any
     ) -> Any:
         """The ranks of the numbers of sixteen bits, from ``first`` on
-        (`asterism_graphkit.relabel.bitset.rank_of`).
+        (`asterism_graphkit.relabel.bitset.bit_rank`).
         """
 
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -45,8 +45,8 @@ def evaluate_filter(
 
     Parameters
     ----------
-    predicate : Tree
-        As `asterism_model.filters.binding.bound` gives it.
+    predicate : Predicate
+        As `asterism_model.filters.binding.bind` gives it.
     read : callable
         The values of a column, [rows]: numbers, or lists.
     rows : int

@@ -85,7 +85,7 @@ class BudgetTable:
 
     Parameters
     ----------
-    relabeling : Numbering
+    relabeling : Relabeling
         A new one; nodes are numbered as they are met.
     """
 
@@ -104,8 +104,8 @@ class BudgetTable:
         return ids
 
     def add_seeds(self, ids: Ids) -> NDArray[np.int32]:
-        """Take the seeds, before anything else; gives the place of each among ``taken``, -1 for -1.
-        int32[m].
+        """Take the seeds, before anything else; gives the place of each among ``sampled_ids``, -1
+        for -1. int32[m].
         """
         local_ids = self._relabeling.assign(ids)
         self._grow()
@@ -120,7 +120,7 @@ class BudgetTable:
         ids : int64[edges]
             The far end of each.
         amounts : float64[edges]
-            From `shares`.
+            From `edge_shares`.
         """
         local_ids = self._relabeling.assign(ids)
         self._grow()

@@ -113,7 +113,7 @@ def sample_khop(
 
     Parameters
     ----------
-    params : Growing
+    params : KHopParams
     seeds : int64[m]
         Node ids; -1 is no node.
     types : int32[m]
@@ -128,7 +128,7 @@ def sample_khop(
     Raises
     ------
     InvalidRequest
-        Where it has more than ``params.most_bytes``.
+        Where it has more than ``params.max_bytes``.
     """
     with Relabeling.pooled(params.node_type_count) as relabelings:
         state = _KHopState(params, relabelings)

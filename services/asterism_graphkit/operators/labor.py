@@ -7,7 +7,7 @@ to an expanded node s is kept where r_t <= min(1, c_s pi_t), of which there are 
 says in that the estimate of the mean over s's neighbors varies as much as with k uniform draws:
 
     sum over t of A_ts^2 / min(1, c_s pi_t)  =  A_*s^2 / k - A_*s^2 / d_s + sum over t of A_ts^2,
-    k = min(fanout, d_s)
+        k = min(fanout, d_s)
 
 (the paper's equation 22, d_s of s's edges having a positive weight). With pi_t = A_ts that is
 LABOR-0; one importance step makes pi_t the largest c_s pi_t of all expanded nodes, and solves for
@@ -78,7 +78,7 @@ def level_from_weights(
                 min_weight = min(min_weight, np.float64(weights[e]))
         min_weight = min_weight if weights.shape[0] > 0 else 1.0
         return min(level, min_weight) if positive > 0 else level
-    # As in `solved`, where the first of Newton's steps was taken above.
+    # As in `solve_level`, where the first of Newton's steps was taken above.
     extra = total * total * (1.0 / np.float64(fanout) - 1.0 / np.float64(positive))
     level, previous_count = (extra + squares) / total, positive
     while max_weight >= level:
@@ -215,7 +215,7 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
     Parameters
     ----------
     steps : int
-        1 or more; `UNTIL_SETTLED`: until they change little.
+        1 or more; `UNTIL_CONVERGED`: until they change little.
     raise_levels : callable
         Solves for levels by the importances of the step before, None before the first, and gives
         the largest c_s of the nodes that expand to each neighbor, in the first step times the

@@ -112,7 +112,7 @@ def spread_mass(
     ----------
     frontier : int64[f]
     per_weight : float64[f]
-        From `settle`.
+        From `absorb_residuals`.
     starts, nodes : int32[pairs], int64[pairs]
         The start and the node of each pair.
     begins, ends : int64[nodes]

@@ -40,7 +40,7 @@ def _add(high: float, low: float, x: float) -> tuple[float, float]:
 
 @inlined
 def range_sum(weights: NDArray[Any], start: int, stop: int) -> float:
-    """Neumaier's sum of each block of ``BLOCK`` values, and of these block sums."""
+    """Neumaier's sum of each block of ``SUM_BLOCK`` values, and of these block sums."""
     total = 0.0
     total_error = 0.0
     for first in range(start, stop, SUM_BLOCK):
@@ -67,11 +67,12 @@ def _sum(weights: NDArray[np.float64]) -> float:
 
 
 def neumaier_sum(weights: NDArray[Any]) -> float:
-    """The float64 sum of non-negative weights: Neumaier's over blocks of ``BLOCK``, then over the
-    block sums.
+    """The float64 sum of non-negative weights: Neumaier's over blocks of ``SUM_BLOCK``, then over
+    the block sums.
 
-    A writer that meets its weights block by block keeps ``neumaier(block)`` of every ``BLOCK``
-    values, in order, and gives ``neumaier`` of these (of at most ``BLOCK`` of them): the same bits.
+    A writer that meets its weights block by block keeps ``neumaier_sum(block)`` of every
+    ``SUM_BLOCK`` values, in order, and gives ``neumaier_sum`` of these (of at most ``SUM_BLOCK`` of
+    them): the same bits.
     """
     return float(_sum(as_kernel_array(np.asarray(weights, np.float64))))
 
@@ -244,8 +245,8 @@ def build(weights: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.uint32
     Raises
     ------
     Internal
-        Where leftovers are short of more than ``TOLERANCE`` a column, which arithmetic does not
-        allow.
+        Where leftovers are short of more than ``LEFTOVER_TOLERANCE`` a column, which arithmetic
+        does not allow.
     """
     values = as_kernel_array(np.asarray(weights, np.float64))
     prob = np.empty(values.size, np.float64)
@@ -336,7 +337,7 @@ def implied_distribution(
     Parameters
     ----------
     alias_threshold, alias_fraction : uint64[n], uint32[n]
-        From `thresholds`, or of an image's table.
+        From `pack_thresholds`, or of an image's table.
 
     Returns
     -------
@@ -399,7 +400,7 @@ def build_rows(
     hot, cold : uint64[slots], uint32[slots]
         Thresholds; aliases count from their row's first slot.
     sums : float64[rows]
-        As `neumaier` of each row. A row whose sum is 0 is not to be drawn from by weight.
+        As `neumaier_sum` of each row. A row whose sum is 0 is not to be drawn from by weight.
 
     Raises
     ------

@@ -16,7 +16,7 @@ def resolve_column(
     threshold_address: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
 ) -> np.uint64:
     """The column that a draw ends at which fell on ``column`` with ``coin``, in the table of
-    `asterism_graphkit.random.alias.thresholds` at two addresses."""
+    `asterism_graphkit.random.alias.pack_thresholds` at two addresses."""
     return resolve_column_from_entry(
         u64_at(threshold_address, column), fraction_address, column, coin
     )
@@ -24,8 +24,8 @@ def resolve_column(
 
 @inlined
 def resolve_by_high_bits(entry: np.uint64, column: np.uint64, coin: np.uint64) -> np.uint64:
-    """Where the upper half of a coin leads a draw, the column's ``hot`` being ``entry``: wrong
-    where it is `undecided`.
+    """Where the upper half of a coin leads a draw, the column's ``alias_threshold`` being
+    ``entry``: wrong where it is `needs_low_bits`.
     """
     alias_column = entry & _LOW
     # All ones where the coin is below the threshold. A branch would be mispredicted every other
@@ -44,7 +44,7 @@ def needs_low_bits(entry: np.uint64, coin: np.uint64) -> bool:
 def resolve_column_from_entry(
     entry: np.uint64, fraction_address: np.uint64, column: np.uint64, coin: np.uint64
 ) -> np.uint64:
-    """As `accepted`, where the column's ``hot`` has been read."""
+    """As `resolve_column`, where the column's ``alias_threshold`` has been read."""
     selected = resolve_by_high_bits(entry, column, coin)
     if needs_low_bits(entry, coin) and (coin & _LOW) < np.uint64(u32_at(fraction_address, column)):
         selected = column

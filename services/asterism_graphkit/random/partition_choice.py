@@ -226,7 +226,7 @@ def choose_entries(key: np.uint64, start: int, count: int, shares: PartShares) -
         ``key_of(seed, rng.PART, 1)`` for nodes, ``key_of(seed, rng.PART, 2)`` for edges.
     start, count : int
         Numbers of the draws: draw i takes word i of the key, whatever the range it is asked for in.
-    shares : Shares
+    shares : PartShares
         With a positive total.
 
     Returns
@@ -264,7 +264,7 @@ def _choose_entries_at(
 def choose_entries_at(
     key: np.uint64, draw_indices: NDArray[np.int64], shares: PartShares
 ) -> NDArray[np.int32]:
-    """As `choose`, for draws of any numbers: int32[n]."""
+    """As `choose_entries`, for draws of any numbers: int32[n]."""
     out = np.empty(draw_indices.size, np.int32)
     _choose_entries_at(
         np.uint64(key),

@@ -98,7 +98,7 @@ def bounded(w: np.uint64, n: np.uint64) -> np.uint64:
 
 @inlined
 def bounded_short(w: np.uint64, n: np.uint64) -> np.uint64:
-    """`below` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at
+    """`bounded` for n < 2^32, of two products of 64 bits: a loop over it runs over several words at
     once.
     """
     return ((w >> _S32) * n + ((w & _LOW) * n >> _S32)) >> _S32
@@ -114,8 +114,8 @@ def unit_float(w: np.uint64) -> float:
 
 @inlined
 def unit_threshold(probability: float) -> np.int64:
-    """The largest ``w >> 12`` of a word whose `unit` is at most a probability, -1 where that is
-    none: both sides are exact.
+    """The largest ``w >> 12`` of a word whose `unit_float` is at most a probability, -1 where that
+    is none: both sides are exact.
     """
     return np.int64(np.floor(probability * 4503599627370496.0 - 0.5))
 

@@ -1,9 +1,9 @@
 """The probabilities of successive draws without replacement: each given the earlier ones.
 
 Draw k of weights w has the probability w_k / (what the draws before it left). Taking weights from a
-total tells what is left as long as there is much of it: below ``LEAST`` of the total the difference
-is too much rounding, and whoever draws adds up the rest itself. From the rest on it goes backwards
-by additions, so that nothing cancels."""
+total tells what is left as long as there is much of it: below ``MIN_REMAINING_SHARE`` of the total
+the difference is too much rounding, and whoever draws adds up the rest itself. From the rest on it
+goes backwards by additions, so that nothing cancels."""
 
 from __future__ import annotations
 

@@ -60,9 +60,9 @@ class GraphService(OperatorHandlers, ExplainHandler):
 
     Parameters
     ----------
-    routing : News
+    routing : RoutingTable
         Routes and versions.
-    dispatcher : Fanout
+    dispatcher : Dispatcher
         Who asks the storageds.
     space_exists : callable
         Whether metad knows a space of this name: asked before an unknown one is refused, for news
@@ -503,7 +503,7 @@ class GraphService(OperatorHandlers, ExplainHandler):
     def _run_at_version_number(
         self, request: Frame, call: CallContext, run: Callable[[RequestContext], T]
     ) -> tuple[T, int]:
-        """As `_answered`, and the version's number."""
+        """As `_run_at_version`, and the version's number."""
         result, version = self._run_at_version(request, call, run)
         return result, version.version
 

@@ -38,7 +38,7 @@ def with_filter(
 
     Parameters
     ----------
-    context : Sampling
+    context : RequestContext
     element : int
         totals.NODE or totals.EDGE, what the condition is on.
     types : iterable of int

@@ -29,10 +29,10 @@ class HopDispatch:
 
     Parameters
     ----------
-    space : Space
+    space : SpaceRoute
     frontiers : mapping
         Of each node type that expands.
-    temporal_filter : Until, optional
+    temporal_filter : TemporalFilter, optional
         Of the seeds, in whose trees nodes are.
     """
 

@@ -133,7 +133,7 @@ class _SharedNeighbors:
         self._nodes = 0
 
     def raise_levels(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """A step of all hosts, as `asterism_graphkit.operators.labor.importances_of` asks for
+        """A step of all hosts, as `asterism_graphkit.operators.labor.solve_importances` asks for
         it.
         """
         replies = self._hop_dispatch.dispatch(

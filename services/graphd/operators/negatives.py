@@ -33,7 +33,7 @@ _NOTHING: dict[str, float] = {"ids": -1, "types": -1, "probabilities": 0.0}
 def draw_by_index(
     context: RequestContext, draw: GlobalDraw, indices: Ids, draw_types: Types | None = None
 ) -> Sections:
-    """The draws of these numbers: sections ids, types, and probabilities where wanted; `what.count`
+    """The draws of these numbers: sections ids, types, and probabilities where wanted; `draw.count`
     is not looked at.
 
     Parameters
@@ -90,7 +90,7 @@ def draw_by_index(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesLikeParams:
-    """How nodes of the same types are drawn; `what.count` of each."""
+    """How nodes of the same types are drawn; `draw.count` of each."""
 
     draw: GlobalDraw
     lenient: bool
@@ -147,9 +147,9 @@ def sample_negatives(
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream that `sample.draw` draws, where that is
-    not left out; else the first of its further attempts that is not. After ``ATTEMPTS`` it is the
-    first of a race among all that is not left out. So each is drawn in proportion to its weight
+    Draw k of row i is draw ``i * count + k`` of the stream that `sampling.draw` draws, where that is
+    not left out; else the first of its further attempts that is not. After ``MAX_ATTEMPTS`` it is
+    the first of a race among all that is not left out. So each is drawn in proportion to its weight
     among what its row does not leave out; -1 where that is nothing."""
     n = draw.count
     _check_reply_size(rows, draw)

@@ -57,8 +57,8 @@ def fanout_filters(
     times.
 
     A node's time holds for all that is drawn from it, hop after hop: times of every hop are those
-    of the nodes that the request starts from. Errors as of `of_neighbors`; one hop along edge types
-    with times is enough."""
+    of the nodes that the request starts from. Errors as of `neighbor_filter`; one hop along edge
+    types with times is enough."""
     head: Any = request.head
     temporal_filter = _draw_filter(request)
     if temporal_filter is None:
@@ -94,8 +94,8 @@ def _check_union(request: Frame, schema: Schema, edge_types: Sequence[int]) -> N
 
 
 def subgraph_filter(request: Frame, schema: Schema) -> TemporalFilter | None:
-    """Until when the trees of seeds see edges; None: always. Errors as of `of_neighbors`; one edge
-    type with times is enough.
+    """Until when the trees of seeds see edges; None: always. Errors as of `neighbor_filter`; one
+    edge type with times is enough.
     """
     head: Any = request.head
     temporal_filter = _decode_filter(request)

@@ -144,10 +144,8 @@ def _type_row(
 
 def _feature(feature: Feature) -> str:
     shape = f" [{', '.join(map(str, feature.shape))}]" if feature.shape else ""
-    return (
-        f"{feature.name}: "
-        f"{'' if feature.kind in ('dense', 'bytes') else feature.kind + ' '}{feature.dtype or feature.kind}{shape}"
-    )
+    kind = "" if feature.kind in ("dense", "bytes") else f"{feature.kind} "
+    return f"{feature.name}: {kind}{feature.dtype or feature.kind}{shape}"
 
 
 def _address(uuid: str, hosts: Mapping[str, meta.Host]) -> str:

@@ -49,8 +49,8 @@ def router(
 
     Parameters
     ----------
-    page_data : Source
-    rates : Rates
+    page_data : PageData
+    rates : RateMonitor
     daemon : str
         What serves the pages: graphd, or standalone.
     missing : callable

@@ -163,8 +163,8 @@ def build_filter_text(
 
     Parameters
     ----------
-    where : Where, optional
-    bindings : Bindings
+    where : WhereClause, optional
+    bindings : ParameterBindings
     reverse : bool
         Whether edges are followed against their direction: then the end that one comes from is
         ``dst``.

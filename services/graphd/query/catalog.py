@@ -46,9 +46,9 @@ def show_catalog(
 
     Parameters
     ----------
-    statement : Show
+    statement : ShowStatement
     client : Client
-    bindings : Bindings
+    bindings : ParameterBindings
     space : callable
         Gives the space that statements are about; InvalidRequest where there is none.
     """

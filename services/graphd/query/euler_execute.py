@@ -50,7 +50,7 @@ class EulerTraversal(Euler):
     ----------
     graph : Graph
         At one version.
-    bindings : Bindings
+    bindings : ParameterBindings
         The query's text, and its inputs.
     seed : int, optional
         Of the first step that draws, which the others' are made of.

@@ -200,6 +200,6 @@ def build_parser() -> None:
 
 
 def parse_euler(text: str) -> tuple[EulerStep, ...]:
-    """The steps of a query in Euler's GQL; errors as of `reading.read`."""
+    """The steps of a query in Euler's GQL; errors as of `graphd.query.parser.parse`."""
     steps: tuple[EulerStep, ...] = _grammar().parse(text)
     return steps

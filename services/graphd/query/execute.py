@@ -40,10 +40,10 @@ def execute_draw(
 
     Parameters
     ----------
-    draw : Draw
+    draw : DrawStatement
     graph : Graph
         Over this graphd's own handlers.
-    bindings : Bindings
+    bindings : ParameterBindings
     seed, version : int, optional
         Where the statement names none.
 

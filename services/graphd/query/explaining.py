@@ -26,7 +26,7 @@ def explain_plan(
     Parameters
     ----------
     body : Body
-    transport : Inside
+    transport : QueryTransport
         With the calls that it made, or began with.
     schema : Schema, optional
         Of the space that it is about.

@@ -26,7 +26,7 @@ class FeatureReader:
     graph : Graph
     version : int
         Of all of them: the one that the rows are of.
-    items : list of Item
+    items : list of YieldItem
         The table's columns.
     """
 
@@ -57,7 +57,7 @@ class FeatureReader:
         ----------
         title : str
             What the column is called.
-        column_ref : Column
+        column_ref : ColumnRef
         schema_types : list of NodeType or EdgeType
             All types.
         possible_types : collection of int

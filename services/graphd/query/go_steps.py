@@ -111,7 +111,7 @@ def sample_steps(
 
     Parameters
     ----------
-    request : Asked
+    request : ResolvedDraw
     graph : Graph
     hops : list of (list of str or None)
         The edge types of each step.
@@ -215,8 +215,8 @@ def follow_steps(
 
     Parameters
     ----------
-    asked, graph, hops, first
-        As of `drawn`.
+    request, graph, hops, first
+        As of `sample_steps`.
     limits : list of (int or None)
         Edges of each node at each step; None: all.
     """

@@ -40,7 +40,7 @@ class QueryTransport:
     ----------
     handlers : mapping
         By method path.
-    parent_call : Call
+    parent_call : CallContext
         The query's.
     """
 

@@ -56,10 +56,10 @@ class LoadCommitter:
     metad : Transport
     resolve_revivals : callable
         ``(space, load id, call)``: tells every partition which deleted nodes the load brings back;
-        as `graphd.api.sampling.GraphApi.settle`.
+        as `graphd.api.sampling.GraphService.resolve_revivals`.
     seal : callable
         ``(space, load id, hosts, number, call)``: seals a load on some hosts; as
-        `graphd.api.sampling.GraphApi.seal`.
+        `graphd.api.sampling.GraphService.seal`.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class LoadCommitter:
         ----------
         request : CommitLoadRequest
             Its space is set.
-        call : Call
+        call : CallContext
         revivals_resolved : bool
             Whether births are already settled, or there are none to settle.
         hosts : collection of str

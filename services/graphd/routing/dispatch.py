@@ -95,7 +95,7 @@ class Dispatcher:
 
     Parameters
     ----------
-    pool : Hosts
+    pool : StoragedPool
     on_dispatch : callable
         Told what hosts are asked, each time.
 

@@ -150,7 +150,7 @@ def merge_counted(
     results: Sequence[tuple[Ids | None, Types, Arrays]],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> tuple[Types, dict[str, NDArray[Any]]]:
-    """As `merged_ragged`, for answers that tell how long each row is: so does this one,
+    """As `merge_ragged`, for answers that tell how long each row is: so does this one,
     int32[count].
     """
     if len(results) == 1 and results[0][0] is None:

@@ -206,7 +206,7 @@ class BatchCommitter:
         ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all
         parts that they touch; gives the hosts that it wrote to.
     resolve_revivals, seal : callable
-        As of `Committing`.
+        As of `LoadCommitter`.
     """
 
     def __init__(

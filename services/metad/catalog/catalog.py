@@ -35,7 +35,7 @@ class Catalog:
         had a name of their own.
     accept_other_folder : bool
         Take over a catalog of another folder.
-    pin_limits : PinRules, optional
+    pin_limits : PinLimits, optional
     now_ms : int
     """
 

@@ -83,7 +83,7 @@ class History:
 
     Parameters
     ----------
-    store : RevisedStore
+    store : RevisionedStore
         The catalog. Not thread-safe: called under the lock of `metad.change_feed`.
     """
 
@@ -187,7 +187,7 @@ class History:
 def was_given_up(adoptions: tuple[Adoption, ...], kind: str, number: int) -> bool:
     """Return whether an identifier was assigned by a branch that was given up.
 
-    ``kind`` is a field of `Highest`.
+    ``kind`` is a field of `HighestIds`.
     """
     return any(getattr(adoption.before, kind) < number <= adoption.last for adoption in adoptions)
 

@@ -2,22 +2,31 @@
 
 1/format                       what wrote the store
 1/cluster                      the id of the cluster: made with the store, so that an empty one is
-another cluster 1/folder                       uuid of the metad folder that the catalog lies in
-1/history                      the id of the catalog's history, made with it 1/revision
-number of the latest write, in the same write 1/term/NUMBER                  a start of a metad on
-it: a random id, and the revision that it began with 1/adoption/NUMBER              positions of
-other catalogs that this one was adopted over 1/removal/REMOVAL              an order to remove
-data, until every storaged that it concerns has carried it out 1/cleaned/JOB                  a job
-whose leftovers were ordered away 1/start                        number of the latest start of a
-metad on it: every start has a larger one 1/next/SPACE|LOAD|PIN|REMOVAL  the next id of a kind (jobs
-and tasks: 1/next/JOB) 1/space/SPACE                  a space, with its parts and its current
-version 1/commit/SPACE                 its last commit number 1/base/SPACE/TYPE              the
-next edge id of an edge type 1/load/LOAD                    a load, without its chunks
-1/chunk/LOAD/INDEX             one of its chunks 1/version/SPACE/VERSION        a manifest
-1/restore/SPACE                the manifest that a space made of a backup waits for 1/host/UUID
-a daemon's address and incarnation, as last changed 1/job/JOB                      a job with its
-tasks 1/result/JOB/TASK              what a finished task reported, until its job publishes
-1/pin/PIN                      a lease on a version, as it was taken: renewals live in memory"""
+                               another cluster
+1/folder                       uuid of the metad folder that the catalog lies in
+1/history                      the id of the catalog's history, made with it
+1/revision                     number of the latest write, in the same write
+1/term/NUMBER                  a start of a metad on it: a random id, and the revision that it began
+                               with
+1/adoption/NUMBER              positions of other catalogs that this one was adopted over
+1/removal/REMOVAL              an order to remove data, until every storaged that it concerns has
+                               carried it out
+1/cleaned/JOB                  a job whose leftovers were ordered away
+1/start                        number of the latest start of a metad on it: every start has a larger
+                               one
+1/next/SPACE|LOAD|PIN|REMOVAL  the next id of a kind (jobs and tasks: 1/next/JOB)
+1/space/SPACE                  a space, with its parts and its current version
+1/commit/SPACE                 its last commit number
+1/base/SPACE/TYPE              the next edge id of an edge type
+1/load/LOAD                    a load, without its chunks
+1/chunk/LOAD/INDEX             one of its chunks
+1/version/SPACE/VERSION        a manifest
+1/restore/SPACE                the manifest that a space made of a backup waits for
+1/host/UUID                    a daemon's address and incarnation, as last changed
+1/job/JOB                      a job with its tasks
+1/result/JOB/TASK              what a finished task reported, until its job publishes
+1/pin/PIN                      a lease on a version, as it was taken: renewals live in memory
+"""
 
 from __future__ import annotations
 

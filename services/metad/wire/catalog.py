@@ -1,6 +1,6 @@
 """Our records as messages, and messages as our records: the one place where the two meet.
 
-Called by the doors (`metad.api`, `metad.desired_state`) and by the store's `codec`; jobs are in
+Called by the doors (`metad.api`, `metad.desired_state`) and by `metad.wire.storage`; jobs are in
 `metad.wire.jobs`. What a message can say wrong is refused here, with its value."""
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class FilterHandlers(ABC):
         globally: bool = False,
     ) -> sampling.LocalVersion:
         """The version with only those rows that a request is about; ``globally`` as of
-        `storaged.sampling.Conditions.version`.
+        `storaged.sampling.FilterCache.filtered_version`.
         """
         where, parts = _decode_filter(message), unfiltered.schema.parts
         columns = list(zip(message.counts, message.positives, message.weights, strict=False))

@@ -36,7 +36,7 @@ class StoreApi(FilterHandlers, ReadHandlers):
 
     Parameters
     ----------
-    local_spaces : Holdings
+    local_spaces : LocalSpaces
         Spaces, stores and versions held here.
     stream_endpoint : callable
         Says where the stream door is.

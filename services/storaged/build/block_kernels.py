@@ -331,8 +331,8 @@ def copy_lists(
 
 @kernel
 def threshold_block(prob: F64, alias: U32, alias_threshold: U64, alias_fraction: U32) -> None:
-    """`asterism_graphkit.random.alias.thresholds` of a block of a table, whose certain columns name
-    themselves already.
+    """`asterism_graphkit.random.alias.pack_thresholds` of a block of a table, whose certain columns
+    name themselves already.
     """
     for i in range(prob.shape[0]):
         scaled = np.rint(prob[i] * _TWO64)

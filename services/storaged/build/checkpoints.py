@@ -36,12 +36,12 @@ class PartSteps:
 
     Parameters
     ----------
-    task : Task
+    task : BuildTask
     part : int
     folder : Path
         Of the part's image.
-    tables : TableStore
-    progress : Progress
+    tables : StatStore
+    progress : ProgressReporter
 
     Notes
     -----

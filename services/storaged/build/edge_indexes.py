@@ -38,7 +38,7 @@ def build_edge_indexes(
 
     Parameters
     ----------
-    sources : Rows
+    sources : RowMap
         Of the type's source nodes.
     slots : int
         Of the out-adjacency.

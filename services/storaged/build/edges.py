@@ -102,7 +102,7 @@ class _EdgeCounts:
     seen: int = 0
     """Of times that are another one at the other end, and so not in ``mix``."""
     named: list[dict[str, int]] = field(default_factory=list)
-    """Of each table of the type: ``mix``, and what was no weight (`Refused`)."""
+    """Of each table of the type: ``mix``, and what was no weight (`InvalidWeights`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
 
     Parameters
     ----------
-    nodes : sequence of Rows
+    nodes : sequence of RowMap
         Of every node type in this part.
     """
     schema = context.task.schema

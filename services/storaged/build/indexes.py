@@ -96,7 +96,7 @@ class IndexWeights(NamedTuple):
 
 
 def column_place(context: BuildContext, index: Index) -> str:
-    """As of `Ordering`."""
+    """As of `IndexBuild`."""
     schema, column = context.task.schema, index.parsed_column
     resolved_column = resolve_column(schema, index.element, index.type_id, column)
     if resolved_column.feature is None:
@@ -113,7 +113,7 @@ def build_indexes(
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowMap
         Of the type; its weights, features and further weights are written.
     weights, features : plain values
         Digests of what is written.
@@ -160,10 +160,10 @@ def build_index(
 
     Parameters
     ----------
-    index_build : Ordering
+    index_build : IndexBuild
     inputs : plain values
         What its order follows from.
-    tables : sequence of Weights
+    tables : sequence of IndexWeights
     table_inputs : plain values
         What weights follow from.
     """

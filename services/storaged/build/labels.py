@@ -33,7 +33,7 @@ def build_labels(context: BuildContext, type_id: int, rows: int, features: str) 
 
     Parameters
     ----------
-    context : Workplace
+    context : BuildContext
     type_id, rows : int
     features : str
         The digest of the unit of its columns, which the label is one of.

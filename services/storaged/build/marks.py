@@ -30,7 +30,7 @@ class CompletedPart:
     """Of what: `Task.digest`."""
     result: PartResult
     units: Mapping[str, Mapping[str, Any]]
-    """What `Units.records` gave."""
+    """What `PartUnitCache.records` gave."""
     manifest: Mapping[str, Any]
     """Of its image; not in the mark's file."""
 

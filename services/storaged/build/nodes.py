@@ -308,7 +308,7 @@ def _build_dense(context: BuildContext, type_id: int, refs: list[BlockRef]) -> S
 def _compact_dense(
     context: BuildContext, name: str, live: NDArray[np.uint8], weights: NDArray[np.float32]
 ) -> None:
-    """Sorted ids, and their weights, from what `_dense` found to be too thin."""
+    """Sorted ids, and their weights, from what `_build_dense` found to be too thin."""
     ids = context.image.create_append(f"{name}.ids", np.int64)
     out_weights = (
         context.image.create_append(f"{name}.weights", np.float32) if weights.size else None

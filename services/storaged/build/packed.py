@@ -42,7 +42,7 @@ def pack_rows(
     narrow, alias_threshold : uint32[slots], uint64[slots]
     sums : float64[rows]
     packed : uint64[2 * slots], out
-        As of `storaged.store.image.Adjacency`.
+        As of `storaged.store.image.AdjacencyImage`.
     """
     for row in range(first, end):
         start = indptr[row]

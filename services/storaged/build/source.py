@@ -84,7 +84,7 @@ class NodeTimes:
     ids: I64
     """int64[n], ascending: those that have any."""
     keys: I64
-    """int64[n], as `asterism_graphkit.arrays.time_keys.keys_of` has them."""
+    """int64[n], as `asterism_graphkit.arrays.time_keys.encode_times` has them."""
 
     def lookup(self, ids: I64) -> I64:
         """int64[m]: the time of each node; 0 where none was written, as features do."""
@@ -99,11 +99,11 @@ class BlockReader:
 
     Parameters
     ----------
-    store : GraphStore
-    task : Task
+    store : BlockStore
+    task : BuildTask
     part : int
-    progress : Progress
-    scratch : Files
+    progress : ProgressReporter
+    scratch : ArrayFiles
         Where tombstones and times of nodes are kept: mapped, as there may be as many as nodes.
     """
 
@@ -265,8 +265,8 @@ class BuildContext:
     def node_input(
         self, node_type: int, refs: Sequence[BlockRef], *components: object
     ) -> InputDigest:
-        """As `input`, of blocks of nodes of this part: what was deleted of other parts does not
-        matter to them.
+        """As `unit_input`, of blocks of nodes of this part: what was deleted of other parts does
+        not matter to them.
         """
         return (
             self.unit_input(*components)

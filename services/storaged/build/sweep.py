@@ -58,8 +58,8 @@ class AliasSweep:
     ----------
     lights, heavies : iterator of Columns
         From the blocks on that ``position`` is not done with.
-    light_out, heavy_out : Rows
-    position : Place
+    light_out, heavy_out : RowSink
+    position : SweepPosition
         Where an earlier sweep was left.
     """
 

@@ -86,7 +86,7 @@ class InputDigest:
             Ids, ascending over all pieces, and when each was deleted last; where pieces end does
             not matter.
         refs : sequence of BlockRef
-            What they are applied to, and `blocks` has.
+            What they are applied to, and `add_blocks` has.
         """
         stamps = np.unique(np.array([ref.stamp for ref in refs], np.int64))
         count = 0
@@ -136,11 +136,11 @@ class PartUnitCache:
     ----------
     part : int
     image : ImageWriter
-    tables : TableStore
+    tables : StatStore
     sources : sequence of Path
         Outputs of finished builds of the same space, the first one asked first. They may go at any
         time.
-    progress : Progress
+    progress : ProgressReporter
     """
 
     def __init__(

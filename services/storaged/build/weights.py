@@ -139,7 +139,7 @@ class WeightResult:
 
     @classmethod
     def from_state(cls, state: StepState, name: str = WEIGHT) -> WeightResult:
-        """What `weigh` gave."""
+        """What `build_weights` gave."""
         return cls(name=name, table=TableResult(**state["table"]), anomalies=state["odd"])
 
     def stats_fields(self) -> dict[str, Any]:
@@ -162,11 +162,11 @@ def build_weights(
 
     Parameters
     ----------
-    invalid : Refused
+    invalid : InvalidWeights
         What an expression gave beside them.
     count : int
         Rows that count.
-    name, weights, live, rows, more
+    name, weights, live, rows, **table_options
         As of `build_table`.
     """
     table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
@@ -198,7 +198,7 @@ def build_node_weights(
 
     Parameters
     ----------
-    rows : Rows
+    rows : RowMap
         Of the type; its own weights and features are written.
     inputs : plain values
         Digests of what is written.

@@ -227,7 +227,7 @@ def sort_selection(
     stop: NDArray[np.int64],
 ) -> None:
     """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as
-    in `race_rows`.
+    in `select_rows`.
 
     Parameters
     ----------

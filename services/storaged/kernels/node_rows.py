@@ -163,7 +163,7 @@ def measure_nodes(
     Parameters
     ----------
     parts, rows : int32[m], int64[m]
-        As of `locate`.
+        As of `locate_nodes`.
     indptr, sums : uint64[P], uint64[P]
         Addresses of each part's int64[rows + 1], and of float64[rows], weight sums; 0: the degree
         counts.

@@ -23,14 +23,14 @@ from asterism_graphkit.random.rng import mix64
 from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
 
 START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
-"""Of the state of `push`: the start at hand, its round (0: it has not begun), how many nodes hand
-on in it, which of them comes next and with which edge of which type, how many were met in it, how
-many the start came to, of how many of them it is known what their edges weigh, and the last slot of
-the table that is in use."""
+"""Of the state of `push_mass`: the start at hand, its round (0: it has not begun), how many nodes
+hand on in it, which of them comes next and with which edge of which type, how many were met in
+it, how many the start came to, of how many of them it is known what their edges weigh, and the last
+slot of the table that is in use."""
 STATE = 10
 DONE, OUT_OF_CAPACITY, UNFINISHED = range(3)
-"""What `push` says: all is done, the start comes to more nodes than there is room for, or enough
-edges were looked at.
+"""What `push_mass` says: all is done, the start comes to more nodes than there is room for, or
+enough edges were looked at.
 """
 MIN_SLOTS = 1 << 10
 """Slots that a start begins with."""
@@ -227,7 +227,7 @@ def _absorb_residuals(
     residuals: NDArray[np.float64],
     per_weight: NDArray[np.float64],
 ) -> None:
-    """As `asterism_graphkit.operators.pagerank_push.settle`."""
+    """As `asterism_graphkit.operators.pagerank_push.absorb_residuals`."""
     for i in range(size):
         pair = frontier[i]
         weight_sum, amount = weight_sums[pair], residuals[pair]
@@ -283,7 +283,7 @@ def push_mass(
     uniform : bool
         Whether every edge weighs 1.
     alpha, epsilon : float64
-        As of `graphd.operators.pagerank.Ranking`.
+        As of `graphd.operators.pagerank.PagerankParams`.
     max_edges : int64
         Edges to look at, up to the end of a node's along a type.
     state : int64[STATE], inout

@@ -1,7 +1,7 @@
 """Draws and reads over the parts of a version that are held here: arrays in, arrays out.
 
 What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure
-function of a `Version` and its arguments. Arguments are checked here, in words; the loops are
+function of a `LocalVersion` and its arguments. Arguments are checked here, in words; the loops are
 `storaged.kernels`'s. What may not: the network, a clock, protobuf, a database.
 `storaged.api.sampling` calls in."""
 

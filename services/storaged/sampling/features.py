@@ -32,7 +32,7 @@ def node_features(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     type_id : int
     names : sequence of str
         Features of the type; ``weight`` is the node's weight.

@@ -25,7 +25,7 @@ def read_graph_labels(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     parts : sequence of int
         Parts to answer for.
     cursor : int
@@ -68,7 +68,7 @@ def read_nodes_by_label(
     Parameters
     ----------
     version, parts
-        As in `read_labels`.
+        As in `read_graph_labels`.
     indptr, values : int64[n + 1], uint8[k]
         The labels.
 

@@ -67,7 +67,7 @@ class _RowTables:
     index_ids: NDArray[np.uint64]
     index_rows: NDArray[np.uint64]
     shifts: NDArray[np.uint64]
-    """[P] each, as `storaged.kernels.node_rows.locate` takes them."""
+    """[P] each, as `storaged.kernels.node_rows.locate_nodes` takes them."""
 
     @classmethod
     def build(cls, version: LocalVersion, type_id: int) -> _RowTables:
@@ -121,7 +121,7 @@ class LocatedNodes:
 def locate_nodes(
     version: LocalVersion, node_type: int, ids: NDArray[np.int64], types: NDArray[np.int32] | None
 ) -> Iterator[LocatedNodes]:
-    """The nodes of a request by type, parts together; arguments and errors as of `groups_of`."""
+    """The nodes of a request by type, parts together; arguments and errors as of `group_nodes`."""
     types = resolve_types(version, node_type, ids, types)
     if types is None:
         yield _locate_type(version, node_type, ids, as_kernel_array(EMPTY_I64))
@@ -172,7 +172,7 @@ def group_nodes(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     node_type : int
         Of all ids; -1: ``types`` says, or, without them in a space of global ids, the ids are
         looked up in every type.
@@ -262,7 +262,7 @@ def node_types(
     Parameters
     ----------
     version, node_type, ids, types
-        As in `groups_of`: where types are said, each id is looked up in its own.
+        As in `group_nodes`: where types are said, each id is looked up in its own.
     checkpoint : callable
         Called between blocks of nodes; may raise.
 
@@ -319,7 +319,7 @@ def resolve_local_types(
 
 def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[int, int]:
     """The node types at the near and the far end of an edge type; errors as of
-    `checked_edge_types`.
+    `resolve_local_types`.
     """
     local_type = resolve_local_types(version, [edge_type], -1, direction)[0]
     edge = version.schema.edge_types[edge_type]
@@ -411,7 +411,7 @@ class EdgeSpans:
     """Where the edges of nodes are along one edge type, node by node; read-only arrays."""
 
     table: NDArray[np.int64]
-    """Of `table_of`."""
+    """Of `address_table`."""
     partitions: NDArray[np.int64]
     """int64[m]: the part of each node."""
     starts: NDArray[np.int64]
@@ -512,7 +512,7 @@ class AdjacencyAddresses:
 def adjacency_addresses(
     version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
 ) -> AdjacencyAddresses:
-    """The columns of `table_of`, one array each, as kernels take them that have the rows of
+    """The columns of `address_table`, one array each, as kernels take them that have the rows of
     nodes.
     """
 

@@ -53,14 +53,14 @@ def rank_nodes(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
         All of its parts are held here.
     ids, kinds : int64[m], int32[m]
         Starts and their types; type -1 is no node, whose row stays empty.
     edge_types, direction, uniform
         As of `storaged.sampling.neighbors`.
     alpha, epsilon, top
-        As of `graphd.operators.pagerank.Ranking`.
+        As of `graphd.operators.pagerank.PagerankParams`.
     checkpoint : callable
         Called every so many edges; may raise.
 
@@ -68,7 +68,7 @@ def rank_nodes(
     ------
     InvalidRequest, Unavailable
         Where a type, the direction or a number is impossible, a start comes to more than
-        `MOST_NODES` nodes, or a part is not held here.
+        `MAX_NODES` nodes, or a part is not held here.
     """
     check_length("types", kinds, ids.size)
     resolve_local_types(version, edge_types, -1, direction)
@@ -139,8 +139,8 @@ def rank_nodes(
 
 
 def _allocate_buffers(capacity: int) -> list[NDArray[Any]]:
-    """What is held of the nodes that a start comes to, after the table of their numbers: as `push`
-    takes them.
+    """What is held of the nodes that a start comes to, after the table of their numbers: as
+    `push_mass` takes them.
     """
     slots = max(4 * capacity, kernel.MIN_SLOTS)  # it grows by two where it is half full
     dtypes = (

@@ -33,7 +33,7 @@ def read_nodes(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     type_id, part : int
     cursor : int
         A row; 0 starts.

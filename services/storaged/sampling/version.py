@@ -80,7 +80,7 @@ class LocalVersion:
     """The name of the weights that its tables were then made by."""
     range_covers: Mapping[tuple[int, int], Any] = field(default_factory=dict)
     """Where global draws take an index: of each type and part, the
-    `storaged.sampling.filters.range_cover.Cover` that they are from. Images are then whole."""
+    `storaged.sampling.filters.range_cover.RangeCover` that they are from. Images are then whole."""
     _by_weight_name: dict[str, LocalVersion] = field(default_factory=dict, init=False, repr=False)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
         default_factory=dict, init=False, repr=False

@@ -40,7 +40,7 @@ def build_histogram(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
         With the weights to look at in the place of the rows' own.
     element, type_id : int
     parts : sequence of int
@@ -50,7 +50,7 @@ def build_histogram(
 
     Returns
     -------
-    Spread
+    WeightHistogram
 
     Raises
     ------

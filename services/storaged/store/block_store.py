@@ -344,8 +344,8 @@ class BlockStore:
         return value
 
     def import_values(self, values: Iterable[StoredValue]) -> None:
-        """Keep `intact` values of another store, durable on return; one that is here already is
-        replaced by itself.
+        """Keep `verified_value` values of another store, durable on return; one that is here
+        already is replaced by itself.
 
         Raises
         ------

@@ -43,7 +43,7 @@ class IndexTables:
     """The tables of an index by weights of one name."""
 
     levels: tuple[IndexLevel, ...]
-    """By `levels_of`."""
+    """By `level_block_sizes`."""
     positives: NDArray[np.int64]
     """int64[blocks of the first step + 1]: how many rows before each block weigh anything."""
 
@@ -60,7 +60,7 @@ class SortedEdges:
     """
     weight_trees: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """float64[slots], by the name of weights: of each row a tree of sums in that order, as
-    `storaged.build.edge_indexes.grow_trees` lays it out.
+    `storaged.build.edge_indexes.fill_weight_trees` lays it out.
     """
 
 
@@ -81,8 +81,8 @@ class ColumnIndex:
     bounds: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """``hash`` only: int64[groups + 1], where each group of equal values begins."""
     tables: Mapping[str, IndexTables] = field(default_factory=dict)
-    """By the name of weights, the rows' own under ``OWN``; a name that is not there is of a type
-    without weights: every row weighs 1.
+    """By the name of weights, the rows' own under ``OWN_WEIGHT_NAME``; a name that is not there is
+    of a type without weights: every row weighs 1.
     """
     outgoing: SortedEdges | None = None
     incoming: SortedEdges | None = None

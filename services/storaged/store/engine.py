@@ -82,8 +82,8 @@ class Engine(Protocol):
         """Keys and values in start <= key < stop, ascending; ``stop`` None is the end."""
 
     def bulk_writer(self, family: str, keep_path: Path | None = None) -> BulkWriter:
-        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for `take_in`,
-        if it has a key.
+        """A sorted run to be moved in whole; with ``keep_path`` it stays there too, for
+        `ingest_file`, if it has a key.
         """
 
     def ingest_file(self, family: str, run: Path) -> None:

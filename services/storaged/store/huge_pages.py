@@ -99,7 +99,7 @@ def reload_into_huge_pages(folder: Path) -> None:
 
 
 def reload_images(folders: Sequence[Path]) -> None:
-    """`settle` images that were written just now, where they fit."""
+    """`reload_into_huge_pages` images that were written just now, where they fit."""
     if fits_memory(folders):
         for folder in folders:
             reload_into_huge_pages(folder)

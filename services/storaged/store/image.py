@@ -159,7 +159,7 @@ class RowWeights:
     """Weights of an adjacency and the alias rows that follow from them."""
 
     weights: F32
-    """As those of `Adjacency`, and so are the others."""
+    """As those of `AdjacencyImage`, and so are the others."""
     sums: F64
     hot: U64 = field(default_factory=lambda: EMPTY_U64)
     cold: U32 = field(default_factory=lambda: EMPTY_U32)
@@ -208,10 +208,10 @@ class AdjacencyImage:
     """
     packed: U64 = field(default_factory=lambda: EMPTY_U64)
     """uint64[2 * slots]: of each slot ``hot``, then the alias's neighbor << 32 | its own; both are
-    `NOBODY` in a row of sum 0. Empty with ``hot`` or ``narrow``."""
+    `NO_NEIGHBOR` in a row of sum 0. Empty with ``hot`` or ``narrow``."""
     when: I64 = field(default_factory=lambda: EMPTY_I64)
-    """int64[slots], the time of each edge as `asterism_graphkit.arrays.time_keys.keys_of` has it;
-    empty when the type has no time.
+    """int64[slots], the time of each edge as `asterism_graphkit.arrays.time_keys.encode_times` has
+    it; empty when the type has no time.
     """
     order: U32 = field(default_factory=lambda: EMPTY_U32)
     """uint32[slots], the slots of each row by (``when``, slot); empty with ``when``."""
@@ -236,7 +236,7 @@ class EdgeImage:
     src_row: U32
     """uint32[slots of out]: the source's row."""
     table: AliasTable
-    """For global draws, over the slots of ``out``."""
+    """For global draws, over the slots of ``outgoing``."""
     feature_eids: I64 = field(default_factory=lambda: EMPTY_I64)
     """int64[n] ascending edge ids e with e % parts == part, whose features live here; empty when
     there are no features or row = e // parts without holes."""
@@ -246,7 +246,7 @@ class EdgeImage:
     """By the names of the type's tables."""
     columns: Mapping[str, FeatureColumn] = field(default_factory=dict)
     indexes: tuple[ColumnIndex, ...] = ()
-    """For draws under conditions; by (column, kind). Rows of theirs are slots of ``out``."""
+    """For draws under conditions; by (column, kind). Rows of theirs are slots of ``outgoing``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,7 +330,8 @@ def open_part(
         Read the files that hold places in other files, and compare their checksums: what is wrong
         in those that are left may give wrong values, but not reads beyond the end of an array.
     huge_pages : bool
-        Have it in large pages: of what fits into memory, as `storaged.store.huge_pages.fit` says.
+        Have it in large pages: of what fits into memory, as `storaged.store.huge_pages.fits_memory`
+        says.
 
     Raises
     ------

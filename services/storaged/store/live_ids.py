@@ -96,7 +96,7 @@ class LiveIds:
     ----------
     read_block : callable
         Gives a node block's ids, and whether it brings them to life.
-    revivals : int
+    node_kind : int
         The kind of the blocks that do.
     spill : Path, optional
         A folder for large runs.

@@ -48,7 +48,8 @@ class EngineHandle(Protocol):
 
 
 class RecoveringEngine:
-    """A `Keep` over another one, which it opens anew before the first write after one that failed.
+    """A `EngineHandle` over another one, which it opens anew before the first write after one that
+    failed.
 
     Parameters
     ----------

@@ -4,9 +4,10 @@ A value is ``rows u32 | crc32 u32`` and then each column in turn, padded to 8 by
 columns:
 
     B1     row u32, id i64, probability f64, alias u32, alias id i64, weight f32   (alias: a
-    position in the table) B1 in the making (scratch)  row u32, id i64, weight f32 B2, B3 (scratch)
-    position u32, id i64, p f64 LIGHT, HEAVY (scratch)      position u32, probability f64, alias
-    u32, alias id i64
+        position in the table)
+    B1 in the making (scratch)  row u32, id i64, weight f32
+    B2, B3 (scratch)            position u32, id i64, p f64
+    LIGHT, HEAVY (scratch)      position u32, probability f64, alias u32, alias id i64
 
 Beside the tables it keeps the steps of a build that are done, in a family with a log: a step is put
 there after what it made is durable."""

@@ -159,5 +159,5 @@ def first_packed_mismatch(
 
 
 def new_outputs() -> tuple[NDArray[Any], NDArray[Any]]:
-    """``found`` and ``wrong`` of a first call."""
+    """``max_errors`` and ``fault`` of a first call."""
     return np.zeros(2, np.float64), np.zeros(2, np.int64)

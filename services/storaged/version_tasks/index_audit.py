@@ -37,13 +37,13 @@ def check_index(
     ----------
     location : str
         The part and the type, in words.
-    index : Ordered
+    index : ColumnIndex
     node : NodeImage
         That it is of, with these weights in the place of its own.
     live : int
         Live rows.
     weights : str
-        Their name; ``storaged.store.column_index.OWN`` are the rows' own.
+        Their name; ``storaged.store.column_index.OWN_WEIGHT_NAME`` are the rows' own.
 
     Raises
     ------
@@ -73,11 +73,11 @@ def check_sorted_edges(
 
     Parameters
     ----------
-    where, index, weights
+    location, index, weights
         As of `check_index`.
-    side : Adjacency
+    side : AdjacencyImage
         With these weights in the place of its own.
-    sorted_edges : Near
+    sorted_edges : SortedEdges
         Its order.
     runs : sequence of (int, int)
         Of rows, one after another.

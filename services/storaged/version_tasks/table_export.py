@@ -157,7 +157,8 @@ def _write_table(
             yield columns
             progress.step(len(columns[0]))
 
-    name = f"p{total.part:05d}-{'n' if total.element == NODE else 'e'}{total.type_id}-{total.weight_name}.{file_format}"
+    type_key = f"{'n' if total.element == NODE else 'e'}{total.type_id}"
+    name = f"p{total.part:05d}-{type_key}-{total.weight_name}.{file_format}"
     with remote.open(name, expected=total.positive * ROW_BYTES) as file:
         hashing_file = _HashingFile(file)
         write(hashing_file, blocks())

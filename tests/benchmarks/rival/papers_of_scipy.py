@@ -36,7 +36,7 @@ def main(folder: str) -> None:
             above_threshold = residuals.data > papers.epsilon * masses[residuals.indices]
             if not above_threshold.any():
                 break
-            # A copy: zeros are taken out in place, and the indices would be those of `held` too.
+            # A copy: zeros are taken out in place, and `residuals` would share the indices.
             frontier = sparse.csr_array(
                 (
                     np.where(above_threshold, residuals.data, 0.0),

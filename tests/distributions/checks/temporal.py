@@ -540,7 +540,7 @@ def _node_time_graph(*, floating: bool, has_own_times: bool) -> draw.LocalVersio
 
 
 _INPUTS: dict[tuple[bool, bool], tuple[dict[str, Nodes], dict[str, Edges]]] = {}
-"""What versions of `_peopled` are made of."""
+"""What versions of `_node_time_graph` are made of."""
 
 
 def an_edge_is_there_once_its_neighbor_is(scale: float) -> None:
@@ -609,7 +609,7 @@ def an_edge_is_there_once_its_neighbor_is(scale: float) -> None:
 def _visible_since(
     floating: bool, has_own_times: bool, name: str, *, incoming: bool
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The near end of each edge of `_peopled`, and since when it is there; -inf: always."""
+    """The near end of each edge of `_node_time_graph`, and since when it is there; -inf: always."""
     nodes, edges = _INPUTS[floating, has_own_times]
     src, dst = edges[name].src, edges[name].dst
     local_ends, remote_ends, remote_type = (dst, src, name[0]) if incoming else (src, dst, name[-1])

@@ -534,17 +534,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         UNION,
         (
-            (
-                "is earliest is each by its own weight among them. So the first m of n are the "
-                "draws of m.\n"
-                '    """'
-            ),
-            (
-                "is earliest is each by its own weight among them. So the first m of n are the "
-                "draws of m.\n"
-                '    """\n'
-                "    remote_types = np.zeros_like(remote_types)"
-            ),
+            "types = remote_types.shape[0]\n    keys",
+            "types = remote_types.shape[0]\n"
+            "    remote_types = np.zeros_like(remote_types)\n"
+            "    keys",
         ),
         check="different_neighbors_of_unions_are_successive_draws",
     ),

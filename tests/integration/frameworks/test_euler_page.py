@@ -41,8 +41,12 @@ with asterism.open("euler.db", space="graph", mode="r") as graph:
         "get_top_k_neighbor": lambda e: e.get_top_k_neighbor([0, 1], -1, 2),
         "get_full_neighbor": lambda e: e.get_full_neighbor([0, 77, 1], ["buys"]),
         "sample_fanout": lambda e: e.sample_fanout([0, 1], ["knows", "buys"], [2, 2], seed=1),
-        "sample_fanout_with_feature": lambda e: e.sample_fanout_with_feature([0, 1], ["knows"], [2], -1, ["x"], [2], [], None, seed=1),
-        "sample_neighbor_layerwise": lambda e: e.sample_neighbor_layerwise(torch.tensor([[0, 1]]), "buys", 3, seed=1),
+        "sample_fanout_with_feature": lambda e: e.sample_fanout_with_feature(
+            [0, 1], ["knows"], [2], -1, ["x"], [2], [], None, seed=1
+        ),
+        "sample_neighbor_layerwise": lambda e: e.sample_neighbor_layerwise(
+            torch.tensor([[0, 1]]), "buys", 3, seed=1
+        ),
         "sparse_get_adj": lambda e: e.sparse_get_adj([0, 1], [3, 4, 5], "buys"),
         "get_multi_hop_neighbor": lambda e: e.get_multi_hop_neighbor([0], ["knows", "buys"]),
         "random_walk": lambda e: e.random_walk([0, 1], ["knows", "buys"], seed=1),

@@ -113,7 +113,8 @@ def test_spaces_are_created_from_a_file_listed_and_dropped(
 ) -> None:
     file = tmp_path / "schema.json"
     file.write_text(
-        '{"parts": 2, "nodes": {"paper": {"features": {"year": "int64"}}}, "edges": {"paper:cites:paper": {}}}'
+        '{"parts": 2, "nodes": {"paper": {"features": {"year": "int64"}}}, '
+        '"edges": {"paper:cites:paper": {}}}'
     )
     assert asterism("space", "create", "papers", file)["name"] == "papers"
     assert asterism("space", "create", "papers", file, "--if-not-exists")["name"] == "papers"

@@ -21,12 +21,20 @@ import asterism
 client = asterism.connect("localhost:9669")
 client.create_space("shop", {
     "direction": "both",
-    "nodes": {"user": {"features": {"age": "float32"}}, "item": {"weighted": True, "features": {"vector": {"dtype": "float32", "shape": [4]}}}},
+    "nodes": {
+        "user": {"features": {"age": "float32"}},
+        "item": {"weighted": True, "features": {"vector": {"dtype": "float32", "shape": [4]}}},
+    },
     "edges": {"user:buys:item": {"weighted": True}, "item:bought_by:user": {}},
 })
 shop, rng = client.graph("shop"), np.random.default_rng(0)
 shop.upsert_nodes(np.arange(300), "user", features={"age": rng.random(300)})
-shop.upsert_nodes(np.arange(20_000), "item", weights=rng.random(20_000), features={"vector": rng.random((20_000, 4))})
+shop.upsert_nodes(
+    np.arange(20_000),
+    "item",
+    weights=rng.random(20_000),
+    features={"vector": rng.random((20_000, 4))},
+)
 src, dst = rng.integers(0, 300, 2000), rng.integers(0, 20_000, 2000)
 shop.upsert_edges(src, dst, "buys", weights=rng.random(2000))
 shop.upsert_edges(dst, src, "bought_by")

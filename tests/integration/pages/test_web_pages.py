@@ -100,13 +100,17 @@ def test_the_theme_is_chosen_by_a_button_and_kept(
     assert watch.findings() == []
 
 
-NUMBER_FOCUSABLE = """() => [...document.querySelectorAll('a[href], button:not(:disabled), select, input, textarea, summary, [tabindex="0"]')]
-    .filter((node) => node.checkVisibility() && !(node.closest('details:not([open])') && node.nodeName !== 'SUMMARY'))
+NUMBER_FOCUSABLE = """() => [...document.querySelectorAll(
+        'a[href], button:not(:disabled), select, input, textarea, summary, [tabindex="0"]')]
+    .filter((node) => node.checkVisibility()
+        && !(node.closest('details:not([open])') && node.nodeName !== 'SUMMARY'))
     .map((node, i) => (node.dataset.n = i))"""
 """Numbers what can have the focus, in the order of the document."""
 FOCUS_STATE = """() => {
-    const node = document.activeElement, style = getComputedStyle(node), box = node.getBoundingClientRect();
-    return [Number(node.dataset.n ?? -1), style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
+    const node = document.activeElement, style = getComputedStyle(node),
+        box = node.getBoundingClientRect();
+    return [Number(node.dataset.n ?? -1),
+        style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2,
         box.right > 0 && box.bottom > 0 && box.left < innerWidth && box.top < innerHeight];
 }"""
 """The number of what has it, whether that is seen, and whether it is in the window."""
@@ -410,9 +414,12 @@ def test_requests_without_preflight_are_refused(server: ServedGraph, browser: Br
         watch.page.goto(f"{elsewhere}/status")
         script = """async (address) => {
             const body = '{"statement": "DROP SPACE spare"}';
-            const post = (type, mode) => fetch(address + '/query', {method: 'POST', mode, headers: {'content-type': type}, body});
+            const post = (type, mode) => fetch(
+                address + '/query', {method: 'POST', mode, headers: {'content-type': type}, body});
             const told = (promise) => promise.then((reply) => reply.type, () => 'refused');
-            return [await told(post('text/plain', 'no-cors')), await told(post('application/json', 'cors'))];
+            return [
+                await told(post('text/plain', 'no-cors')),
+                await told(post('application/json', 'cors'))];
         }"""
         assert watch.page.evaluate(script, server.address) == ["opaque", "refused"]
     assert "spare" in [space.name for space in server.client.spaces()]

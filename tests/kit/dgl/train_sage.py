@@ -237,7 +237,7 @@ def main(config: str, path: str, folder: str, seeds: str, epochs: str) -> None:
 
 
 def run_child(role: str, *arguments: str) -> None:
-    """A process that `served` started; it ends with that one."""
+    """A process that `train_served` started; it ends with that one."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     torch.set_num_threads(1)
     if role == "train":

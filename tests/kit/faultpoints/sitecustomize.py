@@ -9,9 +9,10 @@ while the daemon runs. The daemons know nothing of it: their own code runs, and 
 by a real signal at places that a test names.
 
     {"hold_build_in": ["sweep"]}   a build waits in the middle of a pass of such a name, until the
-    file says otherwise {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key
-    that begins so; "die_after_write_of": after {"wall_ahead_s": 3600}         the wall clock is so
-    far ahead; the monotonic one is not
+                                   file says otherwise
+    {"die_before_write_of": "1/v"} metad dies (SIGKILL) before it writes a key that begins so;
+    "die_after_write_of": after
+    {"wall_ahead_s": 3600}         the wall clock is so far ahead; the monotonic one is not
 """
 
 from __future__ import annotations

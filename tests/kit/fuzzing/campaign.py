@@ -134,7 +134,7 @@ def run(
 
     Parameters
     ----------
-    corpus : sequence of Original
+    corpus : sequence of RecordedRequest
     send : callable
     count, seed : int
         The same two give the same requests.

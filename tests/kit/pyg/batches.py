@@ -43,8 +43,8 @@ def sample_slowly(graph: Graph, nodes: Ids, seed: int) -> Any:
 
 
 def sample_or_die(graph: Graph, nodes: Ids, seed: int, *, order: Path) -> Any:
-    """As `slowly`, but the process that ``order`` names dies in the middle of it, when it holds
-    none of the locks that workers share.
+    """As `sample_slowly`, but the process that ``order`` names dies in the middle of it, when it
+    holds none of the locks that workers share.
     """
     time.sleep(0.025)
     if order.exists() and order.read_text() == str(os.getpid()):

@@ -178,7 +178,11 @@ from tests.kit.communities import communities
 from asterism.export import adjacency, coarsening, metis
 
 def resident(field):
-    return next(int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field + ":")) * 1024
+    return next(
+        int(line.split()[1])
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith(field + ":")
+    ) * 1024
 
 def taken(nodes, pairs, parts, few, objective):
     degrees, found = np.bincount(pairs.reshape(-1), minlength=nodes), []
@@ -188,21 +192,40 @@ def taken(nodes, pairs, parts, few, objective):
     with tempfile.TemporaryDirectory() as scratch:
         before = begin()
         columns = np.ones((nodes, 1), np.int64)
-        levels = coarsening.CoarseningLevels(adjacency.build_metis_graph([pairs], degrees), columns, parts=parts, seed=0, scratch=Path(scratch))
+        levels = coarsening.CoarseningLevels(
+            adjacency.build_metis_graph([pairs], degrees),
+            columns,
+            parts=parts,
+            seed=0,
+            scratch=Path(scratch),
+        )
         levels.coarsen(few)
-        first = coarsening.required_bytes(nodes, len(pairs), 1) if levels.depth else adjacency.required_bytes(nodes, len(pairs))
+        first = (
+            coarsening.required_bytes(nodes, len(pairs), 1)
+            if levels.depth
+            else adjacency.required_bytes(nodes, len(pairs))
+        )
         found.append((resident("VmHWM") - before, first))
         before = begin()
-        metis.partition_graph(levels.graph, parts, constraints=levels.columns, seed=0, objective=objective)
-        need = metis.required_bytes(len(levels.graph), len(levels.graph.neighbors), 1, parts, objective)
+        metis.partition_graph(
+            levels.graph, parts, constraints=levels.columns, seed=0, objective=objective
+        )
+        need = metis.required_bytes(
+            len(levels.graph), len(levels.graph.neighbors), 1, parts, objective
+        )
         found.append((resident("VmHWM") - before, need))
     return found
 
 kind, nodes, edges, parts, few, objective = json.loads(sys.argv[1])
-made = np.random.default_rng(1).integers(0, nodes, (2, edges)) if kind == "random" else communities(nodes, edges, seed=1)
+made = (
+    np.random.default_rng(1).integers(0, nodes, (2, edges))
+    if kind == "random"
+    else communities(nodes, edges, seed=1)
+)
 pairs = np.stack(made, axis=1).astype(np.int32)
 pairs = np.ascontiguousarray(pairs[pairs[:, 0] != pairs[:, 1]])
-taken(1000, np.ascontiguousarray(pairs[(pairs < 1000).all(axis=1)]), 2, 100, objective)  # compiled and loaded
+# Once on few nodes, so that everything is compiled and loaded.
+taken(1000, np.ascontiguousarray(pairs[(pairs < 1000).all(axis=1)]), 2, 100, objective)
 print(json.dumps(taken(nodes, pairs, parts, few, objective)))
 """
 

@@ -20,13 +20,17 @@ from asterism.formats import eulerblocks, open_source
 from asterism.formats.euler import EulerSource
 
 HANDWRITTEN = """\
-{"node_id": 10, "node_type": 0, "node_weight": 1.5, "neighbor": {"0": {"11": 2.0, "12": 0.5}, "1": {"10": 1}},\
- "uint64_feature": {"0": [7, 8, 9]}, "float_feature": {"0": [0.25, -1], "1": [3]}, "binary_feature": {"0": "ten"},\
- "edge": [{"src_id": 10, "dst_id": 11, "edge_type": 0, "weight": 2.0, "uint64_feature": {}, "float_feature": {"0": [4.5]}, "binary_feature": {}}]}
+{"node_id": 10, "node_type": 0, "node_weight": 1.5,\
+ "neighbor": {"0": {"11": 2.0, "12": 0.5}, "1": {"10": 1}},\
+ "uint64_feature": {"0": [7, 8, 9]}, "float_feature": {"0": [0.25, -1], "1": [3]},\
+ "binary_feature": {"0": "ten"},\
+ "edge": [{"src_id": 10, "dst_id": 11, "edge_type": 0, "weight": 2.0,\
+ "uint64_feature": {}, "float_feature": {"0": [4.5]}, "binary_feature": {}}]}
 
 {"node_id": 11, "node_type": 1, "node_weight": 0, "neighbor": {"0": {}, "1": {}},\
  "uint64_feature": null, "float_feature": {}, "binary_feature": {"0": ""}, "edge": []}
-{"edge": [], "node_id": 12, "node_type": 1, "node_weight": 2, "neighbor": {"1": {"11": 3.0}}, "float_feature": {"0": [1]}}
+{"edge": [], "node_id": 12, "node_type": 1, "node_weight": 2,\
+ "neighbor": {"1": {"11": 3.0}}, "float_feature": {"0": [1]}}
 """
 
 
@@ -263,11 +267,13 @@ def test_edges_without_neighbors_are_edges(tmp_path: Path) -> None:
             "line 2: this is no JSON",
         ),
         (
-            '{"node_id": 1, "node_type": 0, "node_weight": 1, "neighbor": {"0": {"1": 1, "1": 2}}}\n',
+            '{"node_id": 1, "node_type": 0, "node_weight": 1, '
+            '"neighbor": {"0": {"1": 1, "1": 2}}}\n',
             "line 1: this can not be read: '1' is there twice",
         ),
         (
-            '{"node_id": 1, "node_type": 0, "node_weight": 1}\n{"node_id": 1, "node_type": 1, "node_weight": 1}',
+            '{"node_id": 1, "node_type": 0, "node_weight": 1}\n'
+            '{"node_id": 1, "node_type": 1, "node_weight": 1}',
             "node 1 is of type '0' and of type '1'",
         ),
         ('{"node_id": 1, "x": ' + "[" * 100_000, "line 1: "),

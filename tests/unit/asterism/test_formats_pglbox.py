@@ -20,16 +20,26 @@ from asterism.formats.pglboxconfig import IGNORED, KEYS, read_config
 from asterism_proto.errors import InvalidRequest
 
 UPSTREAM_KEYS = """
-batch_size chunk_num debug_mode dense_lr dump_node_emb_name dump_node_name emb_size epochs etype2files excluded_train_pair feature_mode gcl_loss
-gpups_memory_allocated_rate graph_data_fs_name graph_data_fs_ugi graph_data_hdfs_path graph_data_local_path hadoop_home hadoop_shard hcl
-infer_batch_size infer_node_type infer_nodes infer_samples init_range load_binary_mode loss_type margin max_slot_value_size mem_cache_passid_num
-meta_path metapath_split_opt model_type need_dump_walk need_inference need_train neg_num nodeid_slot ntype2files num_part output_fs_name
-output_fs_ugi pair_label return_weight sage_act sage_alpha sage_layer_type sage_mode sample_times_one_chunk samples save_binary_mode
-save_cache_frequency save_model_interval slot_feature_lr slot_pool_type slots softsign sparse_lr sparse_type start_time symmetry time_delta
-train_mode train_start_nodes train_storage_mode use_degree_norm walk_len walk_times warm_start_from weighted_sample win_size working_root
-newest_time max_steps token_slot train_pass_cap infer_pass_cap batch_node_size batch_pair_size shard_num nfeat_info sample_num_list
-infer_sample_num_list num_nodes embed_size hidden_size lr lazy_mode num_workers dataset_type collatefn task_name log_dir output_dir save_dir
-files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mode beta1_decay_rate beta2_decay_rate load_filter_slots auto_shard
+batch_size chunk_num debug_mode dense_lr dump_node_emb_name dump_node_name emb_size epochs \
+etype2files excluded_train_pair feature_mode gcl_loss
+gpups_memory_allocated_rate graph_data_fs_name graph_data_fs_ugi graph_data_hdfs_path \
+graph_data_local_path hadoop_home hadoop_shard hcl
+infer_batch_size infer_node_type infer_nodes infer_samples init_range load_binary_mode loss_type \
+margin max_slot_value_size mem_cache_passid_num
+meta_path metapath_split_opt model_type need_dump_walk need_inference need_train neg_num \
+nodeid_slot ntype2files num_part output_fs_name
+output_fs_ugi pair_label return_weight sage_act sage_alpha sage_layer_type sage_mode \
+sample_times_one_chunk samples save_binary_mode
+save_cache_frequency save_model_interval slot_feature_lr slot_pool_type slots softsign sparse_lr \
+sparse_type start_time symmetry time_delta
+train_mode train_start_nodes train_storage_mode use_degree_norm walk_len walk_times \
+warm_start_from weighted_sample win_size working_root
+newest_time max_steps token_slot train_pass_cap infer_pass_cap batch_node_size batch_pair_size \
+shard_num nfeat_info sample_num_list
+infer_sample_num_list num_nodes embed_size hidden_size lr lazy_mode num_workers dataset_type \
+collatefn task_name log_dir output_dir save_dir
+files2saved log_steps save_steps pair_stream_shuffle_size res_alpha interact_mode \
+beta1_decay_rate beta2_decay_rate load_filter_slots auto_shard
 """
 """The keys of the configurations that PGLBox and Graph4Rec come with, and those that their programs
 ask for.

@@ -58,7 +58,11 @@ nodes:
       words: {split: " ", kind: ragged}
       vector: {split: "|", shape: 2}
 """
-    text = 'id,w,age,tall,name,x,y,words,vector\n7,1.5,30,true,"Ann ""A"", B",0.5,1,3  4 5,1|2\n2,0,-1,0,Zoë,2,3,,.5|-1e1\n'
+    text = (
+        "id,w,age,tall,name,x,y,words,vector\n"
+        '7,1.5,30,true,"Ann ""A"", B",0.5,1,3  4 5,1|2\n'
+        "2,0,-1,0,Zoë,2,3,,.5|-1e1\n"
+    )
     (chunk,) = nodes(tmp_path, schema, {"people.csv": text})
     assert chunk.ids.tolist() == [7, 2]
     assert chunk.weights is not None
@@ -135,7 +139,9 @@ def test_numbers_that_do_not_fit_their_dtype_are_bad(tmp_path: Path) -> None:
         tmp_path,
         schema,
         {
-            "people.csv": "id,age,n\n1,127,18446744073709551615\n2,128,0\n3,0,-1\n4,0,18446744073709551616\n"
+            "people.csv": (
+                "id,age,n\n1,127,18446744073709551615\n2,128,0\n3,0,-1\n4,0,18446744073709551616\n"
+            )
         },
     )
     assert np.asarray(chunk.features["n"]).tolist() == [2**64 - 1]
@@ -173,9 +179,10 @@ def test_blocks_and_chunks_end_at_rows_and_count_lines(
 
 @pytest.mark.parametrize("delimiter", [",", "\t", "|", " ", "::", "→"])
 def test_any_delimiter_is_read(tmp_path: Path, delimiter: str) -> None:
-    schema = f'csv: {{delimiter: "{delimiter}"}}\n{PEOPLE}edges: {{person:knows:person: {{files: knows.csv, src: a, dst: b}}}}\n'.replace(
-        "\t", "\\t"
-    )
+    schema = (
+        f'csv: {{delimiter: "{delimiter}"}}\n{PEOPLE}'
+        "edges: {person:knows:person: {files: knows.csv, src: a, dst: b}}\n"
+    ).replace("\t", "\\t")
     text = f"a{delimiter}b\n1{delimiter}2\n3{delimiter}1\n3{delimiter}{delimiter}1\n"
     (chunk,) = edges(tmp_path, schema, {"people.csv": "id\n1\n", "knows.csv": text})
     assert (chunk.src.tolist(), chunk.dst.tolist()) == ([1, 3], [2, 1])
@@ -212,7 +219,8 @@ def test_encodings_byte_order_marks_and_raw_bytes_are_read(tmp_path: Path) -> No
 def test_headerless_files_and_null_markers(tmp_path: Path) -> None:
     schema = """
 csv: {header: false, nulls: ['\\N']}
-nodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: {age: {dtype: int64, fill: -1}, name: bytes}}}
+nodes: {person: {files: people.csv, columns: [id, age, name], id: id, \
+features: {age: {dtype: int64, fill: -1}, name: bytes}}}
 """
     (chunk,) = nodes(tmp_path, schema, {"people.csv": '1,5,\\N\n2,\\N,"x"\n\\N,3,y\n'})
     assert np.asarray(chunk.features["age"]).tolist() == [5, -1]
@@ -223,7 +231,8 @@ nodes: {person: {files: people.csv, columns: [id, age, name], id: id, features: 
 def test_weight_tables_apply_to_reverse_edges_too(tmp_path: Path) -> None:
     schema = """
 nodes:
-  person: {files: people.csv, id: id, features: {clicks: int64}, time: clicks, tables: {popular: "pow(clicks, 0.75)"}}
+  person: {files: people.csv, id: id, features: {clicks: int64}, time: clicks, \
+tables: {popular: "pow(clicks, 0.75)"}}
 edges:
   person:knows:person:
     files: knows.csv
@@ -359,7 +368,8 @@ def test_repeats_of_unique_edges_are_bad_across_files(tmp_path: Path) -> None:
 def test_self_loops_come_once_per_node_with_weight_one(tmp_path: Path) -> None:
     schema = """
 nodes: {person: {count: 3}}
-edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, self_loops: true, features: {day: int32}}}
+edges: {person:met:person: {files: met.csv, src: a, dst: b, weight: w, self_loops: true, \
+features: {day: int32}}}
 """
     chunks = edges(tmp_path, schema, {"met.csv": "a,b,w,day\n0,1,5,9\n0,3,5,9\n"})
     assert [(row.row, row.column, row.value) for row in chunks[0].bad] == [(3, "b", "3")]
@@ -431,7 +441,8 @@ def test_numpy_columns_are_files_or_fields(tmp_path: Path) -> None:
     )
     schema = """
 nodes: {person: {files: people.npy, id: id, features: {v: }}}
-edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[1]", dst: "e[0]", weight: w}}
+edges: {person:met:person: {format: numpy, files: {e: e.npy, w: w.npy}, src: "e[1]", dst: "e[0]", \
+weight: w}}
 """
     graph_source = source(tmp_path, schema)
     (people,) = graph_source.node_chunks()

@@ -14,7 +14,17 @@ from asterism_graphkit.extents import ExtentTable
 
 KERNELS = """
 import numpy as np
-from asterism_graphkit.compile.jit import CHECK_BOUNDS, addresses_of, copy_at, inlined, kernel, register, register_at, u64_at, view_at
+from asterism_graphkit.compile.jit import (
+    CHECK_BOUNDS,
+    addresses_of,
+    copy_at,
+    inlined,
+    kernel,
+    register,
+    register_at,
+    u64_at,
+    view_at,
+)
 
 NONE = np.zeros(0)
 OWN = np.arange(3, dtype=np.uint64)
@@ -52,8 +62,20 @@ def constant(addresses, at):
 
 values = np.ones(10)
 addresses = addresses_of([values])
-inside = [(indexed, values, 9), (read, addresses, 9), (viewed, addresses, 10), (copied, addresses, 10), (constant, addresses, 2)]
-outside = [(indexed, values, 10), (read, addresses, 10), (read, addresses, -1), (viewed, addresses, 11), (copied, addresses, 11)]
+inside = [
+    (indexed, values, 9),
+    (read, addresses, 9),
+    (viewed, addresses, 10),
+    (copied, addresses, 10),
+    (constant, addresses, 2),
+]
+outside = [
+    (indexed, values, 10),
+    (read, addresses, 10),
+    (read, addresses, -1),
+    (viewed, addresses, 11),
+    (copied, addresses, 11),
+]
 outside += [(constant, addresses, 3)]
 nowhere = np.zeros(1, np.uint64)
 outside += [(read, nowhere, 0), (viewed, nowhere, 1)]
@@ -65,7 +87,13 @@ for run, of, at in outside:
     except IndexError:
         continue
     raise SystemExit(f"{run.__name__} at {at} passed")
-print(CHECK_BOUNDS, sorted(path.name.split(".")[1].split("-")[0] for path in __import__("pathlib").Path("__pycache__").glob("*-checked.nbi")))
+print(
+    CHECK_BOUNDS,
+    sorted(
+        path.name.split(".")[1].split("-")[0]
+        for path in __import__("pathlib").Path("__pycache__").glob("*-checked.nbi")
+    ),
+)
 """
 
 

@@ -267,8 +267,8 @@ def test_no_script_makes_markup_or_code_of_text() -> None:
         if name.endswith(".js"):
             matches = re.findall(
                 (
-                    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|new "
-                    r"Function|createContextualFragment|srcdoc"
+                    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\(|"
+                    r"new Function|createContextualFragment|srcdoc"
                 ),
                 file.body.decode(),
             )

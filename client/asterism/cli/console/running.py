@@ -36,7 +36,9 @@ HELP: Mapping[str, str] = {
     ":params": "the parameters",
     f":export {'|'.join(EXPORT_FORMATS)} FILE": "write the last result to a file",
     ":timing on|off": "whether rows, time, version and seed are told after each result",
-    f":language {'|'.join(LANGUAGES)}": "what is typed: statements in the style of nGQL, or Euler's GQL",
+    f":language {'|'.join(LANGUAGES)}": (
+        "what is typed: statements in the style of nGQL, or Euler's GQL"
+    ),
     ":source FILE": "run a file's statements here",
     ":clear": "clear the screen",
     ":quit": "end; so do Ctrl-D, exit and quit",
@@ -77,7 +79,7 @@ class Console:
         ------
         AsterismError
             Where it fails; the console goes on from where it was.
-        Quit
+        QuitConsole
             Where it says so.
         """
         if text.startswith(":"):

@@ -69,9 +69,9 @@ def run_script(
 
     Raises
     ------
-    ScriptFailed
+    ScriptError
         At the first error, otherwise.
-    Quit
+    QuitConsole
         Where a statement says so.
     """
     first: AsterismError | None = None

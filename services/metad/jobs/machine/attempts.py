@@ -88,7 +88,8 @@ def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None
     """
     host_status = transition.hosts.get(event.host)
     if host_status is None or host_status.incarnation != event.incarnation:
-        return  # and what runs there was ordered of this very start: `host_seen` has seen to that
+        # What runs there was ordered of this very start: `on_host_seen` sees to that.
+        return
     reports = {(report.task_id, report.attempt): report for report in event.reports}
     for job, task in transition.running_on(event.host):
         report = reports.get((task.task_id, task.attempt))

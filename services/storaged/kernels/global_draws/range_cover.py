@@ -97,8 +97,8 @@ def draw_covered_rows(
 
     Parameters
     ----------
-    part_key, row_key, start, count, numbers, hot, cold, local, tags, ids, scales, offsets, out,
-    out_tags
+    part_key, row_key, start, count, numbers, alias_threshold, alias_fraction, local, tags, ids,
+    scales, offsets, out, out_tags
         As of `storaged.kernels.global_draws.rows.draw_rows`.
     piece_key : uint64
         Draw i takes the word of its number from each of the three keys.

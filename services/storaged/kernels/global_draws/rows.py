@@ -1,5 +1,5 @@
 """Global draws: the rows that draws fall on, whatever entry of a
-`asterism_graphkit.random.partition_choice.Shares` they are of, and what is asked of them.
+`asterism_graphkit.random.partition_choice.PartShares` they are of, and what is asked of them.
 
 Whole blocks of draws are hashed and led to their columns by the widest instructions there are. What
 is read of them is asked for some draws before, a little at a time: a whole block asked for at once
@@ -194,7 +194,7 @@ def draw_rows(
     numbers : int64[count]
         Of the draws; empty: they are start, start + 1 and so on.
     alias_threshold, alias_fraction : uint64[k], uint32[k]
-        The table of the entries, of `asterism_graphkit.random.partition_choice.Shares`.
+        The table of the entries, of `asterism_graphkit.random.partition_choice.PartShares`.
     local : uint8[k]
         1 for entries that this host answers for.
     tags : int32[k]

@@ -190,7 +190,7 @@ def _bisect_row(
     out_eids: NDArray[np.int64],
     out_pos: np.uint64,
 ) -> np.uint64:
-    """`_seek` in a row, whatever it is made of."""
+    """`_bisect_targets` in a row, whatever it is made of."""
     narrow, eids = table[part, NARROW], eid_address(table, part, start)
     weights = view_at(
         table[part, WEIGHTS] + 4 * start, np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32
@@ -234,7 +234,7 @@ def _scan_dense_row(
     out_eids: NDArray[np.int64],
     out_pos: np.uint64,
 ) -> np.uint64:
-    """As `_look`, where many edges lead to targets, of which the ids are wanted and no weights.
+    """As `_scan_row`, where many edges lead to targets, of which the ids are wanted and no weights.
     Where there is no room for a piece, more is said to be told than there is room for."""
     offset, capacity, degree = np.int64(0), np.uint64(out_places.shape[0]), np.int64(pairs.shape[0])
     while offset < degree:
@@ -398,18 +398,18 @@ def join_by_bitset(
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
 ) -> bool:
-    """As `storaged.kernels.induced.hash_join.between`, for targets that are there once each and
-    whose ids lie near each other.
+    """As `storaged.kernels.induced.hash_join.join_by_hash`, for targets that are there once each
+    and whose ids lie near each other.
 
     Parameters
     ----------
-    table, lines, starts, degrees, state, sizes, out_places, out_weights, out_eids
+    table, partitions, starts, degrees, state, sizes, out_places, out_weights, out_eids
         As there.
     ids, places : int64[t], int32[t]
         Targets, by group, in any order within one, and what is to be told of each; no places: its
         own among them.
     row_groups, target_groups : int32[m], int64[t]
-        As there; nodes that have edges come group after group as well (`ascend`).
+        As there; nodes that have edges come group after group as well (`groups_ascend`).
     min_id : int64
         The least of ``ids``.
     words : uint64[words], inout
@@ -443,8 +443,8 @@ def join_by_bitset(
         False,
         False,
     )
-    # Behind ``to`` edges of which all is told there are ``kept`` that are listed; a row's own begin
-    # at ``own``.
+    # Behind ``out_pos`` edges of which all is told there are ``num_listed`` that are listed; a
+    # row's own begin at ``row_begin``.
     queue_index, out_pos, num_listed, row_begin, is_unique = (
         np.int64(0),
         np.uint64(state[TOTAL]),

@@ -28,7 +28,7 @@ def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.
 
 @inlined
 def read_eid(address: np.uint64) -> np.int64:
-    """The id of the edge of which `eids_of` tells."""
+    """The id of the edge of which `eid_address` tells."""
     return i64_at(address - ONE, 0) if address & ONE else np.int64(u32_at(address, 0))
 
 
@@ -99,7 +99,7 @@ def emit_gathered(
     out_weights: NDArray[np.float32],
     out_pos: np.uint64,
 ) -> None:
-    """As `tell`, for edges of several rows, each of which has so many more."""
+    """As `emit`, for edges of several rows, each of which has so many more."""
     for j in range(count):
         edge = np.uint64(edges[j])
         owner = np.uint64(owners[edge])

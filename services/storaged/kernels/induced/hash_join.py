@@ -14,7 +14,8 @@ from asterism_graphkit.random.rng import GOLDEN
 from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS
 
 ROW, TOTAL = range(2)
-"""Of the state of `between`: the node that comes next, and how many edges were found before it."""
+"""Of the state of `join_by_hash`: the node that comes next, and how many edges were found before
+it."""
 SLOTS_PER_TARGET = 8
 """Places of a hash table for each node of a list, at least."""
 _AHEAD = 4
@@ -163,7 +164,7 @@ def join_by_hash(
         Ids, ascending within their group, one of them several times perhaps, and what is to be told
         of each.
     hash_table, bloom_words : int32[2**bits], uint64[words]
-        From `enter`.
+        From `build_hash_table`.
     row_groups, target_groups : int32[m], int64[t]
         The group of each node, and that of each target, ascending: an edge has both ends in one.
         Both empty: all are of one group.

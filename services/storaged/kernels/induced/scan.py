@@ -82,7 +82,7 @@ def scan_narrow(
     edges: NDArray[np.uint32],
     bit_positions: NDArray[np.uint32],
 ) -> np.uint64:
-    """As `scan` of narrow ids, sixteen at a time."""
+    """As `scan_wide` of narrow ids, sixteen at a time."""
     if CHECK_BOUNDS:
         register(nbr)
     count, size, address = np.uint64(0), np.uint64(nbr.shape[0]), np.uint64(nbr.ctypes.data)
@@ -106,7 +106,7 @@ def scan_pairs(
     eids: NDArray[np.uint32],
     bit_positions: NDArray[np.uint32],
 ) -> np.uint64:
-    """As `sift`, of neighbors with the ids of edges beside them: these are listed."""
+    """As `scan_narrow`, of neighbors with the ids of edges beside them: these are listed."""
     if CHECK_BOUNDS:
         register(pairs)
     count, size, address = np.uint64(0), np.uint64(pairs.shape[0]), np.uint64(pairs.ctypes.data)

@@ -340,7 +340,7 @@ def draw_distinct_edges(
     out_rows : int64[m]
         Row of each node in the answer; empty: node i has row i.
     parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate`; a node of row -1 has no neighbors.
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     count : int64
         At least 1.
     indptr : uint64[P]

@@ -1,5 +1,5 @@
 """Neighbors under a condition on a column that each node's edges are kept in order of: draws from
-runs of that order, as `near` finds them.
+runs of that order, as `storaged.kernels.neighbors.index_ranges` finds them.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def draw_indexed(
         word k of its position's key under the first.
     positions : int64[m]
     parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate`; a node of row -1 has no edges.
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
     count : int64
         At least 1.
     replace : bool
@@ -243,8 +243,8 @@ def draw_indexed(
     indptr, order, keys : uint64[types, P]
         Addresses of int64[rows + 1], uint32[slots] and int64[slots].
     weights, trees : uint64[types, P]
-        Addresses of float32[slots] and float64[slots], as `storaged.store.column_index.Near` has
-        the latter; 0: every edge weighs 1.
+        Addresses of float32[slots] and float64[slots], as `storaged.store.column_index.SortedEdges`
+        has the latter; 0: every edge weighs 1.
     type_indices : int32[m * count], out
         Edge types, as places in the union; -1 for none. Empty where there is one type.
     slots : int64[m * count], out

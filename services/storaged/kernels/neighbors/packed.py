@@ -54,7 +54,7 @@ def _keeps_column(
     alias_fraction: NDArray[np.uint64],
 ) -> np.uint64:
     """All ones where a draw keeps its column; as of
-    `asterism_graphkit.random.alias_draw.accepted`.
+    `asterism_graphkit.random.alias_draw.resolve_column`.
     """
     high, threshold = np.int64(coin >> _S32), np.int64(alias_entry >> _S32)
     keep_mask = np.uint64((high - threshold) >> _SIGN)
@@ -192,11 +192,12 @@ def draw_packed(
 
     Parameters
     ----------
-    key, positions, at, parts, rows, count, indptr, cold, out, slots, stop
+    key, positions, out_rows, parts, rows, count, indptr, alias_fraction, out, slots, stop
         As of `storaged.kernels.neighbors.replacement.draw_slots`.
     narrow, packed : uint64[P], uint64[P]
-        Addresses of uint32[slots] and uint64[2 * slots], as of `storaged.store.image.Adjacency`;
-        where there is no ``packed``, every column is certain.
+        Addresses of uint32[slots] and uint64[2 * slots], as of
+        `storaged.store.image.AdjacencyImage`; where there is no ``packed``, every column is
+        certain.
 
     Notes
     -----

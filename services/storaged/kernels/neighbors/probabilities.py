@@ -1,9 +1,9 @@
 """The probabilities of draws: each alone where they are with replacement, given the earlier ones
 where they are not.
 
-The arithmetic is that of `asterism_graphkit.random.successive`: `leave` takes the drawn weights
-from a node's total, `sum_rest` adds up what is left where that is too little for a difference, and
-`condition` goes backwards from there."""
+The arithmetic is that of `asterism_graphkit.random.successive`: `remaining_weights` takes the drawn
+weights from a node's total, `sum_undrawn` adds up what is left where that is too little for a
+difference, and `write_conditional` goes backwards from there."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def remaining_weights(
         nothing is left.
     count : int64
     remaining : float64[m], out
-        -1 where less than ``LEAST`` of the total is left: `sum_rest` finds out.
+        -1 where less than ``MIN_REMAINING_SHARE`` of the total is left: `sum_undrawn` finds out.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def sum_undrawn(
     slots : int64[m * count]
     count : int64
     type_indices, type_index : int32[m * count], int32
-        As in `weigh`.
+        As in `gather_drawn_weights`.
     indptr : int64[rows + 1]
     weights : float32[slots]
         Empty: all 1.
@@ -255,7 +255,7 @@ def sum_remaining_rows(
     sums: NDArray[np.float64],
 ) -> None:
     """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of
-    `storaged.kernels.exponential_race.race_rows`.
+    `storaged.kernels.exponential_race.select_rows`.
 
     Parameters
     ----------

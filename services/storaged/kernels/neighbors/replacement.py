@@ -180,7 +180,7 @@ def draw_slots(
     out_rows : int64[m]
         Row of each node in the answer; empty: node i has row i.
     parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate`; a node of row -1 has no neighbors.
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     count : int64
     type_indices : int32[m * count]
         Draw only where this is ``type_index``; empty: draw all.

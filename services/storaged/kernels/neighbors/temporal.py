@@ -287,10 +287,10 @@ def draw_temporal(
         word k of its position's key under the first.
     positions : int64[m]
     parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate`; a node of row -1 sees nothing.
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 sees nothing.
     limits : int64[types, m]
         The last time that each node sees along each edge type, as
-        `asterism_graphkit.arrays.time_keys.limits_of` has it.
+        `asterism_graphkit.arrays.time_keys.limit_keys` has it.
     count : int64
         At least 1.
     replace : bool
@@ -445,8 +445,8 @@ def count_visible_edges(
     order: NDArray[np.uint64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """How many edges of one type each node sees; gives the sum. Arrays as of `draw_timed`, of one
-    type: addresses uint64[P].
+    """How many edges of one type each node sees; gives the sum. Arrays as of `draw_temporal`, of
+    one type: addresses uint64[P].
     """
     total = np.int64(0)
     for i in range(rows.shape[0]):
@@ -469,7 +469,7 @@ def list_visible_edges(
     slots: NDArray[np.int64],
 ) -> None:
     """The slots of all edges that each node sees, the earliest first, one node's after another's:
-    ``sizes`` of each, as `count_seen` gives them.
+    ``sizes`` of each, as `count_visible_edges` gives them.
     """
     out_pos = 0
     for i in range(rows.shape[0]):

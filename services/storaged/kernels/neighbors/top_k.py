@@ -151,7 +151,7 @@ def sort_heaps(
     slots: I64,
     stop: I64,
 ) -> None:
-    """Sort every heap in place, heaviest first; arrays and ``stop`` as of `feed`."""
+    """Sort every heap in place, heaviest first; arrays and ``stop`` as of `push_edges`."""
     for i in range(sizes.shape[0]):
         base = np.int64(i) * count
         for size in range(sizes[i] - 1, 0, -1):

@@ -101,7 +101,7 @@ def sort_union(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Order the nodes' races and pad them with -1; arrays as in `race_union`."""
+    """Order the nodes' races and pad them with -1; arrays as in `select_union_edges`."""
     for i in range(sizes.shape[0]):
         heap_slice = slice(i * count, (i + 1) * count)
         if degrees[i] > count:
@@ -142,7 +142,7 @@ def select_union_nodes(
         Of the nodes' positions, under the race's key of each edge type; an edge's word is that of
         its place in the row.
     parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate`; a node of row -1 has no neighbors.
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
     count : int64
     remote_types : int32[types]
         The node type that each edge type leads to: of two types the same id is two neighbors.

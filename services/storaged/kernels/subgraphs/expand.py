@@ -1,7 +1,7 @@
 """Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as
 many as each node has.
 
-What `neighbors` and `distinct` do into a padded answer, with the same words and so the same draws.
+What `neighbors.replacement` and `neighbors.distinct_edges` do into a padded answer, with the same words and so the same draws.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _draw_distinct(
     row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw a row's neighbors without replacement; scratch as of `choose_distinct`."""
+    """Draw a row's neighbors without replacement; scratch as of `choose_distinct_edges`."""
     has_alias_table = weighted and table[part, HOT] != 0
     # Where weights are all alike and positive there is no table, and what a row weighs is not
     # asked.

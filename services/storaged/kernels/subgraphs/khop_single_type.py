@@ -76,7 +76,7 @@ def sample_khop_single_type(
     Returns
     -------
     int
-        How many edges there are, or `FAR_ID`, `TOO_MANY` or `STOPPED`.
+        How many edges there are, or `ID_OUT_OF_RANGE`, `TOO_MANY_BYTES` or `STOPPED`.
     """
     word_ranks, by_rank = np.empty(words.shape[0], np.int32), np.empty(nodes.shape[0], np.int32)
     count, first, total = np.zeros(1, np.int64), np.int64(0), np.int64(0)

@@ -24,7 +24,7 @@ from asterism_graphkit.random.rng import unit_float, unit_threshold, word
 from storaged.kernels.adjacency import EID, NARROW, NBR, PAIRS, WEIGHTS, unpack_pair
 
 ROW, TOTAL = range(2)
-"""Of the state of `keep_expansion`: the node that comes next, and how many edges were kept before
+"""Of the state of `keep_edges`: the node that comes next, and how many edges were kept before
 it.
 """
 BLOCK = 4096

@@ -33,7 +33,7 @@ def highest_neighbor(
     degrees: NDArray[np.int64],
 ) -> int:
     """The highest neighbor of some nodes, -1 where they have none; arguments as of
-    `storaged.kernels.subgraphs.labor.keep_expansion`.
+    `storaged.kernels.subgraphs.labor.keep_edges`.
     """
     max_id, last_neighbor = np.int64(-1), np.empty(1, np.int64)
     for i in range(partitions.shape[0]):

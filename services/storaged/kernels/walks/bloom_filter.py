@@ -128,7 +128,7 @@ def write_row_heads(
     Parameters
     ----------
     indptr, shares : int64[rows + 1], float32[rows] or [0]
-        As of `share_rows`; without shares these are 0.
+        As of `max_neighbor_shares`; without shares these are 0.
     out : uint64[2 * rows], out
         Of each row its first slot, then how many it has << 32 | its share's bits.
     """

@@ -293,7 +293,7 @@ def advance_walks(
 
     Parameters
     ----------
-    walkers, ends, keys
+    walkers, end_types, keys
         As `storaged.kernels.walks.state` says.
     table : int64[E * P, columns]
         Line e * P + p is that of edge type e at part p, as `storaged.kernels.adjacency` and, behind
@@ -301,7 +301,7 @@ def advance_walks(
     local_parts : bool[P]
     steps : int64[s, w]
         The edge types of each step, -1 behind the last; step t follows line t % s.
-    params : Way
+    params : WalkParams
     steps_done : int64[m], inout
         Steps behind each walk.
     ids : int64[m, w], out

@@ -91,8 +91,8 @@ def try_return(
     steps: NDArray[np.int64],
     params: WalkParams,
 ) -> None:
-    """Let a share of what a walk may follow, below `share_back`, lead along that edge back which it
-    falls on; it counts where there is one.
+    """Let a share of what a walk may follow, below `max_return_share`, lead along that edge back
+    which it falls on; it counts where there is one.
     """
     step_row, part, row, kind = (
         lanes[lane, STEP_ROW],

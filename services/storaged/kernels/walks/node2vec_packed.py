@@ -492,8 +492,8 @@ def advance_node2vec_walks(
 
     Parameters
     ----------
-    walkers, table, ends, held, keys, way, done, hanging, cursor, rounds
-        As of `storaged.kernels.walks.generic.take_walks`; every line of ``table`` that has edges
+    walkers, table, end_types, local_parts, keys, params, steps_done, pending, cursor, rounds
+        As of `storaged.kernels.walks.generic.advance_walks`; every line of ``table`` that has edges
         has them packed, and heads.
     steps : int64[1, 1]
         The edge type, which leads to nodes of the type at which it begins.

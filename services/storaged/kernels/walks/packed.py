@@ -234,8 +234,8 @@ def advance_packed_walks(
 
     Parameters
     ----------
-    walkers, table, ends, held, steps, keys, way, done
-        As of `storaged.kernels.walks.generic.take_walks`; every line of ``table`` that has edges
+    walkers, table, end_types, local_parts, steps, keys, params, steps_done
+        As of `storaged.kernels.walks.generic.advance_walks`; every line of ``table`` that has edges
         has them packed.
     order : int64[m]
         Walks by the steps behind them, the fewest first; none where all have as many.

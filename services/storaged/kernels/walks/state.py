@@ -41,9 +41,9 @@ FIELDS = 26
 ) = range(FIELDS)
 """Columns of ``lanes``, int64[LANES, FIELDS]. ``WALK``: -1 for none. A turn is the line of
 ``steps`` that a step follows. ``TAG``: that of the draw's position, as
-`asterism_graphkit.random.rng.tagged` makes it. ``SLOT``: of the column on which a draw fell, then
+`asterism_graphkit.random.rng.mix_tag` makes it. ``SLOT``: of the column on which a draw fell, then
 of the one to which that led; -1 for none. ``LOW`` to ``NEIGHBORS`` belong to a search. ``TOSS``: of
-a biased step, as `HALVES` of 1."""
+a biased step, as `TOSS_UNIT` of 1."""
 TOSS_UNIT = 2.0**-62
 NOT_LOOKED_UP = -2
 """As a degree: the node's row has not been looked up. -1: where its edges are has not been read."""
@@ -59,15 +59,15 @@ IDS, KINDS, POSITIONS, STEPS_DONE, ATTEMPTS, STARTS, START_KINDS, PREVIOUS_IDS, 
 steps behind each, the attempt that the next one begins with, where they began, where they were a
 step ago (-1: nowhere)."""
 LOCAL, REMOTE = range(2)
-"""Rows of ``ends``, int64[2, E]: the node type that each edge type begins at and leads to; -2 where
-no step follows it.
+"""Rows of ``end_types``, int64[2, E]: the node type that each edge type begins at and leads to; -2
+where no step follows it.
 """
 SLOT_KEY, TYPE_KEY, RESTART_KEY, RETURN_KEY = range(4)
 """Rows of ``keys``, uint64[4, length], salted: of the draw within an edge type, among edge types,
 of a restart, of a biased step.
 """
 IS_PENDING, PENDING_ID, PENDING_TYPE, PENDING_EID, PENDING_ATTEMPT = range(5)
-"""Rows of ``hanging``, int64[5, m]: whether a walk's next step hangs, on what, and the attempt that
+"""Rows of ``pending``, int64[5, m]: whether a walk's next step hangs, on what, and the attempt that
 it rests on.
 """
 

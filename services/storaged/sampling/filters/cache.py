@@ -125,14 +125,14 @@ class FilterCache:
 
         Parameters
         ----------
-        version : Version
-        row_filter : Where
+        version : LocalVersion
+        row_filter : RowFilter
         parts : sequence of int
             Held here.
         checkpoint : callable
             Called between blocks of rows; where it raises, what was looked at so far is kept for
             the next call.
-        remote_matches : Foreign
+        remote_matches : RemoteMatches
             What other hosts know that it takes.
 
         Raises
@@ -198,8 +198,8 @@ class FilterCache:
 
         Parameters
         ----------
-        version, where, checkpoint
-            As of `shares`.
+        version, row_filter, checkpoint
+            As of `filtered_totals`.
         totals : mapping
             What satisfies it in each part of the space, of the types of ``row_filter``.
         for_global_draws : bool
@@ -208,8 +208,8 @@ class FilterCache:
         Raises
         ------
         InvalidRequest, Stale
-            As `shares`; also where ``totals`` of a part that is held here are not those of
-            `shares`.
+            As `filtered_totals`; also where ``totals`` of a part that is held here are not those of
+            `filtered_totals`.
         """
         entry = self._entry(version, row_filter)
         with _locked(entry.lock, checkpoint):

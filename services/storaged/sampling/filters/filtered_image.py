@@ -40,12 +40,12 @@ class FilteredPart:
 
 
 def filtered_node_bytes(node: NodeImage, row_count: int) -> int:
-    """The memory that `nodes_kept` takes."""
+    """The memory that `filter_nodes` takes."""
     return row_count * (NODE_BYTES + 4 + (0 if node.dense else INDEX_BYTES)) + node.rows
 
 
 def filtered_edge_bytes(edge: EdgeImage, edge_count: int, *, both_directions: bool) -> int:
-    """The memory that `edges_kept` takes."""
+    """The memory that `filter_edges` takes."""
     sides = (
         [edge.outgoing, edge.incoming]
         if both_directions and edge.incoming is not None
@@ -96,7 +96,7 @@ def filter_edges(edge: EdgeImage, outgoing: Mask, incoming: Mask | None) -> Filt
     ----------
     edge : EdgeImage
     outgoing : bool[slots]
-        Of the slots of ``edge.out``.
+        Of the slots of ``edge.outgoing``.
     incoming : bool[slots of edge.into] or None
         None: the in-copies are left out.
     """

@@ -53,10 +53,10 @@ def resolve_runs(index: ColumnIndex, image: NodeImage | EdgeImage, predicate: Pr
 
     Parameters
     ----------
-    index : Ordered
+    index : ColumnIndex
     image : NodeImage or EdgeImage
         That it is of.
-    predicate : Tree
+    predicate : Predicate
         That it answers.
     """
     column = (
@@ -283,10 +283,10 @@ def candidate_rows(
 
     Parameters
     ----------
-    indexes : sequence of Ordered
+    indexes : sequence of ColumnIndex
     node : NodeImage
         That they are of.
-    predicate : Tree
+    predicate : Predicate
 
     Returns
     -------

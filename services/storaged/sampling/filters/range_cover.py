@@ -52,13 +52,13 @@ class RangeCover:
 def build_range_cover(
     index: ColumnIndex, image: NodeImage | AdjacencyImage, runs: RowRuns, weight_name: str
 ) -> RangeCover:
-    """The cover of some runs of rows, for draws by the weights of a name; ``OWN`` are the rows'
-    own.
+    """The cover of some runs of rows, for draws by the weights of a name; ``OWN_WEIGHT_NAME`` are
+    the rows' own.
 
     Parameters
     ----------
-    index : Ordered
-    image : NodeImage or Adjacency
+    index : ColumnIndex
+    image : NodeImage or AdjacencyImage
         Whose rows they are, or slots, with these weights in the place of its own.
     runs : list of (int, int)
     weight_name : str
@@ -160,7 +160,7 @@ def _count_positive(
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RangeCoverTable:
     """The covers of the entries of a draw, one behind another, as
-    `storaged.kernels.global_draws.range_cover.draw_covered` takes them.
+    `storaged.kernels.global_draws.range_cover.draw_covered_rows` takes them.
     """
 
     firsts: NDArray[np.int64]

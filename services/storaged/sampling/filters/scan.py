@@ -35,7 +35,7 @@ _MAX_BLOCK_ROWS = 1 << 18
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RemoteMatches:
     """What other hosts found of rows that a term reads and that are not held here, part by part, as
-    `judged` tells it.
+    `evaluate_term` tells it.
     """
 
     found: Mapping[tuple[int, str, int], NDArray[Any]] = field(default_factory=dict)
@@ -94,11 +94,11 @@ def scan_nodes(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     image : PartImage
         A part of it.
     type_id : int
-    predicate : Tree
+    predicate : Predicate
         Bound to the type.
     checkpoint : callable
         Called between blocks; may raise.
@@ -147,11 +147,11 @@ def scan_edges(
 
     Parameters
     ----------
-    version, image, type_id, tree, checkpoint
-        As of `nodes_that`, of an edge type.
+    version, image, type_id, predicate, checkpoint
+        As of `scan_nodes`, of an edge type.
     direction : int
         Whose adjacency: 1 out, 2 in.
-    remote_matches : Foreign
+    remote_matches : RemoteMatches
         What is known of features that are not held here.
 
     Raises
@@ -193,7 +193,7 @@ def evaluate_term(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     part : int
         Held here.
     element, type_id : int

@@ -28,7 +28,7 @@ def sample_nodes_by_index(
     want_probabilities: bool = False,
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NodeDraws:
-    """The draws of these numbers, in their order: as `storaged.sampling.nodes` draws them.
+    """The draws of these numbers, in their order: as `storaged.sampling.sample_nodes` draws them.
 
     Parameters
     ----------

@@ -141,8 +141,8 @@ def sample_edges(
     Parameters
     ----------
     version, types, parts, seed, start, count, uniform, want_probabilities, checkpoint
-        As in `storaged.sampling.nodes`; types are edge types. An edge is drawn at its source's
-        part.
+        As in `storaged.sampling.sample_nodes`; types are edge types. An edge is drawn at its
+        source's part.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def sample_distinct_edges(
     Parameters
     ----------
     version, types, parts, seed, count, uniform, want_probabilities, checkpoint
-        As in `storaged.sampling.race_nodes`.
+        As in `storaged.sampling.sample_distinct_nodes`.
     taken_ids, taken_types : int64[t], int32[t]
         Edge ids that do not take part, and their types.
 
@@ -263,7 +263,7 @@ def remaining_edge_weight(
     checkpoint: Checkpoint = no_checkpoint,
 ) -> NDArray[np.float64]:
     """The weight of the edges that are not taken: float64[types, parts], as
-    `storaged.sampling.rest_of_nodes`.
+    `storaged.sampling.remaining_node_weight`.
     """
     selection = ExponentialSelection(
         version,

@@ -68,7 +68,7 @@ def sample_nodes(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     types : sequence of int
         Node types to draw from, in proportion to their totals.
     parts : sequence of int
@@ -223,7 +223,7 @@ def remaining_node_weight(
     Parameters
     ----------
     version, types, parts, taken_ids, taken_types, checkpoint
-        As in `race_nodes`.
+        As in `sample_distinct_nodes`.
 
     Raises
     ------

@@ -152,10 +152,10 @@ def sample_indexed_neighbors(
     ranges : mapping
         What satisfies it, of every edge type.
     checkpoint : callable
-        As of `storaged.sampling.neighbors.neighbors.neighbors`.
+        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
     hop want_weights, want_edge_ids, want_probabilities
-        As of `storaged.sampling.neighbors.neighbors.neighbors`.
+        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
 
     Raises
     ------
@@ -256,7 +256,7 @@ class _IndexedDraws:
     totals: NDArray[np.float64]
     counts: NDArray[np.float64]
     rests: NDArray[np.float64]
-    """float64[m], as `storaged.kernels.neighbors.indexed.draw_ranged` gives them."""
+    """float64[m], as `storaged.kernels.neighbors.indexed.draw_indexed` gives them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

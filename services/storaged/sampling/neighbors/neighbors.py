@@ -129,7 +129,7 @@ def sample_neighbors(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     edge_types : sequence of int
         Whose edges make up the union, in the order in which it is taken.
     node_type : int

@@ -53,14 +53,14 @@ def write_probabilities(
 
     Parameters
     ----------
-    draws : Drawn
+    draws : UnionDraws
     replace : bool
         With replacement it is the edge's share of its node's weight; without, given the node's
         earlier draws, its share of what these left. A node of at most ``count`` edges gives all of
         them whatever the seed: each with probability 1.
     out : float64[n * count], out
         What was not drawn is left as it is.
-    stop : Stop
+    stop : StopFlag
         Of the request.
     """
     count = np.int64(draws.count)

@@ -92,11 +92,11 @@ def sample_temporal_neighbors(
 
     Parameters
     ----------
-    temporal_filter : Until
+    temporal_filter : TemporalFilter
         Of each node.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
     hop, want_weights, want_edge_ids
-        As of `storaged.sampling.neighbors.neighbors.neighbors`.
+        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
     checkpoint : callable
         As there.
 

@@ -60,7 +60,7 @@ def top_neighbors(
 
     Returns
     -------
-    Ragged
+    RaggedNeighbors
         Rows by weight, largest first; ties by neighbor id, then by (edge type as asked for, edge
         id). Memory is that of the answer, however many edges a node has.
 

@@ -58,12 +58,12 @@ def expand(
 ) -> Neighbors:
     """Draw ``count`` neighbors of each node along one edge type, or read all of them.
 
-    The draws are those of `neighbors` of one edge type at the hop that `key_of_hop` gives, keyed by
+    The draws are those of `neighbors` of one edge type at the hop that `hop_stream` gives, keyed by
     the node instead of its place in a request.
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     expansion : Expansion
     edge_type, hop, count : int
         A count of -1 reads all neighbors, also those of weight 0.
@@ -71,7 +71,7 @@ def expand(
         Nodes that live in parts held here; -1 and unknown ids have no neighbors.
     trees : int32[m], optional
         Draws are keyed by tree and node, where there are trees.
-    temporal_filter : Until, optional
+    temporal_filter : TemporalFilter, optional
         Of each node: edges after it are not there, along edge types that have times.
     importance_state : (float64[m], float64[n]), optional
         Levels of nodes and importances of neighbors, where importance steps were taken before; else

@@ -42,17 +42,17 @@ def sample_khop(
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     expansion : Expansion
     counts : mapping
         Of each edge type, hop by hop.
     seeds, types : int64[m], int32[m]
         Nodes and their types; -1 is no node.
     disjoint, every, most_bytes
-        As of `asterism_graphkit.operators.khop.Growing`.
+        As of `asterism_graphkit.operators.khop.KHopParams`.
     checkpoint : callable
         Called between expansions; may raise.
-    temporal_filter : Until, optional
+    temporal_filter : TemporalFilter, optional
         Of each seed, and so of its tree: trees are disjoint then.
 
     Raises

@@ -33,8 +33,8 @@ def sample_khop_single_type(
     types: NDArray[np.int32],
     stop: StopFlag,
 ) -> dict[str, NDArray[Any]] | None:
-    """The sections of a subgraph, as `asterism_graphkit.operators.khop.grow` gives them; None where
-    it has to grow hop by hop.
+    """The sections of a subgraph, as `asterism_graphkit.operators.khop.sample_khop` gives them;
+    None where it has to grow hop by hop.
 
     Raises
     ------

@@ -42,8 +42,8 @@ class LaborOptions:
     layer_dependency: bool
     """Whether all hops have the same ones."""
     importance: int = 0
-    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_SETTLED`: until they change
-    little.
+    """Importance steps before; `asterism_graphkit.operators.labor.UNTIL_CONVERGED`: until they
+    change little.
     """
 
 
@@ -52,7 +52,7 @@ class ImportanceSteps:
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
     edge_type, direction : int
     uniform : bool
         Whether every edge counts alike.
@@ -68,7 +68,7 @@ class ImportanceSteps:
     Raises
     ------
     InvalidRequest, Unavailable
-        Where there are more than `MOST_EDGES`, the type or direction is impossible, or a part is
+        Where there are more than `MAX_EDGES`, the type or direction is impossible, or a part is
         not held here.
     """
 
@@ -165,8 +165,8 @@ class ImportanceSteps:
         return as_kernel_array(neighbor_indices), neighbors
 
     def raise_importances(self, importances: F64 | None) -> F64:
-        """A step, as `asterism_graphkit.operators.labor.importances_of` asks for it; InvalidRequest
-        where importances are not one for each neighbor.
+        """A step, as `asterism_graphkit.operators.labor.solve_importances` asks for it;
+        InvalidRequest where importances are not one for each neighbor.
         """
         if importances is not None:
             check_length("importances", importances, self.neighbors.size)
@@ -220,8 +220,8 @@ def keep_neighbors(
 
     Parameters
     ----------
-    version : Version
-    labor_options : Variates
+    version : LocalVersion
+    labor_options : LaborOptions
     seed, direction, uniform, want_eids, want_weights
         As of `storaged.sampling.subgraphs.expand.Expansion`; weights are those of means.
     edge_type, hop, count : int

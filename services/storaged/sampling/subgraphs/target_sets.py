@@ -111,7 +111,7 @@ class HashJoin:
         )
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
-        """As of `Search`."""
+        """As of `EdgeSearch`."""
         rows, block = self._rows, slice(0, sizes.size)
         join_by_hash(
             rows.table,
@@ -175,7 +175,7 @@ class BitsetJoin:
         return cls(rows, targets, node_groups, lowest_id, word_count)
 
     def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
-        """As of `Search`: False where a target is there twice."""
+        """As of `EdgeSearch`: False where a target is there twice."""
         rows, targets, block = self._rows, self._targets, slice(0, sizes.size)
         return bool(
             join_by_bitset(

@@ -60,7 +60,7 @@ def build_max_shares(
     checkpoint: Callable[[], object],
 ) -> NDArray[np.float32]:
     """float32[rows]: how much of each row leads to that neighbor to whom most does; arguments as of
-    `sieve_of`.
+    `build_bloom_filter`.
     """
 
     def make() -> NDArray[np.float32]:
@@ -91,9 +91,9 @@ def build_row_heads(
     checkpoint: Callable[[], object],
 ) -> NDArray[np.uint64]:
     """uint64[2 * rows]: of each row where its edges begin, how many and its share, as
-    `storaged.kernels.walks.bloom_filter.head_rows` has them.
+    `storaged.kernels.walks.bloom_filter.write_row_heads` has them.
 
-    Arguments as of `shares_of`; ``uniform`` is None where shares are not wanted.
+    Arguments as of `build_max_shares`; ``uniform`` is None where shares are not wanted.
     """
 
     def make() -> NDArray[np.uint64]:

@@ -197,22 +197,22 @@ def sample_paths(
     state: WalkState,
     checkpoint: Callable[[], object] = lambda: None,
 ) -> WalkPaths:
-    """Take whole walks, from where they begin, as `walk` takes their steps.
+    """Take whole walks, from where they begin, as `continue_walks` takes their steps.
 
     Parameters
     ----------
-    version : Version
+    version : LocalVersion
         Of which all parts are held here.
-    spec : Rules
-    state : Places
-        As `Places.begun` makes them.
+    spec : WalkSpec
+    state : WalkState
+        As `WalkState.at_start` makes them.
     checkpoint : callable
         Called now and then; may raise.
 
     Raises
     ------
     InvalidRequest, Unavailable
-        As of `walk`; also where a part is not held here, whether walks come there or not.
+        As of `continue_walks`; also where a part is not held here, whether walks come there or not.
     """
     for part in range(version.schema.parts):
         version.image(part)
@@ -240,7 +240,7 @@ def continue_walks(
 
     Parameters
     ----------
-    version, rules, places
+    version, spec, state
     checkpoint : callable
         Called now and then; may raise.
 

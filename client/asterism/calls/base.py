@@ -1,0 +1,424 @@
+"""State and request building that all groups of calls of a graph share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from asterism.calls import decoding, feature_columns, replay, validation
+from asterism.calls.graph_protocol import GraphProtocol
+from asterism.calls.pins import Lease
+from asterism.calls.string_ids import NodeTypes, as_string_array, hash_names
+from asterism.client_state import Session
+from asterism.records.arrays import Ids
+from asterism.records.display import graph_html, graph_lines
+from asterism.records.samples import (
+    EdgeRows,
+    RaggedNeighbors,
+    Types,
+)
+from asterism.records.versions import VersionInfo
+from asterism_model import string_ids as contract
+from asterism_model.schema.schema import EdgeType, Schema
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
+
+Sample = TypeVar("Sample")
+Names = str | Iterable[str] | None
+TYPE_PER_NODE = -1
+"""As a request's node type: its section ``types`` says, or (ids: global) storaged looks it up."""
+
+
+class GraphCalls:
+    """The graph of one space at one version, as each group of calls needs it.
+
+    Groups derive from this class alone; none imports another. `asterism.graph.Graph` joins them.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        space: str,
+        *,
+        version: int | None = None,
+        lease: Lease | None = None,
+    ) -> None:
+        self._session = session
+        self._lease = lease
+        self.space = space
+        self.version: int | None = version
+        """The one that every call reads; None: the current one, or the one that a call names."""
+
+    def __repr__(self) -> str:
+        info = self._session.cached_manifest(self.space, self.version or 0)
+        return "\n".join(
+            [
+                self._title(info),
+                *(graph_lines(self.schema, info) if self._session.has_schema(self.space) else []),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        info = self._session.cached_manifest(self.space, self.version or 0)
+        return (
+            graph_html(self._title(info), self.schema, info)
+            if self._session.has_schema(self.space)
+            else f"<pre>{escape(self._title(info))}</pre>"
+        )
+
+    def _title(self, info: VersionInfo | None) -> str:
+        version = self.version or (info.version if info is not None else 0)
+        return f"{type(self).__name__}({self.space!r}{f', version={version}' if version else ''})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {
+            **self.__dict__,
+            "_lease": None,
+        }  # a copy in another process may read while this one holds the version
+
+    def _version(self, version: int | None) -> int:
+        """The version to ask for, 0 for the current one; raises where a lease on it did not
+        hold.
+        """
+        if self._lease is not None:
+            self._lease.check()
+        requested = validation.version(version)
+        if self.version is None or requested == self.version:
+            return requested
+        if requested:
+            raise InvalidRequest(
+                f"version {requested}: this graph is at version {self.version}; ask the "
+                "graph that it came from"
+            )
+        return self.version
+
+    @property
+    def schema(self) -> Schema:
+        """What the space holds; type ids are positions in it."""
+        return self._session.schema(self.space)
+
+    def _call(
+        self,
+        method: str,
+        decode: Callable[[decoding.SamplingCall], Sample],
+        head: Any,
+        arrays: dict[str, NDArray[Any]],
+        check: Callable[[Any], None] = lambda _: None,
+    ) -> Sample:
+        """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
+        reply = self._session.read(method, head, arrays)
+        check(reply.head)
+        token = replay.make_token(method, head, arrays, reply.head)
+        return decode(
+            decoding.SamplingCall(
+                request=head, arrays=arrays, reply=reply, schema=self.schema, token=token
+            )
+        )
+
+    def _resolve_exclusions(
+        self, exclude: validation.Exclusions, ntype: NodeTypes | list[int], version: int | None
+    ) -> validation.Exclusions:
+        """What rows leave out, by id where it was named."""
+        if isinstance(exclude, tuple):
+            return exclude[0], self._as_ids("exclude", exclude[1], ntype, version)
+        return (
+            exclude
+            if exclude is None or isinstance(exclude, RaggedNeighbors)
+            else self._as_ids("exclude", exclude, ntype, version)
+        )
+
+    def _seed_sections(
+        self,
+        nodes: ArrayLike,
+        ntype: NodeTypes,
+        edge_types: Sequence[int],
+        direction: pb.Direction,
+        *,
+        argument: str = "nodes",
+        version: int | None = None,
+    ) -> tuple[int, dict[str, NDArray[Any]]]:
+        """A request's node type and sections: whose neighbors are asked for."""
+        schema = self.schema
+        if ntype is not None and not isinstance(ntype, str):
+            ids = self._ids(argument, nodes, ntype, version)
+            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
+        local_types = (
+            {ntype}
+            if ntype is not None
+            else {self._local_type(schema.edge_types[e], direction) for e in edge_types}
+        )
+        if len(local_types) == 1:
+            (local_type,) = local_types
+            return self._session.node_type(self.space, local_type)[0], {
+                "nodes": self._ids(argument, nodes, local_type, version)
+            }
+        if schema.ids == "global":
+            return TYPE_PER_NODE, {"nodes": self._ids(argument, nodes, None, version)}
+        raise InvalidRequest(
+            f"edge types {[schema.edge_types[e].name for e in edge_types]} start at several "
+            "node types; say ntype, one or per node"
+        )
+
+    @staticmethod
+    def _local_type(edge_type: EdgeType, direction: pb.Direction) -> str:
+        """The type of the nodes that edges are asked of."""
+        return edge_type.src_type if direction == pb.OUT else edge_type.dst_type
+
+    def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
+        types = validation.ids("ntype", ntype, minimum=-1)
+        validation.require_length("ntype", types, len(ids))
+        type_count = len(self.schema.node_types)
+        if types.size and types.max() >= type_count:
+            position = int(np.argmax(types >= type_count))
+            raise InvalidRequest(
+                f"ntype[{position}] = {types[position]}: there are node types 0 to {type_count - 1}"
+            )
+        return types.astype(np.int32)
+
+    def _lookup_names(
+        self, ids: Ids, kinds: list[int] | Ids, version: int | None
+    ) -> NDArray[np.str_]:
+        """The name of each node; "" where there is none."""
+        names = np.zeros(len(ids), "<U1")
+        for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
+            rows = np.flatnonzero(
+                ids >= 0 if isinstance(kinds, list) else (ids >= 0) & (kinds == kind)
+            )
+            decoded = contract.decode_strings(self._name_column(ids[rows], kind, version))
+            has_name = decoded != ""
+            conflicts = np.flatnonzero((names[rows] != "") & has_name & (names[rows] != decoded))
+            if conflicts.size:
+                row = int(conflicts[0])
+                raise InvalidRequest(
+                    f"ids: {ids[rows[row]]} is {names[rows[row]]!r} and, of another type, "
+                    f"{decoded[row]!r}; say ntype"
+                )
+            if decoded.dtype.itemsize > names.dtype.itemsize:
+                names = names.astype(decoded.dtype)
+            names[rows[has_name]] = decoded[has_name]
+        return names
+
+    def _name_column(self, ids: Ids, kind: int, version: int | None) -> contract.StringColumn:
+        """The column of names of some nodes of one type; empty where there is no such node."""
+        head = wire.NodeFeaturesRequest(
+            space=self.space,
+            version=self._version(version),
+            type_id=kind,
+            names=[contract.ID_COLUMN],
+        )
+        owner = self.schema.node_types[kind]
+        request = feature_columns.ColumnRequest(
+            method="node_features",
+            head=head,
+            section="nodes",
+            owner=owner,
+            names=[contract.ID_COLUMN],
+        )
+        column = feature_columns.read_columns(self._session, request, ids)[contract.ID_COLUMN]
+        assert isinstance(column, tuple)
+        return column
+
+    def _kinds(self, ntype: NodeTypes, rows: NDArray[Any]) -> list[int] | Ids:
+        """Ids of the types that nodes may be of, or of each node's."""
+        if isinstance(ntype, str):
+            return [self.schema.node_type_id(ntype)]
+        if ntype is None:
+            return list(range(len(self.schema.node_types)))
+        kinds = validation.ids("ntype", np.asarray(ntype).reshape(-1), minimum=-1)
+        validation.require_length("ntype", kinds, len(rows))
+        return kinds
+
+    def _ids_of_names(
+        self,
+        argument: str,
+        strings: NDArray[Any],
+        ntype: NodeTypes | list[int],
+        version: int | None,
+    ) -> Ids:
+        """int64[n]: the ids of names, flat; -1 where no node is called so."""
+        flat = strings.reshape(-1)
+        out = np.full(len(flat), -1, np.int64)
+        non_empty = np.flatnonzero(flat != "")
+        if not non_empty.size:
+            return out
+        ids, encoded = hash_names(argument, flat[non_empty], self.schema)
+        kinds = ntype if isinstance(ntype, list) else self._kinds(ntype, flat)
+        exists = np.zeros(len(non_empty), np.bool_)
+        for kind in kinds if isinstance(kinds, list) else np.unique(kinds[kinds >= 0]).tolist():
+            matches = contract.equal_mask(self._name_column(ids, kind, version), encoded)
+            exists |= matches if isinstance(kinds, list) else matches & (kinds[non_empty] == kind)
+        out[non_empty[exists]] = ids[exists]
+        return out
+
+    def _ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+    ) -> Ids:
+        """Nodes as int64[n], -1 among them; names as ids, where no node is called so -1."""
+        strings = as_string_array(nodes)
+        if strings is None:
+            return validation.ids(argument, nodes, minimum=-1)
+        if strings.ndim != 1:
+            raise InvalidRequest(
+                f"{argument}: expected one dimension, got an array of shape {list(strings.shape)}"
+            )
+        return self._ids_of_names(argument, strings, ntype, version)
+
+    def _require_ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
+    ) -> Ids:
+        """Nodes as int64[n]; a name that no node has is refused."""
+        strings = as_string_array(nodes)
+        return (
+            validation.ids(argument, nodes)
+            if strings is None
+            else self._graph().node_ids(strings, ntype, version=version)
+        )
+
+    def _as_ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes | list[int], version: int | None
+    ) -> ArrayLike:
+        """Nodes of any shape: names as ids, all else as it is."""
+        strings = as_string_array(nodes)
+        return (
+            nodes
+            if strings is None
+            else self._ids_of_names(argument, strings, ntype, version).reshape(strings.shape)
+        )
+
+    def _resolve_pairs(
+        self,
+        pairs: ArrayLike,
+        types: NodeTypes | list[int],
+        edge_types: Sequence[int],
+        version: int | None,
+    ) -> ArrayLike:
+        """Sources, or pairs, by id: where edges say of which types sources are, their names are of
+        those.
+        """
+        source_types = (
+            sorted(
+                {
+                    self.schema.node_type_id(self.schema.edge_types[edge].src_type)
+                    for edge in edge_types
+                }
+            )
+            or types
+        )
+        if np.ndim(pairs) != 2 or not self.schema.has_string_ids:
+            return self._as_ids("pairs", pairs, source_types, version)
+        ends = [
+            self._as_ids("pairs", np.asarray(pairs)[:, column], kinds, version)
+            for column, kinds in enumerate((source_types, types))
+        ]
+        return np.stack([np.asarray(end) for end in ends], axis=1)
+
+    def _steps(self, metapath: Sequence[Names] | None, length: int | None) -> list[list[int]]:
+        """The edge types of each step."""
+        if isinstance(metapath, str) or (metapath is not None and not len(metapath)):
+            raise InvalidRequest(
+                f"metapath {metapath!r}: expected a list with the edge types of each step"
+            )
+        if length is None and metapath is None:
+            raise InvalidRequest("a walk needs a metapath or a length; say how many steps it has")
+        return [
+            self._session.edge_type_ids(self.space, validation.type_names("metapath", step))
+            for step in ([None] if metapath is None else metapath)
+        ]
+
+    def _type_sections(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
+    ) -> tuple[int, dict[str, NDArray[Any]]]:
+        """A request's node type and sections: of whom the types count."""
+        ids = self._ids(argument, nodes, ntype, version)
+        if isinstance(ntype, str):
+            return self._session.node_type(self.space, ntype)[0], {"nodes": ids}
+        if ntype is not None:
+            return TYPE_PER_NODE, {"nodes": ids, "types": self._types(ntype, ids)}
+        if self.schema.ids != "global":
+            raise InvalidRequest(
+                "ids of this space are per type, so that an id alone has no type; say ntype, "
+                "one or per node"
+            )
+        return TYPE_PER_NODE, {"nodes": ids}
+
+    def _fanouts(
+        self, fanouts: Sequence[int] | Mapping[str, Sequence[int]], edge_types: Sequence[int]
+    ) -> list[list[int]]:
+        """Counts per edge type and hop, checked."""
+        if isinstance(fanouts, Mapping):
+            by_type = {
+                self._session.edge_type(self.space, name)[0]: list(hops)
+                for name, hops in fanouts.items()
+            }
+            if set(by_type) != set(edge_types):
+                type_names = [self.schema.edge_types[etype].name for etype in edge_types]
+                raise InvalidRequest(
+                    f"fanouts of {sorted(fanouts)} for edge types {type_names}: expected a "
+                    "list of counts for each"
+                )
+            lists = [by_type[etype] for etype in edge_types]
+        else:
+            lists = [list(fanouts)] * len(edge_types)
+        for hops in lists:
+            if not hops or len(hops) != len(lists[0]):
+                raise InvalidRequest(
+                    f"fanouts {fanouts!r}: expected one count per hop, as many for every edge type"
+                )
+            for hop, count in enumerate(hops):
+                validation.count(f"fanouts[{hop}]", count, minimum=-1)
+        return lists
+
+    def _edges_at(
+        self, etype: str, positions: Ids, weight: str, where: str, version: int | None
+    ) -> tuple[EdgeRows, int]:
+        """Edges by place, and how many there are."""
+        type_id, _ = self._session.edge_type(self.space, etype)
+        head = wire.EdgesAtRequest(
+            space=self.space,
+            version=self._version(version),
+            type_id=type_id,
+            weight=weight,
+            where=where,
+        )
+        reply = self._session.read("edges_at", head, {"places": positions})
+        total: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
+        rows = EdgeRows(
+            src=reply.array("src", "int64"),
+            dst=reply.array("dst", "int64"),
+            edge_ids=reply.array("eids", "int64"),
+            weights=reply.array("weights", "float32"),
+            version=version_of(reply.head),
+        )
+        return rows, total
+
+    def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
+        """Nodes by place, how many there are, and of which version."""
+        type_id, _ = self._session.node_type(self.space, ntype)
+        head = wire.NodesAtRequest(
+            space=self.space, version=self._version(version), type_id=type_id
+        )
+        reply = self._session.read("nodes_at", head, {"places": positions})
+        total: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
+        return reply.array("ids", "int64"), total, version_of(reply.head)
+
+    def _graph(self) -> GraphProtocol:
+        """Return the graph that this group belongs to, for calls of other groups."""
+        return cast(GraphProtocol, self)
+
+
+def parse_direction(direction: str) -> pb.Direction:
+    """A direction as it travels."""
+    if direction not in ("out", "in"):
+        raise InvalidRequest(f"direction {direction!r}: expected out or in")
+    return pb.OUT if direction == "out" else pb.IN
+
+
+def version_of(head: Any) -> int:
+    """The version that a reply was made from."""
+    return int(head.version)
