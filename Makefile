@@ -20,9 +20,12 @@ PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
 # Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
 TEST_WORKERS ?= 2
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
-KERNEL_TESTS = tests/distributions $(wildcard $(addprefix tests/unit/test_,alias.py alone.py between.py between_marked.py conditions_kept.py epochs.py \
-	expansions.py extents.py graph_labels.py graphd_split.py indexes.py kernels.py labor.py lanes.py near.py numbering.py rows.py split.py timed.py visits.py \
-	walk_steps.py))
+KERNEL_TESTS = tests/distributions \
+	$(addprefix tests/unit/asterism_graphkit/test_,alias.py byte_rows.py extents.py graph_labels.py khop.py partition_choice.py \
+	relabel.py simd.py visit_counts.py) \
+	$(addprefix tests/unit/storaged/test_,filter_cache.py indexes.py induced.py induced_bitset.py kernels.py khop_single_type.py \
+	labor.py temporal.py walk_steps.py) \
+	tests/unit/asterism/test_epoch_cursor.py tests/unit/asterism_io/test_unix_sockets.py tests/unit/graphd/test_split_merge.py
 CODE = proto client services tests examples
 PROTOS = $(wildcard proto/asterism_proto/v1/*.proto)
 

@@ -1,7 +1,7 @@
 """storaged holds parts: it keeps blocks, builds tables and images, and answers draws from the
 images.
 
-Doors: `__main__` (start), `settings` (what it was told), `app` (how it is composed), `api` (what it
-is asked). Rooms: `holdings` (what is here), `opening` and `sweeping` (versions come, leftovers go),
-`work` (builds as child processes), `build` (the passes), `draw` (what a request means on images),
-`kernel` (the loops), `store` (RocksDB and files). Asked by graphd only; asks metad only."""
+`api` answers requests by `sampling` over `kernels`; `local_spaces` has what is here,
+`version_loader` opens versions, `garbage_collector` removes them. `task_runner` runs `build`,
+`version_tasks` and `backup`; `store` has RocksDB and files, `app` composes all. Asked by graphd
+only; asks metad only. Merging of several hosts' replies does not belong here."""

@@ -29,8 +29,10 @@ from typing import IO, NoReturn
 
 from storaged.subprocesses import die_with_parent, set_process_name
 
-MODULES = ("storaged.build", "storaged.version_tasks")
-"""Packages with a ``__main__.main`` that carries out a task."""
+PROCESS_NAMES = {"storaged.build": "storaged.build", "storaged.version_tasks": "storaged.reader"}
+"""By package with a ``__main__.main`` that carries out a task: its processes' name, at most 15
+characters.
+"""
 _MAX_MESSAGE = 1 << 16
 _M_ARENA_MAX, _ARENAS = -8, 2
 """Of `mallopt`: few arenas. RocksDB's threads would keep one each, outside the limit of a build."""
@@ -314,7 +316,7 @@ def _become(request: dict[str, str], server: int, stdout: int, stderr: int) -> N
         os.closerange(3, max(map(int, os.listdir("/proc/self/fd"))) + 1)
         os.chdir(request["folder"])
         module, task = request["module"], request["task"]
-        set_process_name(module)
+        set_process_name(PROCESS_NAMES.get(module, module))
         with contextlib.suppress(AttributeError):  # a C library without arenas
             ctypes.CDLL(None).mallopt(_M_ARENA_MAX, _ARENAS)
         status = importlib.import_module(f"{module}.__main__").main([task, str(server)])
@@ -338,7 +340,7 @@ def _serve_to_the_end(requests: socket.socket, parent: int) -> NoReturn:
         os.close(null)
         set_process_name("storaged.forks")
         server = _Server(requests, parent)
-        for name in MODULES:
+        for name in PROCESS_NAMES:
             importlib.import_module(f"{name}.__main__")
         gc.freeze()  # collections of children leave the shared pages alone
         server.run()

@@ -228,7 +228,7 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("e0.out.narrow", "out-copy: narrow neighbors from slot 0 on are not its neighbors"),
         ("e2.in.pairs", "in-copy: pairs from slot 0 on are not its neighbors and edges"),
@@ -236,7 +236,7 @@ def test_the_audit_finds_a_slot_that_is_packed_wrongly(tmp_path: Path, wrong: st
         ("e0.out.packed", "out-copy: the packed row of slot 0 is not its table"),
     ],
 )
-def test_the_audit_finds_packed_arrays_that_differ(tmp_path: Path, name: str, told: str) -> None:
+def test_the_audit_finds_packed_arrays_that_differ(tmp_path: Path, name: str, message: str) -> None:
     new_build = build_packed_graph(tmp_path, largest_id=NODES - 1)
     images = dict(enumerate(new_build.digests))
     audit_build(new_build, Schema.from_dict(SCHEMA), images)
@@ -245,5 +245,5 @@ def test_the_audit_finds_packed_arrays_that_differ(tmp_path: Path, name: str, to
         np.uint32 if name.endswith("narrow") else np.uint64,
     )
     images[1] = alter_value(new_build, name, 1, file[1] ^ file.dtype.type(1))
-    with pytest.raises(Corrupt, match=told):
+    with pytest.raises(Corrupt, match=message):
         audit_build(new_build, Schema.from_dict(SCHEMA), images)

@@ -242,7 +242,7 @@ def test_build_killed_in_a_time_step_resumes_to_the_same_bytes(tmp_path: Path, s
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("e0.out.order", "out-copy: the order of its edges at place 1 is not"),
         ("e1.in.order", "in-copy: the order of its edges at place 1 is not"),
@@ -252,7 +252,9 @@ def test_build_killed_in_a_time_step_resumes_to_the_same_bytes(tmp_path: Path, s
         ("e1.out.when", "out-copy: the order of its edges|mix_out"),
     ],
 )
-def test_the_audit_finds_wrong_orders_sums_and_times(tmp_path: Path, name: str, told: str) -> None:
+def test_the_audit_finds_wrong_orders_sums_and_times(
+    tmp_path: Path, name: str, message: str
+) -> None:
     new_build = run_build(tmp_path, SCHEMA, [FIRST])
     images = dict(enumerate(new_build.digests))
     audit_build(new_build, SCHEMA, images)
@@ -262,7 +264,7 @@ def test_the_audit_finds_wrong_orders_sums_and_times(tmp_path: Path, name: str, 
     )
     value = file[0] if "order" in name else file[1] + 1
     images[1] = alter_value(new_build, name, 1, value)
-    with pytest.raises(Corrupt, match=told):
+    with pytest.raises(Corrupt, match=message):
         audit_build(new_build, SCHEMA, images)
 
 

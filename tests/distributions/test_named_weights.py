@@ -267,7 +267,7 @@ def test_deletes_and_replacements_update_named_weights(tmp_path: Path, edges: st
     for image in large.images:
         edge = image.edges[0]
         assert edge.incoming is not None
-        for side, which in ((edge.outgoing, "outgoing"), (edge.incoming, "into")):
+        for side, which in ((edge.outgoing, "outgoing"), (edge.incoming, "incoming")):
             arrays = {
                 name: np.array([by_eid[eid][name] for eid in side.eid.tolist()])
                 for name in ("weight", "f:clicks", "f:age")

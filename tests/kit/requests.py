@@ -76,17 +76,17 @@ def stub_graphd(
     queue: int = 256,
 ) -> Iterator[StubGraphd]:
     """A door that answers `READ` and `WRITE`; what ``make_handler`` gives for it is done before."""
-    new_door = StubGraphd()
-    respond = answer_at_once if make_handler is None else make_handler(new_door)
+    stub = StubGraphd()
+    respond = answer_at_once if make_handler is None else make_handler(stub)
 
     def read(message: meta.SpaceRequest, call: CallContext) -> pb.Space:
-        new_door.calls.append("read")
-        new_door.call_arrived.set()
+        stub.calls.append("read")
+        stub.call_arrived.set()
         respond(call)
         return pb.Space(name=message.space)
 
     def write(message: meta.DropSpaceRequest, call: CallContext) -> pb.Empty:
-        new_door.calls.append("write")
+        stub.calls.append("write")
         respond(call)
         return pb.Empty()
 
@@ -98,8 +98,8 @@ def stub_graphd(
         workers=workers,
         queue=queue,
     )
-    new_door.address = f"127.0.0.1:{server.start()}"
+    stub.address = f"127.0.0.1:{server.start()}"
     try:
-        yield new_door
+        yield stub
     finally:
         server.stop(0.1)

@@ -6,20 +6,20 @@ from collections.abc import Collection
 
 import psutil
 
-from storaged.fork_server import MODULES
+from storaged.fork_server import PROCESS_NAMES
 from tests.kit.cluster import LocalCluster
 
 BUILD = "storaged.build"
 
 
 def task_processes(
-    cluster: LocalCluster, name: str, modules: Collection[str] = MODULES
+    cluster: LocalCluster, name: str, names: Collection[str] = tuple(PROCESS_NAMES.values())
 ) -> list[psutil.Process]:
-    """Return the processes of a storaged that carry out tasks of some modules."""
+    """Return the processes of a storaged that carry out tasks, by their names."""
     return [
         child
         for child in psutil.Process(cluster[name].pid).children(recursive=True)
-        if name_of(child) in modules
+        if name_of(child) in names
     ]
 
 

@@ -41,21 +41,21 @@ FILES = st.dictionaries(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(told=FILES, layout=LAYOUTS, block=st.integers(1, 40))
+@given(array_kinds=FILES, layout=LAYOUTS, block=st.integers(1, 40))
 def test_elements_match_the_file_and_lists_can_be_resumed(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    told: dict[str, Any],
+    array_kinds: dict[str, Any],
     layout: dict[str, Any],
     block: int,
 ) -> None:
     monkeypatch.setattr(jsonarrays, "BLOCK_BYTES", block)
     path = tmp_path / "any.json"
-    text = json.dumps(told, **layout)
+    text = json.dumps(array_kinds, **layout)
     path.write_text(text, encoding="utf-8", newline="")
     positions: dict[str, ArrayPosition] = {}
     found = list(read_elements(path, positions))
-    lists = {name: value for name, value in told.items() if isinstance(value, list)}
+    lists = {name: value for name, value in array_kinds.items() if isinstance(value, list)}
     assert [(element.array, element.value) for element in found] == [
         (name, value) for name, values in lists.items() for value in values
     ]
@@ -78,9 +78,9 @@ def test_elements_match_the_file_and_lists_can_be_resumed(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(told=FILES.filter(bool), cut=st.integers(1, 10_000))
-def test_truncated_text_is_refused(tmp_path: Path, told: dict[str, Any], cut: int) -> None:
-    data = json.dumps(told, ensure_ascii=False).encode()
+@given(array_kinds=FILES.filter(bool), cut=st.integers(1, 10_000))
+def test_truncated_text_is_refused(tmp_path: Path, array_kinds: dict[str, Any], cut: int) -> None:
+    data = json.dumps(array_kinds, ensure_ascii=False).encode()
     path = tmp_path / "cut.json"
     path.write_bytes(data[: cut % len(data)])
     with pytest.raises(InvalidRequest, match=r"cut\.json, line \d+: "):

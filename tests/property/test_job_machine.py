@@ -258,13 +258,13 @@ class JobMachine(RuleBasedStateMachine):
     def report_at_once(self, host: HostId, word: JobState) -> None:
         self._deliver(self._heartbeat(host, [word] * 4))
 
-    @rule(beat=sent)
-    def deliver_and_keep(self, beat: model.TasksReported) -> None:
-        self._deliver(beat)
+    @rule(task_report=sent)
+    def deliver_and_keep(self, task_report: model.TasksReported) -> None:
+        self._deliver(task_report)
 
-    @rule(beat=consumes(sent))
-    def deliver(self, beat: model.TasksReported) -> None:
-        self._deliver(beat)
+    @rule(task_report=consumes(sent))
+    def deliver(self, task_report: model.TasksReported) -> None:
+        self._deliver(task_report)
 
     def _deliver(self, heartbeat: model.TasksReported) -> None:
         self.delivered_reports.append(heartbeat)

@@ -71,9 +71,9 @@ def expected_tables() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("whose", ["every daemon", *DAEMONS])
-def test_the_page_lists_the_actual_defaults(root: Path, whose: str) -> None:
-    assert f"### {whose}\n\n{expected_tables()[whose]}\n" in page(root)
+@pytest.mark.parametrize("section", ["every daemon", *DAEMONS])
+def test_the_page_lists_the_actual_defaults(root: Path, section: str) -> None:
+    assert f"### {section}\n\n{expected_tables()[section]}\n" in page(root)
 
 
 @pytest.mark.parametrize(("daemon", "cls"), DAEMONS.items())

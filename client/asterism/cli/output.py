@@ -34,7 +34,7 @@ class ProgressReporter(Protocol):
         rate: float = 0.0,
         left_s: float = 0.0,
     ) -> None:
-        """`done` of `total` rows of `what`, which is in this phase; None where the total is not
+        """`done` of `total` rows of `task`, which is in this phase; None where the total is not
         known.
 
         `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else

@@ -54,7 +54,7 @@ _IGNORED_GROUPS = {
     ),
 }
 IGNORED: Mapping[str, str] = {
-    key: whose for whose, keys in _IGNORED_GROUPS.items() for key in keys.split()
+    key: owner for owner, keys in _IGNORED_GROUPS.items() for key in keys.split()
 }
 """Keys that mean nothing here, and whose they are."""
 

@@ -147,10 +147,10 @@ def sample_negatives(
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream that `sampling.draw` draws, where that is
-    not left out; else the first of its further attempts that is not. After ``MAX_ATTEMPTS`` it is
-    the first of a race among all that is not left out. So each is drawn in proportion to its weight
-    among what its row does not leave out; -1 where that is nothing."""
+    Draw k of row i is draw ``i * count + k`` of the stream that `sampling.draw` draws, where that
+    is not left out; else the first of its further attempts that is not. After ``MAX_ATTEMPTS`` it
+    is the first of a race among all that is not left out. So each is drawn in proportion to its
+    weight among what its row does not leave out; -1 where that is nothing."""
     n = draw.count
     _check_reply_size(rows, draw)
     samples = draw_by_index(context, draw, np.arange(rows * n, dtype=np.int64))

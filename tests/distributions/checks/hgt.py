@@ -18,7 +18,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.operators import hgt as room
+from graphd.operators import hgt as hgt_operator
 from graphd.operators import reads
 from storaged import sampling
 
@@ -151,7 +151,7 @@ def sample_graph() -> sampling.LocalVersion:
 EDGE_PARAMS = reads.EdgeReadParams(
     edge_types=(2, 0, 1), direction=pb.OUT, want_weights=False, want_edge_ids=True, sort=""
 )
-HGT_PARAMS = room.HgtParams(
+HGT_PARAMS = hgt_operator.HgtParams(
     edge_types=(0, 1, 2),
     counts={0: (2, 1), 1: (1, 2)},
     layer_count=2,
@@ -175,13 +175,15 @@ def _outcome(reply: Mapping[str, np.ndarray]) -> Outcome:
     )
 
 
-def _trials(params: room.HgtParams, seeds: Order, n: int) -> Iterator[Mapping[str, np.ndarray]]:
+def _trials(
+    params: hgt_operator.HgtParams, seeds: Order, n: int
+) -> Iterator[Mapping[str, np.ndarray]]:
     nodes, types = (
         np.array([node for _, node in seeds], np.int64),
         np.array([kind for kind, _ in seeds], np.int32),
     )
     for seed in range(n):
-        reply = room.sample_hgt(
+        reply = hgt_operator.sample_hgt(
             request_context(sample_graph(), 1),
             replace(params, seed=seed),
             EDGE_PARAMS,
@@ -190,7 +192,7 @@ def _trials(params: room.HgtParams, seeds: Order, n: int) -> Iterator[Mapping[st
             types,
         )
         if seed % 50 == 0:
-            distributed_reply = room.sample_hgt(
+            distributed_reply = hgt_operator.sample_hgt(
                 request_context(sample_graph(), 3),
                 replace(params, seed=seed),
                 EDGE_PARAMS,
@@ -288,7 +290,7 @@ def what_lost_in_a_layer_is_drawn_in_the_next_like_others(scale: float) -> None:
     edge_params = replace(EDGE_PARAMS, edge_types=(0,))
     params = replace(HGT_PARAMS, edge_types=(0,), counts={0: (1, 1)}, uniform=True)
     orders = [
-        room.sample_hgt(
+        hgt_operator.sample_hgt(
             request_context(forked_graph(), 1),
             replace(params, seed=seed),
             edge_params,

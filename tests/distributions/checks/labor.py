@@ -18,7 +18,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators import khop, labor
 from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.operators import labor as room
+from graphd.operators import labor as labor_operator
 from storaged import sampling
 
 Rows = Mapping[int, Mapping[int, float]]
@@ -229,12 +229,17 @@ Outcome = tuple[Edge, ...]
 
 
 def _trials(
-    version: sampling.LocalVersion, params: room.LaborParams, seeds: Sequence[int], copies: int
+    version: sampling.LocalVersion,
+    params: labor_operator.LaborParams,
+    seeds: Sequence[int],
+    copies: int,
 ) -> list[dict[Edge, float]]:
     """The edges that each copy of a batch keeps, with their weights."""
     nodes = (np.arange(copies)[:, None] * NODES + np.array(seeds)).ravel()
-    reply = room.sample_labor(request_context(version, 1), params, nodes, 0, None)
-    distributed_reply = room.sample_labor(request_context(version, 3), params, nodes, 0, None)
+    reply = labor_operator.sample_labor(request_context(version, 1), params, nodes, 0, None)
+    distributed_reply = labor_operator.sample_labor(
+        request_context(version, 3), params, nodes, 0, None
+    )
     require(
         all(bool((reply[name] == distributed_reply[name]).all()) for name in reply),
         "hosts matter to LABOR",
@@ -294,9 +299,9 @@ def _params(
     uniform: bool,
     importance: int,
     layer_dependency: bool = False,
-) -> room.LaborParams:
+) -> labor_operator.LaborParams:
     fanouts = khop.build_fanouts(lambda _: (0, 0), list(range(len(counts))), counts)
-    return room.LaborParams(
+    return labor_operator.LaborParams(
         fanouts=fanouts,
         uniform=uniform,
         direction=pb.OUT,

@@ -29,7 +29,7 @@ BETWEEN = "storaged.kernels.induced.hash_join"
 SIFTING = "storaged.kernels.induced.scan"
 MARKED = "storaged.kernels.induced.bitset_join"
 MARKS = "storaged.kernels.induced.bitset"
-TELLING = "storaged.kernels.induced.emit"
+EMIT = "storaged.kernels.induced.emit"
 SAMPLE = "graphd.operators.sampling"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -702,7 +702,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "rows side by side, each by the edges of the first one",
         "tempting",
-        TELLING,
+        EMIT,
         (
             "part, slot = (partitions[i], starts[i] + np.int64(edge) - row_offsets[owner])",
             "part, slot = (partitions[i], starts[i] + np.int64(edge))",

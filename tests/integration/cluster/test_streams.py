@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.doors import METHOD, echo, endpoints, request
+from tests.kit.endpoints import METHOD, echo, endpoints, request
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler

@@ -176,7 +176,7 @@ def test_sample_stays_at_its_version_after_later_builds(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("options", "message"),
     [
         ({"seeds": 3, "fanouts": [2]}, "say ntype"),
         ({"seeds": 3, "fanouts": [2], "ntype": "x"}, "'x'"),
@@ -187,10 +187,10 @@ def test_sample_stays_at_its_version_after_later_builds(
     ids=str,
 )
 def test_invalid_sample_options_are_refused(
-    published: tuple[Graph, FlatGraph], words: dict[str, Any], told: str
+    published: tuple[Graph, FlatGraph], options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(InvalidRequest, match=told):
-        export.sampled(published[0], **words)
+    with pytest.raises(InvalidRequest, match=message):
+        export.sampled(published[0], **options)
 
 
 def test_different_options_do_not_resume_a_sample(

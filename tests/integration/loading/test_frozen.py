@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.doors import echo, endpoints
+from tests.kit.endpoints import echo, endpoints
 from tests.kit.frozen import stopped_process
 from tests.kit.waiting import HANG_S, QUICK_S, let_pass
 

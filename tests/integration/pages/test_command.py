@@ -836,7 +836,7 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "expected_text"),
     [
         ("like shop 3 --node-type item -n 2", "nodes like others"),
         ("negatives shop 1,5 -n 2 --type item", "1,5"),
@@ -858,7 +858,9 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
         ("layer shop 1 2 --type buys -n 2 --explain", "asked of storageds: 1 rounds"),
     ],
 )
-def test_text_output_of_the_other_operators(asterism: Command, typed: str, told: str) -> None:
+def test_text_output_of_the_other_operators(
+    asterism: Command, typed: str, expected_text: str
+) -> None:
     command = [
         sys.executable,
         "-m",
@@ -869,7 +871,7 @@ def test_text_output_of_the_other_operators(asterism: Command, typed: str, told:
         asterism.address,
     ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True)
-    assert told in " ".join(completed.stdout.split())
+    assert expected_text in " ".join(completed.stdout.split())
 
 
 def test_commands_read_a_served_folder_but_cannot_write_it(asterism: Command) -> None:

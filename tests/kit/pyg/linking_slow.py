@@ -13,7 +13,7 @@ from tests.kit.shared import shared_or_skip
 SEEDS, EPOCHS = 5, 3
 
 
-def test_weighted_negatives_beat_uniform_on_popular_pages() -> None:
+def test_weighted_negatives_exceed_uniform_on_popular_pages() -> None:
     split = links.split(shared_or_skip("data", "facebook"))
     with LocalCluster(storageds=3) as cluster, links.load(cluster.client(), split).pin() as graph:
         areas: dict[str | None, list[list[float]]] = {}

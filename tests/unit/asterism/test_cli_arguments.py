@@ -57,7 +57,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "told"),
+    ("typed", "expected_text"),
     [
         (["frobnicate"], "frobnicate"),
         (["space", "list", "--frob"], "--frob"),
@@ -150,13 +150,13 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
     ],
 )
 def test_usage_error_is_one_line_that_names_the_cause(
-    typed: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    typed: list[str], expected_text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(typed) == ExitCode.USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("asterism: ")
-    assert told in err
+    assert expected_text in err
     assert err.count("\n") == 1
 
 
@@ -268,7 +268,7 @@ def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "told"),
+    ("name", "text", "expected_text"),
     [
         ("a.json", "{", "not JSON"),
         ("a.yaml", "a: [", "not YAML"),
@@ -278,10 +278,10 @@ def test_a_schema_file_is_yaml_or_json(tmp_path: Path, name: str, text: str) -> 
     ],
 )
 def test_a_wrong_schema_file_is_refused_by_name(
-    tmp_path: Path, name: str, text: str, told: str
+    tmp_path: Path, name: str, text: str, expected_text: str
 ) -> None:
     (tmp_path / name).write_text(text)
-    with pytest.raises(errors.InvalidRequest, match=told) as excinfo:
+    with pytest.raises(errors.InvalidRequest, match=expected_text) as excinfo:
         read_schema(tmp_path / name)
     assert name in excinfo.value.message
 

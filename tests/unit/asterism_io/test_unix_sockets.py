@@ -15,7 +15,7 @@ from typing import Any
 
 import grpc
 import pytest
-from tests.kit.doors import endpoints
+from tests.kit.endpoints import endpoints
 
 from asterism.transport.grpc import GrpcTransport
 from asterism_daemonkit.calls import CallContext

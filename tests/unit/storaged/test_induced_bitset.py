@@ -100,10 +100,10 @@ def search_edges(
 
 
 @pytest.mark.parametrize("base", [0, 7, WIDE_BASE])
-@pytest.mark.parametrize("room", [1200, 100_000])
+@pytest.mark.parametrize("buffer_size", [1200, 100_000])
 @pytest.mark.parametrize("width", [1, 3, 40, SIZE])
-def test_both_searches_find_what_a_loop_finds(base: int, room: int, width: int) -> None:
-    generator = np.random.default_rng([width, room])
+def test_both_searches_find_what_a_loop_finds(base: int, buffer_size: int, width: int) -> None:
+    generator = np.random.default_rng([width, buffer_size])
     cols = base + np.concatenate([generator.permutation(SIZE)[:width], [SIZE + 70, SIZE + 5]])
     cols[generator.integers(0, cols.size)] = -1
     ids = np.concatenate(
@@ -115,23 +115,23 @@ def test_both_searches_find_what_a_loop_finds(base: int, room: int, width: int) 
         expected(ids, cols, base, NO_GROUPS, NO_GROUPS),
     )
     assert bitset_join is not None
-    assert search_edges(bitset_join, rows, room) == expected_edges
-    assert search_edges(bitset_join, rows, room) == expected_edges, (
+    assert search_edges(bitset_join, rows, buffer_size) == expected_edges
+    assert search_edges(bitset_join, rows, buffer_size) == expected_edges, (
         "a second time: bits are left as they were"
     )
-    assert search_edges(bitset_join, rows, room, weighted=False) == [
+    assert search_edges(bitset_join, rows, buffer_size, weighted=False) == [
         (row, eid, col, 0.0) for row, eid, col, _ in expected_edges
     ]
-    assert search_edges(HashJoin(rows, targets, NO_GROUPS), rows, room) == expected_edges
+    assert search_edges(HashJoin(rows, targets, NO_GROUPS), rows, buffer_size) == expected_edges
 
 
 @pytest.mark.parametrize("base", [0, WIDE_BASE])
-@pytest.mark.parametrize("room", [1200, 100_000])
-def test_both_searches_separate_groups(base: int, room: int) -> None:
+@pytest.mark.parametrize("buffer_size", [1200, 100_000])
+def test_both_searches_separate_groups(base: int, buffer_size: int) -> None:
     """Many groups one after another, some without targets or rows, one node in several, few targets
     and many.
     """
-    generator = np.random.default_rng(room)
+    generator = np.random.default_rng(buffer_size)
     groups = np.sort(generator.integers(0, 30, 250)).astype(np.int32)
     ids = base + np.where(generator.random(250) < 0.1, 0, generator.integers(0, SIZE, 250))
     pieces = [
@@ -149,9 +149,9 @@ def test_both_searches_separate_groups(base: int, room: int) -> None:
         expected_edges = expected(ids, cols[order], base, groups, col_groups[order])
         bitset_join = BitsetJoin.create_if_fits(rows, targets, as_kernel_array(groups))
         assert bitset_join is not None
-        assert search_edges(bitset_join, rows, room) == expected_edges
+        assert search_edges(bitset_join, rows, buffer_size) == expected_edges
         assert (
-            search_edges(HashJoin(rows, targets, as_kernel_array(groups)), rows, room)
+            search_edges(HashJoin(rows, targets, as_kernel_array(groups)), rows, buffer_size)
             == expected_edges
         )
 

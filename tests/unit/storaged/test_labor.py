@@ -21,7 +21,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import labor as graphd
 from storaged import sampling
 from storaged.kernels.subgraphs import labor as kernel
-from storaged.sampling.subgraphs import labor as room
+from storaged.sampling.subgraphs import labor as labor_module
 
 WEIGHTS = ("none", "equal", "zeros", "many decades", "few values")
 HUB = 2 * kernel.BLOCK + 17
@@ -312,10 +312,10 @@ def test_block_size_and_capacity_do_not_change_samples(
     # A plain dict of the arguments.
     expected = [(arguments, sampled_by_kernel(graph, ids, **arguments)) for arguments in requests]  # type: ignore[arg-type]
     calls = []
-    monkeypatch.setattr(room, "_CHECKPOINT_EDGES", 1)
-    grow = room.resized_copy
+    monkeypatch.setattr(labor_module, "_CHECKPOINT_EDGES", 1)
+    grow = labor_module.resized_copy
     monkeypatch.setattr(
-        room,
+        labor_module,
         "resized_copy",
         lambda array, used, size: calls.append(size) or grow(array, used, size),
     )
@@ -327,9 +327,9 @@ def test_block_size_and_capacity_do_not_change_samples(
 def test_buffers_grow_beyond_the_expected_size(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, ids = version("none"), np.array([7 * 41] * 3000)
     sizes: list[int] = []
-    grow = room.resized_copy
+    grow = labor_module.resized_copy
     monkeypatch.setattr(
-        room,
+        labor_module,
         "resized_copy",
         lambda array, used, size: sizes.append(size) or grow(array, used, size),
     )
@@ -378,7 +378,7 @@ def test_unsupported_labor_requests_are_refused() -> None:
 
 
 def test_long_scan_stops_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_CHECKPOINT_EDGES", 100)
+    monkeypatch.setattr(labor_module, "_CHECKPOINT_EDGES", 100)
     expansion = sampling.Expansion(
         seed=1,
         direction=1,

@@ -2,7 +2,7 @@
 room.
 
 Called by `metad.jobs.driver`, which writes the commands of one event in one batch and only then
-takes the new state on. An event alters facts; then `settling` moves every job of the spaces it
+takes the new state on. An event alters facts; then `scheduling` moves every job of the spaces it
 touched as far as the facts allow, so that no order of events leaves a job behind. Jobs go QUEUE ->
 RUNNING -> FINISHED | FAILED | STOPPED, at most one RUNNING in a space, in the order of their cuts;
 only a recovery leads back from an end (and never from FINISHED)."""

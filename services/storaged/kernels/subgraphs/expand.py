@@ -1,7 +1,8 @@
 """Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as
 many as each node has.
 
-What `neighbors.replacement` and `neighbors.distinct_edges` do into a padded answer, with the same words and so the same draws.
+What `neighbors.replacement` and `neighbors.distinct_edges` do into a padded answer, with the same
+words and so the same draws.
 """
 
 from __future__ import annotations

@@ -1,0 +1,127 @@
+"""Identifiers use the terms of the field, and no two packages share a class name by accident."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOTS = ("proto", "client", "services", "tests", "examples")
+BANNED = frozenset(
+    [
+        "told",
+        "tell",
+        "tells",
+        "telling",
+        "whose",
+        "somebody",
+        "nobody",
+        "whoever",
+        "everybody",
+        "anew",
+        "behind",
+        "beat",
+        "beats",
+        "room",
+        "rooms",
+        "door",
+        "doors",
+        "doorplate",
+        "law",
+        "laws",
+    ]
+)
+WIRE = frozenset({"BeatRequest", "BeatReply", "Beats", "beat", "last_beat_ms", "told"})
+"""Names of the wire, `asterism.v1`: handlers, messages and fields are called as there."""
+FILE_METHODS = frozenset({"tell"})
+"""Of Python's files."""
+SAME_IDEA = frozenset(
+    {
+        # The client's record of what metad keeps.
+        "ExportedFile",
+        "Host",
+        "Job",
+        "PartUnits",
+        "PartitionStats",
+        "Task",
+        "TaskResult",
+        "TypeAudit",
+        # The same operator for another framework.
+        "FeatureStore",
+        "NeighborSampler",
+        "NodeBatches",
+        "NodeSampler",
+        "SubgraphSampler",
+        # One idea in two layers.
+        "JobPage",
+        "Problem",
+        "ProgressReporter",
+        "RaggedNeighbors",
+        "RemovalKind",
+        "RemovalRequest",
+        "TemporalFilter",
+        "Transport",
+        "WeightHistogram",
+        "WeightStats",
+    }
+)
+
+
+def sources(root: Path, roots: tuple[str, ...] = ROOTS) -> Iterator[Path]:
+    for name in roots:
+        yield from (path for path in (root / name).rglob("*.py") if not path.stem.endswith("_pb2"))
+
+
+def identifiers(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.arg | ast.keyword) and node.arg:
+            yield node.arg
+
+
+def words(identifier: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", identifier)}
+
+
+def test_a_word_is_found_inside_an_identifier() -> None:
+    assert words("_StreamDoor_law2") == {"stream", "door", "law"}
+
+
+def test_no_identifier_has_a_banned_word(root: Path) -> None:
+    allowed = WIRE | FILE_METHODS
+    found = {
+        f"{path.relative_to(root)}: {identifier}"
+        for path in sources(root)
+        for identifier in identifiers(ast.parse(path.read_text()))
+        if identifier not in allowed and words(identifier) & BANNED
+    }
+    assert sorted(found) == []
+
+
+def test_names_of_modules_and_folders_have_no_banned_word(root: Path) -> None:
+    found = {
+        str(path.relative_to(root))
+        for path in sources(root)
+        if any(words(part) & BANNED for part in path.relative_to(root).with_suffix("").parts)
+    }
+    assert sorted(found) == []
+
+
+def test_class_names_are_shared_only_for_one_idea(root: Path) -> None:
+    homes: dict[str, set[str]] = defaultdict(set)
+    for path in sources(root, ("proto", "client", "services")):
+        package = path.relative_to(root).parts[1]
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                home = str(path.relative_to(root)) if package == "asterism" else package
+                homes[node.name].add(home)
+    shared = {name for name, packages in homes.items() if len(packages) > 1}
+    assert sorted(shared - SAME_IDEA) == []
+    assert sorted(SAME_IDEA - shared) == []
