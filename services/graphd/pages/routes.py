@@ -33,7 +33,9 @@ SearchText = Annotated[
 ]
 SortOrder = Annotated[Literal["asc", "desc"], Query(description="Ascending or descending.")]
 SpaceName = Annotated[str, Path(description="The space's name.", examples=["papers"])]
-VersionNumber = Annotated[int, Path(ge=0, description="The version's number; 0: the current one.")]
+VersionNumber = Annotated[
+    int, Path(ge=0, lt=1 << 64, description="The version's number; 0: the current one.")
+]
 JobNumber = Annotated[int, Path(ge=1, lt=1 << 63, description="The job's id.")]
 Element = Annotated[Literal["node", "edge"], Query(description="Of nodes or of edges.")]
 TypeId = Annotated[int, Query(ge=0, lt=1 << 31, description="Position of the type in the schema.")]

@@ -15,7 +15,7 @@ from tests.kit.waiting import HANG_S
 
 from asterism import ingest
 
-SCHEMAS = Path(__file__).parents[2] / "examples/schemas"
+SCHEMAS = Path(__file__).parents[3] / "examples/schemas"
 
 
 @pytest.fixture

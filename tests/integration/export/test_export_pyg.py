@@ -19,7 +19,7 @@ from asterism import export
 from asterism_proto.errors import InvalidRequest, NotFound
 
 pytestmark = pytest.mark.pyg
-LOADER = Path(__file__).parents[1] / "kit/pyg/load_partitions.py"
+LOADER = Path(__file__).parents[2] / "kit/pyg/load_partitions.py"
 
 
 def load_in_pyg(python: Path, folder: Path, output: Path) -> list[dict[str, Any]]:

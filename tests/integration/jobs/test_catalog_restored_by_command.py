@@ -22,7 +22,7 @@ from asterism import Client
 from asterism.cli.exits import ExitCode
 from asterism_proto.errors import NotFound, NotReady
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
 SECTION = "## Restoring metad from a snapshot"
 NODES = 40
 STORAGEDS = ("storaged-0", "storaged-1")

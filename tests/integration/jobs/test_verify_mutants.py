@@ -42,7 +42,7 @@ def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
     """One storaged and one graphd with these faults; one, for with more graphd notices stale totals
     by itself.
     """
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     # What this process was told, and a folder more.
     inherited = os.environ.get("PYTHONPATH", "")  # noqa: TID251
     path = os.pathsep.join(

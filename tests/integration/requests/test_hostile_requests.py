@@ -257,3 +257,13 @@ def test_http_refuses_lone_surrogates(service: Standalone) -> None:
     connection.close()
     with pytest.raises(InvalidRequest, match=r"\$a: expected a number"):
         bind_parameter("a", [[1], [2, 3]], wire.QueryRequest(), {})
+
+
+@pytest.mark.parametrize("page", ["weights", "audit", "spread"])
+def test_http_refuses_version_numbers_beyond_64_bits(service: Standalone, page: str) -> None:
+    connection = http.client.HTTPConnection(_http_address(service), timeout=campaign.HANG_S)
+    target = f"/ui/api/spaces/cases/versions/{10**30}/{page}"
+    request = http_requests.HttpRequest(method="GET", target=target, body=b"", description=page)
+    status, content = http_requests.send_request(connection, request)
+    connection.close()
+    assert status == 422, content
