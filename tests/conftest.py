@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from tests.kit.browser import MonitoredPage
 
 ROOT = Path(__file__).resolve().parents[1]
-LONGEST_FIRST = ("compose", "law", "integration", "contract", "property", "house", "unit")
+LONGEST_FIRST = (
+    "compose",
+    "distributions",
+    "integration",
+    "contract",
+    "property",
+    "structure",
+    "unit",
+)
 """Folders of tests in the order in which workers take their files: short ones last, so that all
 workers end at the same time.
 """
