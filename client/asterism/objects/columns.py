@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.formats.foreign_names import as_name
-from asterism.objects.asked import ReadOptions
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn
 from asterism.training.tensor_ops import is_tensor
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 _NAME = "name"

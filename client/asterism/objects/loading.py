@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls.schema_compatibility import check_schema_compatible
-from asterism.objects.asked import ReadOptions
 from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import (
     ArrayColumn,
     EdgeTable,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
-from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
 from asterism.objects.labels import NodeLabels, attribute_lists
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asterism.objects import dgl, igraph, networkx, pandas, pyg, scipy
-from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import GraphTables
 from asterism_proto.errors import InvalidRequest
 

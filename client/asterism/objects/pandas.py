@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.objects.asked import ReadOptions
 from asterism.objects.columns import AttributeReader
+from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import EdgeTable, GraphTables, NodeTable
 from asterism.objects.triples import parse_triple
 from asterism.records.samples import Ids

@@ -308,16 +308,16 @@ def test_secrets_stay_hidden_and_missing_buckets_are_named(
 
 MEASURING_PROGRAM = """
 import resource, sys, tempfile
-from asterism_io.remote_storage import Place
-place = Place(sys.argv[1])
+from asterism_io.remote_storage import RemoteFolder
+folder = RemoteFolder(sys.argv[1])
 def pieces(n):
     for i in range(n):
         yield bytes([i % 251]) * (1 << 20)
-for file in (place.write("small", pieces(40)), place.put("empty", b"")):
-    assert sum(map(len, place.pieces(file))) == file.bytes
+for file in (folder.write("small", pieces(40)), folder.put("empty", b"")):
+    assert sum(map(len, folder.read_pieces(file))) == file.bytes
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-file = place.write("large", pieces(400))
-assert sum(map(len, place.pieces(file))) == 400 << 20
+file = folder.write("large", pieces(400))
+assert sum(map(len, folder.read_pieces(file))) == 400 << 20
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
 """
 

@@ -275,8 +275,9 @@ def test_cluster_loads_a_graph_as_an_embedded_service_does(client: Client) -> No
 
 def test_reading_an_object_imports_no_other_library() -> None:
     program = (
-        "import sys, asterism.objects.opening as o\nfrom asterism.objects.asked import Asked\n"
-        "try:\n    o.read_tables(object(), Asked())\nexcept o.InvalidRequest as error:\n    "
+        "import sys, asterism.objects.opening as o\n"
+        "from asterism.objects.read_options import ReadOptions\n"
+        "try:\n    o.read_tables(object(), ReadOptions())\nexcept o.InvalidRequest as error:\n    "
         "assert 'DGLGraph' in str(error)\n"
         "print(*({'torch', 'torch_geometric', 'dgl', 'networkx', 'scipy', 'pandas', "
         "'igraph', 'pyarrow', 'numba'} & set(sys.modules)))"

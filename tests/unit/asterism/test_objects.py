@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from asterism.objects.asked import ReadOptions
 from asterism.objects.opening import read_tables
+from asterism.objects.read_options import ReadOptions
 from asterism_proto.errors import InvalidRequest, NotFound
 
 
