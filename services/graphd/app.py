@@ -18,7 +18,7 @@ from asterism_daemonkit.calls import (
     handlers_of,
 )
 from asterism_daemonkit.daemon_identity import Identity
-from asterism_daemonkit.followed import FollowedCatalog
+from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.http_server import HttpServer

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from asterism_daemonkit.calls import Handler, Transport, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
-from asterism_daemonkit.followed import FollowedCatalog
+from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_daemonkit.http_server import HttpServer

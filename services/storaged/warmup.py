@@ -16,7 +16,7 @@ from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
-from storaged.build.packed import pack_rows
+from storaged.build.packed_rows import pack_rows
 from storaged.sampling.blocks import no_checkpoint
 from storaged.store.column_index import OWN_WEIGHT_NAME, ColumnIndex, IndexTables, SortedEdges
 from storaged.store.image import (

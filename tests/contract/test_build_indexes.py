@@ -16,7 +16,7 @@ from asterism_model.filters.binding import NODE
 from asterism_model.indexes import Index, declared_indexes
 from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.schema.weight_tables import WeightTable
-from storaged.build.marks import CompletedPart
+from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.image import NodeImage
 

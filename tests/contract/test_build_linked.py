@@ -17,7 +17,7 @@ from tests.kit import zygote
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
-from storaged.build.marks import CompletedPart
+from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.engine import RocksEngine
 from storaged.store.image import open_part

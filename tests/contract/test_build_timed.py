@@ -22,7 +22,7 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import Corrupt
-from storaged.build.marks import CompletedPart
+from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.block_store import BlockStore
 from storaged.store.image import AdjacencyImage, PartImage, with_weights

@@ -16,7 +16,7 @@ from asterism_graphkit.random.partition_choice import part_of
 from asterism_model.indexes import Index
 from asterism_model.schema.schema import Schema
 from storaged.build.__main__ import build
-from storaged.build.marks import part_folder
+from storaged.build.completion import part_folder
 from storaged.build.progress import ProgressReporter
 from storaged.build.task_records import BuildTask, PartResult
 from storaged.store import block_store

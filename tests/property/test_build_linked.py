@@ -16,7 +16,7 @@ from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_model.schema.schema import Schema
-from storaged.build.marks import CompletedPart
+from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.engine import RocksEngine
 from storaged.store.keys import TABLES

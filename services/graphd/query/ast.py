@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from graphd.query.writing import format_scalar, format_values, quote
+from graphd.query.write_statements import format_scalar, format_values, quote
 
 _PLAIN = re.compile(
     r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII

@@ -18,7 +18,7 @@ from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.execute import StatementResult
 from graphd.query.table import ResultTable, table_from_rows
-from graphd.query.writing import quote
+from graphd.query.write_statements import quote
 
 _SETTINGS = {
     "partition_num": "parts",

@@ -17,7 +17,7 @@ from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
 from asterism_proto.v1 import graphd_pb2 as wire
-from graphd.query import ast, catalog, euler_parser, explaining
+from graphd.query import ast, catalog, euler_parser, explain
 from graphd.query.ast import DrawStatement, Statement
 from graphd.query.binding import MAX_PARAMETERS, ParameterBindings, ParameterValue
 from graphd.query.errors import located_error, syntax_error
@@ -91,7 +91,7 @@ class _QuerySession:
             if self.space and self.client.session.has_schema(self.space)
             else None
         )
-        return explaining.explain_plan(statement.body, self.transport, schema, version)
+        return explain.explain_plan(statement.body, self.transport, schema, version)
 
     def _run(self, statement: Statement) -> StatementResult:
         body, bindings, client = statement.body, self.bindings, self.client
@@ -226,7 +226,7 @@ class QueryService:
             stages, started = [], time.perf_counter()
             result = session.run(statement)
             if statement.mode == "PROFILE":
-                stages = explaining.profile_stages(
+                stages = explain.profile_stages(
                     transport,
                     {"read": read_s, "run": time.perf_counter() - started},
                     result.table.rows,

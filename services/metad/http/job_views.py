@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from metad.http.hygiene_views import WeightStatsView
 from metad.http.views import ApiModel
+from metad.http.weight_stats_views import WeightStatsView
 from metad.jobs.progress import job_progress, task_eta_s
 from metad.model.job_kinds import redacted_options
 from metad.model.jobs import Job, JobState, Task

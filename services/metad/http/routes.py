@@ -8,7 +8,6 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import NotFound
-from metad.http.hygiene_views import WeightStatsView, weight_stats_views
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
 from metad.http.views import (
     HostView,
@@ -20,6 +19,7 @@ from metad.http.views import (
     space_view,
     version_view,
 )
+from metad.http.weight_stats_views import WeightStatsView, weight_stats_views
 from metad.model.jobs import Job, JobState
 from metad.service import CatalogService
 

@@ -16,7 +16,7 @@ from asterism_io.durable import make_folder, write_durably
 from asterism_model.fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import subprocesses
-from storaged.build.marks import part_folder, remove_completions
+from storaged.build.completion import part_folder, remove_completions
 from storaged.build.partition import build_part, completed_result, expected_rows
 from storaged.build.progress import ProgressReporter
 from storaged.build.task_records import MIB, RESULT_FILE, BuildTask, PartResult, task_result

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asterism_model.schema.schema import Feature
 from storaged.build.block_kernels import copy_lists
-from storaged.build.source import BuildContext, Sections, Tombstones
+from storaged.build.block_reader import BuildContext, Sections, Tombstones
 from storaged.store.block_store import BlockRef
 
 I64 = NDArray[np.int64]

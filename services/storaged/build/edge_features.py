@@ -7,11 +7,11 @@ from dataclasses import asdict
 import numpy as np
 from numpy.typing import NDArray
 
+from storaged.build.block_reader import BuildContext
+from storaged.build.buckets import split_into_buckets
 from storaged.build.checkpoints import StepState
 from storaged.build.columns import build_columns
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext
-from storaged.build.spool import split_into_buckets
+from storaged.build.node_rows import RowMap
 from storaged.build.unit import Unit
 from storaged.store import keys
 from storaged.store.block_store import EDGE_FEATURES, BlockRef

@@ -16,11 +16,11 @@ from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_model.filters.binding import EDGE
 from asterism_model.indexes import RANGE
+from storaged.build.block_reader import BuildContext
 from storaged.build.checkpoints import StepState
 from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext
-from storaged.build.timed import sort_row_slots
+from storaged.build.node_rows import RowMap
+from storaged.build.time_index import sort_row_slots
 from storaged.build.unit import Unit
 from storaged.store.column_index import OWN_WEIGHT_NAME
 

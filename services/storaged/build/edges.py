@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from asterism_model.schema.schema import EdgeType
 from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
+from storaged.build.alias_table import WEIGHT
 from storaged.build.block_kernels import (
     DELETED,
     apply_deletes,
@@ -23,19 +24,18 @@ from storaged.build.block_kernels import (
     sort_rows,
     weight_bits,
 )
+from storaged.build.block_reader import BuildContext, Sections
+from storaged.build.buckets import Bucket, Records, split_into_buckets
 from storaged.build.checkpoints import StepState
+from storaged.build.edge_columns import edge_column_files, edge_column_values, value_bits
 from storaged.build.edge_features import build_features
 from storaged.build.edge_indexes import build_edge_indexes
-from storaged.build.hub import build_alias_rows
-from storaged.build.near import edge_column_files, edge_column_values, value_bits
+from storaged.build.heavy_rows import build_alias_rows
+from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS
-from storaged.build.packed import build_packed_rows, narrow_ids
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext, Sections
-from storaged.build.spool import Bucket, Records, split_into_buckets
-from storaged.build.table import WEIGHT
+from storaged.build.packed_rows import build_packed_rows, narrow_ids
 from storaged.build.task_records import PartitionStats
-from storaged.build.timed import build_time_order, build_time_sums, edge_times, time_bits
+from storaged.build.time_index import build_time_order, build_time_sums, edge_times, time_bits
 from storaged.build.unit import Unit
 from storaged.build.weights import (
     InvalidWeights,

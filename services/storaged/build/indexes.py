@@ -20,11 +20,11 @@ from asterism_graphkit.random import alias
 from asterism_model.filters.binding import NODE, resolve_column
 from asterism_model.indexes import HASH, Index
 from asterism_proto.errors import Internal
+from storaged.build.alias_table import MAX_DISTANCE
+from storaged.build.block_reader import BuildContext
+from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext
-from storaged.build.spool import Records, split_into_buckets
-from storaged.build.table import MAX_DISTANCE
+from storaged.build.node_rows import RowMap
 from storaged.build.unit import Unit
 from storaged.build.weights import weight_inputs
 from storaged.store.column_index import (

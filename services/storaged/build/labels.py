@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.operators import graph_labels
 from asterism_proto.errors import Internal
+from storaged.build.block_reader import BuildContext
+from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.source import BuildContext
-from storaged.build.spool import Records, split_into_buckets
 from storaged.build.unit import Unit
 
 _CHUNK = 1 << 18

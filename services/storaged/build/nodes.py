@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.relabel.hash_index import fill_index, index_slots
 from asterism_proto.errors import Internal, InvalidRequest
+from storaged.build.alias_table import WEIGHT
 from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
+from storaged.build.block_reader import BuildContext
+from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
 from storaged.build.columns import build_columns
 from storaged.build.indexes import build_indexes
 from storaged.build.labels import build_labels
-from storaged.build.names import check_string_ids
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext
-from storaged.build.spool import Records, split_into_buckets
-from storaged.build.table import WEIGHT
+from storaged.build.node_rows import RowMap
+from storaged.build.string_id_check import check_string_ids
 from storaged.build.task_records import PartitionStats
 from storaged.build.unit import InputDigest, Unit
 from storaged.build.weights import (

@@ -8,13 +8,18 @@ import shutil
 
 from asterism_model.filters.binding import EDGE, NODE
 from asterism_proto.errors import Corrupt, Internal, NotFound
+from storaged.build.block_reader import BlockReader, BuildContext
 from storaged.build.checkpoints import PartSteps
+from storaged.build.completion import (
+    CompletedPart,
+    part_folder,
+    remove_completion,
+    write_completion,
+)
 from storaged.build.edges import build_edges
 from storaged.build.indexes import expected_rows as indexed_rows
-from storaged.build.marks import CompletedPart, part_folder, remove_completion, write_completion
 from storaged.build.nodes import build_node_tables, build_nodes
 from storaged.build.progress import ProgressReporter
-from storaged.build.source import BlockReader, BuildContext
 from storaged.build.task_records import BuildTask, PartResult
 from storaged.build.unit import PartUnitCache, count_units
 from storaged.store.block_store import IN_EDGES, NODES, OUT_EDGES, BlockStore

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import AsterismError, Internal
 from storaged.build.checkpoints import StepState
-from storaged.build.marks import CompletedPart, part_folder
+from storaged.build.completion import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
 from storaged.build.task_records import FORMAT, PartUnits
 from storaged.store.block_store import BlockRef

@@ -18,14 +18,14 @@ from asterism_model.schema.degrees import degree_columns, resolve_degree
 from asterism_model.schema.schema import EdgeType, NodeType
 from asterism_model.schema.weight_tables import WeightTable
 from asterism_proto.errors import InvalidRequest
+from storaged.build.alias_table import WEIGHT, BlockSums, TableResult, build_table
+from storaged.build.block_reader import BuildContext, Sections
 from storaged.build.checkpoints import StepState
-from storaged.build.source import BuildContext, Sections
-from storaged.build.table import WEIGHT, BlockSums, TableResult, build_table
 from storaged.build.unit import InputDigest, Unit
 from storaged.store import keys
 
 if TYPE_CHECKING:
-    from storaged.build.rows import RowMap
+    from storaged.build.node_rows import RowMap
 
 F32 = NDArray[np.float32]
 I64 = NDArray[np.int64]

@@ -18,13 +18,13 @@ from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times
 from asterism_proto.errors import Corrupt
+from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.block_kernels import audit_table, mix_records, weight_bits
-from storaged.build.marks import part_folder
-from storaged.build.near import value_bits
+from storaged.build.completion import part_folder
+from storaged.build.edge_columns import value_bits
 from storaged.build.progress import ProgressReporter
-from storaged.build.table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.task_records import PartitionStats
-from storaged.build.timed import first_unsorted, time_bits
+from storaged.build.time_index import first_unsorted, time_bits
 from storaged.store.checksums import check_files
 from storaged.store.column_index import OWN_WEIGHT_NAME
 from storaged.store.image import (

@@ -13,8 +13,8 @@ from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_model.schema.index_columns import parse_column
 from asterism_proto.errors import Corrupt
+from storaged.build.alias_table import MAX_DISTANCE
 from storaged.build.edge_indexes import fill_weight_trees
-from storaged.build.table import MAX_DISTANCE
 from storaged.store.column_index import (
     BLOCK_SIZES,
     OWN_WEIGHT_NAME,

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO
 
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_proto.errors import Corrupt, NotReady
+from storaged.build.alias_table import BlockSums
 from storaged.build.progress import ProgressReporter
-from storaged.build.table import BlockSums
 from storaged.build.task_records import PartitionStats
 from storaged.store import keys
 from storaged.store.tables import Columns, StatStore

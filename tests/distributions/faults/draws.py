@@ -17,7 +17,7 @@ RNG = "asterism_graphkit.random.rng"
 SPLIT = "asterism_graphkit.random.partition_choice"
 NEIGHBOR = "storaged.sampling.neighbors.neighbors"
 IMAGE = "storaged.store.image"
-TABLE = "storaged.build.table"
+TABLE = "storaged.build.alias_table"
 
 MUTANTS: tuple[Mutant, ...] = (
     change(

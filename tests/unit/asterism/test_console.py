@@ -15,24 +15,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kit.waiting import HANG_S
 
-from asterism.cli.console import history, scanning
-from asterism.cli.console.completing import (
+from asterism.cli.console import history
+from asterism.cli.console import tokens as scanning
+from asterism.cli.console.completion import (
     MAX_AGE_S,
     SchemaNameCache,
     SchemaNames,
     candidates,
     collect_names,
 )
-from asterism.cli.console.prompting import is_complete, split_statements
+from asterism.cli.console.prompt import is_complete, split_statements
 from asterism.cli.console.running import parse_parameter
-from asterism.cli.console.scanning import (
+from asterism.cli.console.scripts import iter_statements
+from asterism.cli.console.tokens import (
     KEYWORDS,
     StatementSplitter,
     is_blank,
     statement_spans,
     tokenize,
 )
-from asterism.cli.console.scripts import iter_statements
 from asterism.records.catalog import SpaceInfo
 from asterism_model.schema.schema import Schema
 from asterism_proto.errors import InvalidRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from asterism_daemonkit.followed import FollowedCatalog
+from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.v1 import metad_pb2 as mpb
 

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from asterism_graphkit.random.alias import build, neumaier_sum
-from storaged.build.sweep import AliasSweep, SweepPosition
+from storaged.build.alias_sweep import AliasSweep, SweepPosition
 from storaged.store.tables import Columns
 
 BLOCK = 7

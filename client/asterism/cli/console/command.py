@@ -111,7 +111,7 @@ def _prompt(
     statement_console: Console, client: Client, session: CommandContext, history_file: Path | None
 ) -> None:
     try:
-        from asterism.cli.console.prompting import run_prompt
+        from asterism.cli.console.prompt import run_prompt
     except ModuleNotFoundError as error:
         raise InvalidRequest(
             f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from asterism.cli.console.running import Console
-from asterism.cli.console.scanning import ScriptStatement, StatementSplitter
+from asterism.cli.console.tokens import ScriptStatement, StatementSplitter
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from asterism_graphkit.arrays.siphash import first_mismatch
 from asterism_model import string_ids
 from asterism_proto.errors import Conflict
+from storaged.build.block_reader import BuildContext
 from storaged.build.columns import read_located
-from storaged.build.rows import RowMap
-from storaged.build.source import BuildContext
+from storaged.build.node_rows import RowMap
 from storaged.store.block_store import BlockRef
 
 

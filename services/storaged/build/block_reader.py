@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.random.partition_choice import part_of
+from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import PartSteps
 from storaged.build.progress import ProgressReporter
-from storaged.build.spool import Records, split_into_buckets
 from storaged.build.task_records import BuildTask
 from storaged.build.unit import InputDigest, PartUnitCache
 from storaged.store.block_store import NODE_DELETES, NODE_REVIVALS, NODE_TIMES, BlockRef, BlockStore

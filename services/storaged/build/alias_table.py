@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, SUM_BLOCK, neumaier_sum
 from asterism_proto.errors import Internal
+from storaged.build.alias_sweep import AliasSweep, SweepPosition
 from storaged.build.block_kernels import audit_table, threshold_block
+from storaged.build.block_reader import BuildContext
 from storaged.build.checkpoints import StepState
-from storaged.build.source import BuildContext
-from storaged.build.sweep import AliasSweep, SweepPosition
 from storaged.store import keys
 from storaged.store.image import interleave_ids
 from storaged.store.tables import SCRATCH_ROWS, Columns, TableExtent, TableWriter

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from asterism.cli.console.rendering import EXPORT_FORMATS
 from asterism.cli.console.running import HELP, LANGUAGES
-from asterism.cli.console.scanning import KEYWORDS, Token, tokenize
+from asterism.cli.console.tokens import KEYWORDS, Token, tokenize
 from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:

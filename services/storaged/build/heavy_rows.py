@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.random.alias import LEFTOVER_TOLERANCE, build_rows, row_sums
 from asterism_proto.errors import Internal
+from storaged.build.alias_sweep import AliasSweep
+from storaged.build.alias_table import BlockSums
 from storaged.build.block_kernels import threshold_block
+from storaged.build.block_reader import BuildContext
 from storaged.build.checkpoints import StepState
-from storaged.build.source import BuildContext
-from storaged.build.sweep import AliasSweep
-from storaged.build.table import BlockSums
 from storaged.store.tables import SCRATCH_ROWS, Columns
 
 F32 = NDArray[np.float32]
