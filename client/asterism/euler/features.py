@@ -12,7 +12,7 @@ from asterism.euler.layers import EulerLayerCalls
 from asterism.euler.sampling import require_same_hops
 from asterism.euler.types import UNKNOWN, TypeSelector, flat_ids
 from asterism.euler.values import fill_missing, ragged_to_sparse
-from asterism.formats.foreign_names import as_name
+from asterism.foreign_names import as_name
 from asterism.records.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
 from asterism_model.schema.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from asterism.euler.values import framework_named
-from asterism.formats.foreign_names import as_name
+from asterism.foreign_names import as_name
 from asterism.graph import Graph
 from asterism.records.arrays import Ids, Types
 from asterism_proto.errors import InvalidRequest, NotFound

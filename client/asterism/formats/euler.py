@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.foreign_names import as_name
 from asterism.formats.chunks import (
     CHUNK_BYTES,
     CHUNK_ROWS,
@@ -28,7 +29,6 @@ from asterism.formats.chunks import (
 from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.eulermeta import read_meta
 from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
-from asterism.formats.foreign_names import as_name
 from asterism.formats.jsonarrays import ArrayElement, JsonArrays
 from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest

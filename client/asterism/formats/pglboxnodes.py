@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from asterism.foreign_names import as_name
 from asterism.formats import columns, csvlines
 from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csvfiles import BLOCK_BYTES, MAX_ROW_BYTES
-from asterism.formats.foreign_names import as_name
 from asterism.formats.pglboxconfig import Config
 from asterism_model.schema.schema import Feature
 from asterism_proto.errors import InvalidRequest

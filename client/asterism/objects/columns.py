@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.formats.foreign_names import as_name
+from asterism.foreign_names import as_name
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.tables import ArrayColumn
 from asterism.training.tensor_ops import is_tensor

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asterism.calls.validation import seed as seed_of
 from asterism.euler import Euler
 from asterism.euler.conditions import Comparison, edge_filter, node_filter
-from asterism.formats.foreign_names import as_name
+from asterism.foreign_names import as_name
 from asterism.graph import Graph
 from asterism_graphkit.random import rng
 from asterism_model.schema.schema import NodeType
