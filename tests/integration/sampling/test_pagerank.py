@@ -190,7 +190,7 @@ class RecordingDispatcher:
     ) -> Any:
         for _, request in requests:
             self.requested_ids.setdefault(name, []).extend(request.array("ids", "int64").tolist())
-        return self._dispatcher.ask(name, space, requests, call)
+        return self._dispatcher.dispatch(name, space, requests, call)
 
 
 def test_each_node_is_read_once_over_all_rounds_and_starts() -> None:
@@ -205,8 +205,8 @@ def test_each_node_is_read_once_over_all_rounds_and_starts() -> None:
         0,
         None,
     )
-    assert sorted(recorder.asked["read_neighbors"]) == [0, 1, 2], "3 leads nowhere"
-    assert sorted(recorder.asked["read_degrees"]) == [0, 1, 2, 3]
+    assert sorted(recorder.requested_ids["read_neighbors"]) == [0, 1, 2], "3 leads nowhere"
+    assert sorted(recorder.requested_ids["read_degrees"]) == [0, 1, 2, 3]
 
 
 def array_bytes(arrays: Mapping[str, np.ndarray]) -> dict[str, bytes]:
