@@ -51,7 +51,7 @@ columns = st.builds(
     ColumnRef,
     name=ODD_NAMES.map(lambda name: Identifier(text=name)),
     quoted=st.just(True),
-    of=st.sampled_from(["", "src", "dst", "near", "far"]),
+    end=st.sampled_from(["", "src", "dst", "near", "far"]),
     element=st.none() | st.integers(0, 99),
 )
 items = st.lists(
