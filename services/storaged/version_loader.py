@@ -20,7 +20,6 @@ from storaged.image_repair import ImageRepair
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths
 from storaged.sampling import LocalVersion
-from storaged.store.checksums import MANIFEST
 from storaged.store.huge_pages import fits_memory, image_bytes
 from storaged.store.image import PartImage, open_part
 
@@ -260,14 +259,13 @@ class VersionLoader:
     ) -> PartImage:
         """A part's image, if it is the one that the version was sealed with."""
         folder = self._folder(space, desired, part)
-        image = open_part(folder, verify=verify, offsets=True, huge_pages=huge_pages)
-        if image.digest != desired.images.get(part):
-            raise NotFound(
-                f"image file {folder / MANIFEST}: its digest is {image.digest}, version "
-                f"{desired.version} was sealed "
-                f"with {desired.images.get(part)}; build the version again"
-            )
-        return image
+        return open_part(
+            folder,
+            verify=verify,
+            offsets=True,
+            huge_pages=huge_pages,
+            digest=desired.images.get(part, ""),
+        )
 
     def _repair_status(
         self,

@@ -315,7 +315,12 @@ def _rows_with_weights(side: AdjacencyImage, weights: RowWeights) -> AdjacencyIm
 
 
 def open_part(
-    folder: Path, *, verify: bool, offsets: bool = False, huge_pages: bool = False
+    folder: Path,
+    *,
+    verify: bool,
+    offsets: bool = False,
+    huge_pages: bool = False,
+    digest: str | None = None,
 ) -> PartImage:
     """Map the image in ``folder``, read-only.
 
@@ -332,11 +337,13 @@ def open_part(
     huge_pages : bool
         Have it in large pages: of what fits into memory, as `storaged.store.huge_pages.fits_memory`
         says.
+    digest : str, optional
+        SHA-256 of the manifest, in hexadecimal digits; None: any.
 
     Raises
     ------
     NotFound
-        There is no manifest: the image was never finished.
+        There is no manifest: the image was never finished. Or it is not the one of ``digest``.
     Corrupt
         The manifest is damaged, or a file is missing, of another size, or (``verify``) altered.
     """
@@ -354,6 +361,13 @@ def open_part(
                 f"image file {folder / MANIFEST}: format={manifest['format']}: expected "
                 f"{READABLE_FORMATS[0]} to {READABLE_FORMATS[-1]}; "
                 "run the release that wrote it, or build the version again"
+            )
+        found_digest = hashlib.sha256(raw).hexdigest()
+        if digest is not None and found_digest != digest:
+            # Before any file: an altered manifest may name files that never were.
+            raise NotFound(
+                f"image file {folder / MANIFEST}: its digest is {found_digest}, the version was "
+                f"sealed with {digest}; build the version again"
             )
         if verify and huge_pages:
             reload_into_huge_pages(folder)
@@ -376,7 +390,7 @@ def open_part(
             edges=tuple(
                 _edges(entry, f"e{i}", arrays) for i, entry in enumerate(manifest["edges"])
             ),
-            digest=hashlib.sha256(raw).hexdigest(),
+            digest=found_digest,
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
         cause = f"{type(error).__name__}: {error}"  # not its repr, which may quote the whole file
