@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.byte_rows import scatter_rows
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.random import partition_choice
 from asterism_io import buffer_pool
 from graphd.routing.routes import SpaceRoute
@@ -188,21 +189,22 @@ def sort_ragged(
     keys: Iterable[NDArray[Any]],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> dict[str, NDArray[Any]]:
-    """Each row's entries sorted by ``keys``, the most important one first; the sort is stable.
+    """Return each row's entries sorted by ``keys``, the most important one first; stable.
 
-    ``checkpoint`` is called between pieces, and may raise.
+    ``checkpoint`` is called between pieces, of rows and of one long row, and may raise.
     """
-    out, sort_keys = (
-        {name: np.empty_like(array) for name, array in arrays.items()},
-        list(reversed(list(keys))),
-    )
+    out = {name: np.empty_like(array) for name, array in arrays.items()}
+    sort_keys = list(keys)
     for piece in ragged_slices(indptr, checkpoint):
         span = slice(int(indptr[piece.start]), int(indptr[piece.stop]))
-        rows = np.repeat(
-            np.arange(piece.start, piece.stop, dtype=np.int64),
-            np.diff(indptr[piece.start : piece.stop + 1]),
-        )
-        order = np.lexsort([*(key[span] for key in sort_keys), rows])
-        for name, array in arrays.items():
-            out[name][span] = array[span][order]
+        row_keys: list[NDArray[Any]] = [key[span] for key in sort_keys]
+        if piece.stop - piece.start > 1:
+            rows = np.arange(piece.start, piece.stop, dtype=np.int64)
+            row_keys.insert(0, np.repeat(rows, np.diff(indptr[piece.start : piece.stop + 1])))
+        order = stable_order(row_keys, checkpoint, _PIECE)
+        for begin in range(0, order.size, _PIECE):
+            checkpoint()
+            taken = slice(begin, begin + _PIECE)
+            for name, array in arrays.items():
+                out[name][span][taken] = array[span][order[taken]]
     return out

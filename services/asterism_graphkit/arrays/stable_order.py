@@ -1,0 +1,96 @@
+"""The stable order of many entries by several keys, found in pieces that can be cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Order = NDArray[np.int64]
+_SAMPLE = 1024
+"""Entries whose keys the splitters are chosen from."""
+_SPLITTERS = 128
+
+
+def stable_order(
+    keys: Sequence[NDArray[Any]], checkpoint: Callable[[], object], max_entries: int
+) -> Order:
+    """Return the indices that sort entries by ``keys``, the most important key first.
+
+    The order is that of ``numpy.lexsort``: entries whose keys are all equal stay in the order in
+    which they are. More than ``max_entries`` entries are distributed by splitters of the first
+    key (sample sort), and each bucket is ordered by itself; entries that equal a splitter are
+    ordered by the next key.
+
+    Parameters
+    ----------
+    keys : sequence of ndarray, shape (n,)
+        At least one; without NaN.
+    checkpoint : callable
+        Called at least once for every ``max_entries`` entries that are moved; it may raise.
+    max_entries : int
+        Entries that are sorted at once, at least 2.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    if keys[0].size <= max_entries:
+        checkpoint()
+        return np.lexsort(list(reversed(keys)))
+    order = np.arange(keys[0].size, dtype=np.int64)
+    segments = [(0, order.size, 0)]
+    while segments:
+        begin, end, key_index = segments.pop()
+        if end - begin < 2 or key_index == len(keys):
+            continue
+        checkpoint()
+        entries = order[begin:end]
+        if end - begin <= max_entries:
+            order[begin:end] = entries[
+                np.lexsort([key[entries] for key in reversed(keys[key_index:])])
+            ]
+            continue
+        order[begin:end], counts = _distribute(entries, keys[key_index], checkpoint, max_entries)
+        bounds = begin + np.concatenate([[0], np.cumsum(counts)])
+        segments += [
+            (int(bounds[bucket]), int(bounds[bucket + 1]), key_index + bucket % 2)
+            for bucket in range(counts.size)
+        ]
+    return order
+
+
+def _distribute(
+    entries: Order, key: NDArray[Any], checkpoint: Callable[[], object], max_entries: int
+) -> tuple[Order, NDArray[np.int64]]:
+    """Return the entries by bucket, and how many each has: bucket 2 i holds what is between
+    splitters i - 1 and i, bucket 2 i + 1 what equals splitter i.
+    """
+    sample = np.unique(key[entries[:: max(1, entries.size // _SAMPLE)]])
+    splitters = sample[:: max(1, sample.size // _SPLITTERS)]
+    buckets = np.empty(entries.size, np.int16)
+    counts = np.zeros(2 * splitters.size + 1, np.int64)
+    pieces = [
+        slice(begin, min(begin + max_entries, entries.size))
+        for begin in range(0, entries.size, max_entries)
+    ]
+    for piece in pieces:
+        checkpoint()
+        values = key[entries[piece]]
+        buckets[piece] = np.searchsorted(splitters, values, "left")
+        buckets[piece] += np.searchsorted(splitters, values, "right").astype(np.int16)
+        counts += np.bincount(buckets[piece], minlength=counts.size)
+    out = np.empty_like(entries)
+    next_places = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    for piece in pieces:
+        checkpoint()
+        by_bucket = np.argsort(buckets[piece], kind="stable")
+        piece_counts = np.bincount(buckets[piece], minlength=counts.size)
+        first_in_piece = np.cumsum(piece_counts) - piece_counts
+        places = np.repeat(next_places - first_in_piece, piece_counts)
+        places += np.arange(by_bucket.size)
+        out[places] = entries[piece][by_bucket]
+        next_places += piece_counts
+    return out, counts
