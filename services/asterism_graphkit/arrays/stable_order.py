@@ -53,7 +53,10 @@ def stable_order(
                 np.lexsort([key[entries] for key in reversed(keys[key_index:])])
             ]
             continue
-        order[begin:end], counts = _distribute(entries, keys[key_index], checkpoint, max_entries)
+        distributed, counts = _distribute(entries, keys[key_index], checkpoint, max_entries)
+        for place in range(0, entries.size, max_entries):
+            checkpoint()
+            entries[place : place + max_entries] = distributed[place : place + max_entries]
         bounds = begin + np.concatenate([[0], np.cumsum(counts)])
         segments += [
             (int(bounds[bucket]), int(bounds[bucket + 1]), key_index + bucket % 2)
