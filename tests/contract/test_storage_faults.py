@@ -14,6 +14,7 @@ from tests.kit.storage_faults import flip
 from asterism_daemonkit import rocksfiles
 from asterism_proto.errors import Corrupt
 from metad.store.rocksdb_store import RocksStore
+from storaged.store.engine import Family, RocksEngine
 
 _BLOCK, _HEADER = 32 << 10, 7
 
@@ -129,3 +130,19 @@ def test_missing_files_of_a_database_are_named(unclean: Path) -> None:
         single_file(copy, pattern).unlink()
         with pytest.raises(Corrupt, match=name):
             RocksStore(copy)
+
+
+def test_damaged_properties_of_a_table_are_blamed_on_a_table(tmp_path: Path) -> None:
+    """RocksDB names only the manifest where the keys of a table's properties are out of order."""
+    families = [Family(name="f")]
+    engine = RocksEngine(tmp_path / "db", families)
+    engine.write([("f", b"key", b"value")])
+    engine.flush()
+    engine.close()
+    table = max((tmp_path / "db").glob("*.sst"), key=lambda path: path.stat().st_size)
+    content = table.read_bytes()
+    key = content.index(b"prefix.filtering")
+    table.write_bytes(content[:key] + b"a" + content[key + 1 :])
+    with pytest.raises(Corrupt, match=r"\.sst") as caught:
+        RocksEngine(tmp_path / "db", families, read_only=True).close()
+    assert "restore the folder" in str(caught.value)

@@ -171,6 +171,10 @@ def _options(family: Family | None, memory: _SharedBuffers) -> Any:
     return options
 
 
+_UNSORTED_PROPERTIES = "properties unsorted"
+"""RocksDB's text for a table whose block of properties is damaged. It does not name the table, and
+suspects the ``MANIFEST``.
+"""
 _REMEDY = "restore the folder from a replica or a backup, or load and build again"
 
 
@@ -181,6 +185,8 @@ def _typed_error(error: Exception, path: Path) -> AsterismError:
         return Unavailable(f"{path}: the disk is full ({text}); free space and do it again")
     if "lock" in text.lower() and "IO error" in text:
         return Conflict(f"{path} is open in another process ({text})")
+    if _UNSORTED_PROPERTIES in text:
+        return Corrupt(f"{path}: properties of a table (*.sst) are damaged ({text}); {_REMEDY}")
     if "Corruption" in text or "checksum" in text.lower() or "No such file" in text:
         return Corrupt(f"{path}: {text}; {_REMEDY}")
     if "IO error" in text:
