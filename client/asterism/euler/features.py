@@ -1,4 +1,4 @@
-"""Features of nodes and edges, and types of nodes."""
+"""Features of nodes and edges."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.euler.layers import EulerLayerCalls
-from asterism.euler.sampling import require_same_hops
-from asterism.euler.types import UNKNOWN, TypeSelector, flat_ids
+from asterism.euler.base import EulerCalls, flat_ids
+from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, ragged_to_sparse
 from asterism.foreign_names import as_name
 from asterism.records.arrays import Features, FeatureValue, Ids, NodeFeatures, RaggedColumn, Values
@@ -25,12 +24,13 @@ FeatureColumns = Mapping[str, Sequence[FeatureValue]]
 FEATURE_KINDS = {"dense": "dense", "ragged": "sparse", "bytes": "binary"}
 
 
-class EulerFeatureCalls(EulerLayerCalls):
-    """The part that reads features.
+class EulerFeatureCalls(EulerCalls):
+    """Features of nodes and edges.
 
-    A feature that some types have only is missing of nodes of the others, as it is of nodes that
-    are not there; one that no type has is NotFound. ``thread_num`` is taken and means nothing:
-    features of many nodes are asked for in pieces side by side anyway."""
+    A feature that only some types have is missing for nodes of the other types, as it is for nodes
+    that do not exist; a feature that no type has is NotFound. ``thread_num`` is accepted and
+    ignored: features of many nodes are requested in concurrent pieces anyway.
+    """
 
     def get_dense_feature(
         self,
@@ -135,15 +135,6 @@ class EulerFeatureCalls(EulerLayerCalls):
         names = _names(feature_names)
         return self._binary(self._edge_columns(edges, names, "bytes"), names)
 
-    def get_node_type(self, nodes: ArrayLike) -> Any:
-        """The number of each node's type, int32 in the shape of ``nodes``; -2^31 where there is no
-        such node.
-        """
-        types = self.graph.node_types(flat_ids(nodes), self._ntype)
-        return self._framework.dense(
-            np.where(types < 0, UNKNOWN, types).reshape(np.asarray(nodes).shape)
-        )
-
     def sample_fanout_with_feature(
         self,
         nodes: ArrayLike,
@@ -174,9 +165,9 @@ class EulerFeatureCalls(EulerLayerCalls):
             _feature_owners(self.graph.schema.node_types, names, kind)
         sample = self.graph.sample_fanout(
             flat_ids(nodes),
-            self._path("edge_types", edge_types),
+            self._types.path("edge_types", edge_types),
             list(count),
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             node_features=[*dense, *sparse],
             seed=seed,
         )
@@ -197,7 +188,7 @@ class EulerFeatureCalls(EulerLayerCalls):
                 ),
             ],
             [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
-            [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
+            [self._framework.dense(self._types.relation_numbers(hop.types)) for hop in sample.hops],
             dense_columns,
             sparse_columns,
         )
@@ -220,7 +211,7 @@ class EulerFeatureCalls(EulerLayerCalls):
         features: dict[str, Features] = {}
         for owner, owned_names in owners.items():
             owner_rows = np.flatnonzero(
-                edge_triples[:, 2] == self._relation_of[self._triples.index(owner)]
+                edge_triples[:, 2] == self._types.relation_of(owner)
             )
             edge_ids = np.full(len(edge_triples), -1, np.int64)
             for start in range(0, len(owner_rows), EDGES_PER_REQUEST):
@@ -231,8 +222,8 @@ class EulerFeatureCalls(EulerLayerCalls):
                     src,
                     dst,
                     owner,
-                    row_type=self._ntype,
-                    col_type=self._ntype,
+                    row_type=self._types.single_node_type,
+                    col_type=self._types.single_node_type,
                     weights=False,
                     edge_ids=True,
                 )

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism.euler.sampling import EulerSamplingCalls, require_same_hops
-from asterism.euler.types import TypeSelector, flat_ids
+from asterism.euler.base import EulerCalls, flat_ids
+from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, sorted_sparse
 from asterism.records.arrays import Ids
 from asterism.records.samples import Layer
@@ -18,8 +18,8 @@ from asterism_proto.errors import InvalidRequest
 MEASURES = {"": "sum", "sqrt": "sqrt"}
 
 
-class EulerLayerCalls(EulerSamplingCalls):
-    """The part that draws layers as a whole, and tells what joins lists of nodes."""
+class EulerLayerCalls(EulerCalls):
+    """Layers that are sampled as a whole, and the edges between lists of nodes."""
 
     def sample_neighbor_layerwise(
         self,
@@ -54,10 +54,10 @@ class EulerLayerCalls(EulerSamplingCalls):
             )
         layer = self.graph.sample_layer(
             layers,
-            self._edge_names(edge_types),
+            self._types.edge_names(edge_types),
             count,
             measure=_measure(weight_func),
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             seed=seed,
         )
         return self._framework.dense(
@@ -110,9 +110,9 @@ class EulerLayerCalls(EulerSamplingCalls):
         roots, graph = flat_ids(nodes), self._pinned_graph()
         first = graph.sample_neighbors(
             roots,
-            self._edge_names(edge_types[0]),
+            self._types.edge_names(edge_types[0]),
             counts[0],
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             weights=False,
             seed=seed,
         )
@@ -162,9 +162,9 @@ class EulerLayerCalls(EulerSamplingCalls):
         adjacency = self.graph.adjacency(
             row_nodes,
             col_nodes,
-            self._edge_names(edge_types),
-            row_type=self._ntype,
-            col_type=self._ntype,
+            self._types.edge_names(edge_types),
+            row_type=self._types.single_node_type,
+            col_type=self._types.single_node_type,
             weights=False,
             edge_ids=False,
         )
@@ -193,7 +193,9 @@ class EulerLayerCalls(EulerSamplingCalls):
             Weights of edges; several between the same nodes have an entry each.
         """
         expansion = self.graph.multi_hop_neighbors(
-            flat_ids(nodes), self._path("edge_types", edge_types), ntype=self._ntype
+            flat_ids(nodes),
+            self._types.path("edge_types", edge_types),
+            ntype=self._types.single_node_type,
         )
         edges = [
             sorted_sparse(
@@ -217,13 +219,12 @@ class EulerLayerCalls(EulerSamplingCalls):
         seed: int | None,
         version: int | None = None,
     ) -> tuple[list[Any], list[Any]]:
-        ntype = self._ntype
         stack = self.graph.sample_fanout_layerwise(
             layers,
-            self._path("edge_types", edge_types),
+            self._types.path("edge_types", edge_types),
             list(counts),
             measure=_measure(weight_func),
-            ntype=ntype,
+            ntype=self._types.single_node_type,
             seed=seed,
             version=version,
         )

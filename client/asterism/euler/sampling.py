@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from asterism.euler.base import EulerCalls, flat_ids
 from asterism.euler.conditions import edge_filter, node_filter
-from asterism.euler.types import TypeIds, TypeSelector, flat_ids
+from asterism.euler.type_ids import TypeSelector, require_same_hops
 from asterism.euler.values import fill_missing, ragged_to_sparse
 from asterism.records.samples import NeighborSample, RaggedNeighbors, TopNeighbors
-from asterism_proto.errors import InvalidRequest
 
 
-class EulerSamplingCalls(TypeIds):
-    """The part that draws nodes, edges, neighbors and walks."""
+class EulerSamplingCalls(EulerCalls):
+    """Samples of nodes, edges, neighbors and walks; whole neighborhoods."""
 
     def sample_node(
         self,
@@ -49,7 +49,7 @@ class EulerSamplingCalls(TypeIds):
         NotFound
             Where there is nothing to draw.
         """
-        names = self._node_names(node_type)
+        names = self._types.node_names(node_type)
         sample = self.graph.sample_nodes(
             count, names, where=node_filter(condition, self.graph.schema, names), seed=seed
         )
@@ -70,9 +70,10 @@ class EulerSamplingCalls(TypeIds):
             Where a source is not there.
         """
         src = flat_ids(src_nodes)
-        return self._framework.dense(
-            self.graph.sample_nodes_like(src, count, ntype=self._ntype, seed=seed).nodes
+        sample = self.graph.sample_nodes_like(
+            src, count, ntype=self._types.single_node_type, seed=seed
         )
+        return self._framework.dense(sample.nodes)
 
     def sample_edge(
         self, count: int, edge_type: TypeSelector = None, *, seed: int | None = None
@@ -84,13 +85,9 @@ class EulerSamplingCalls(TypeIds):
         int64[count, 3]
             Source, destination, number of the type.
         """
-        sample = self.graph.sample_edges(count, self._edge_names(edge_type), seed=seed)
-        return self._framework.dense(
-            np.stack(
-                [sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)],
-                axis=1,
-            )
-        )
+        sample = self.graph.sample_edges(count, self._types.edge_names(edge_type), seed=seed)
+        types = self._types.relation_numbers(sample.types).astype(np.int64)
+        return self._framework.dense(np.stack([sample.src, sample.dst, types], axis=1))
 
     def sample_graph_label(self, batch_num: int, *, seed: int | None = None) -> Any:
         """Draw labels of graphs, each alike: bytes [batch_num]."""
@@ -102,7 +99,7 @@ class EulerSamplingCalls(TypeIds):
         Returns
         -------
         sparse int64[n, most nodes]
-            The row of a label that nobody has is empty.
+            The row of a label that no graph has is empty.
         """
         members = self.graph.graph_nodes(labels)
         return ragged_to_sparse(self._framework, (members.indptr, members.nodes))
@@ -137,12 +134,12 @@ class EulerSamplingCalls(TypeIds):
         -------
         neighbors, weights, types : int64[n, count], float32[n, count], int32[n, count]
         """
-        names = self._edge_names(edge_types)
+        names = self._types.edge_names(edge_types)
         sample = self.graph.sample_neighbors(
             flat_ids(nodes),
             names,
             count,
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             where=edge_filter(condition, self.graph.schema, names),
             seed=seed,
         )
@@ -159,12 +156,12 @@ class EulerSamplingCalls(TypeIds):
         """The k heaviest neighbors, the heaviest first, ties by id; as of `sample_neighbor`, [n, k]
         each.
         """
-        names = self._edge_names(edge_types)
+        names = self._types.edge_names(edge_types)
         top_neighbors = self.graph.top_k_neighbors(
             flat_ids(nodes),
             names,
             k,
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             where=edge_filter(condition, self.graph.schema, names),
         )
         return self._padded_neighbors(top_neighbors, default_node)
@@ -208,9 +205,9 @@ class EulerSamplingCalls(TypeIds):
         require_same_hops(edge_types, counts)
         sample = self.graph.sample_fanout(
             flat_ids(nodes),
-            self._path("edge_types", edge_types),
+            self._types.path("edge_types", edge_types),
             list(counts),
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             seed=seed,
         )
         return (
@@ -222,7 +219,7 @@ class EulerSamplingCalls(TypeIds):
                 ),
             ],
             [self._framework.dense(np.asarray(hop.weights)) for hop in sample.hops],
-            [self._framework.dense(self._relation_numbers(hop.types)) for hop in sample.hops],
+            [self._framework.dense(self._types.relation_numbers(hop.types)) for hop in sample.hops],
         )
 
     def random_walk(
@@ -245,11 +242,11 @@ class EulerSamplingCalls(TypeIds):
         Returns
         -------
         int64[n, steps + 1]
-            The start first; ``default_node`` behind a dead end.
+            The start first; ``default_node`` after a dead end.
         """
-        steps = self._path("edge_types", edge_types)
+        steps = self._types.path("edge_types", edge_types)
         walks = self.graph.random_walk(
-            flat_ids(nodes), steps, p=p, q=q, ntype=self._ntype, seed=seed
+            flat_ids(nodes), steps, p=p, q=q, ntype=self._types.single_node_type, seed=seed
         )
         return self._framework.dense(fill_missing(walks.nodes, default_node))
 
@@ -260,17 +257,17 @@ class EulerSamplingCalls(TypeIds):
         return (
             self._framework.dense(fill_missing(sample.nodes, default_node)),
             self._framework.dense(weights),
-            self._framework.dense(self._relation_numbers(sample.types)),
+            self._framework.dense(self._types.relation_numbers(sample.types)),
         )
 
     def _full_neighbors(
         self, nodes: ArrayLike, edge_types: TypeSelector, condition: str, sort: str | None
     ) -> tuple[Any, Any, Any]:
-        names = self._edge_names(edge_types)
+        names = self._types.edge_names(edge_types)
         neighbors: RaggedNeighbors = self.graph.neighbors(
             flat_ids(nodes),
             names,
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             where=edge_filter(condition, self.graph.schema, names),
             sort=sort,
             edge_ids=False,
@@ -278,18 +275,9 @@ class EulerSamplingCalls(TypeIds):
         columns = (
             neighbors.nodes,
             np.asarray(neighbors.weights),
-            self._relation_numbers(neighbors.types),
+            self._types.relation_numbers(neighbors.types),
         )
         ids, weights, types = (
             ragged_to_sparse(self._framework, (neighbors.indptr, column)) for column in columns
         )
         return ids, weights, types
-
-
-def require_same_hops(edge_types: Sequence[TypeSelector], counts: Sequence[int]) -> None:
-    """Refuse lists of different lengths."""
-    if len(edge_types) != len(counts) or not len(counts):
-        raise InvalidRequest(
-            f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the "
-            "same length, one entry per hop"
-        )

@@ -1,7 +1,7 @@
-"""Euler's operators as TensorFlow's: what each gives, for a ``tf.function`` that is traced before
-anything is drawn; gathers and scatters.
+"""Euler's operators as TensorFlow's: output specs for a ``tf.function``, which is traced before
+anything is sampled; gathers and scatters.
 
-`asterism.euler` calls in.
+`asterism.euler.frameworks` imports this module; of `asterism.euler` it needs the values alone.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from asterism import euler, ops
+from asterism import ops
+from asterism.euler.values import SparseTensor
 from asterism.tensorflow.operators import (
     OutputSpec,
     Tensor,
@@ -197,9 +198,15 @@ OUTPUT_SPECS: dict[str, Callable[[TracedCall], Any]] = {
 """What each operator that reads or draws gives, in the structure that it gives it in."""
 
 
-def operators(facade: euler.Euler) -> dict[str, Callable[..., Any]]:
-    """The operators of a facade as TensorFlow calls them."""
-    plain = euler.Euler(facade.graph)
+def operators(facade: Any, plain: Any) -> dict[str, Callable[..., Any]]:
+    """Return the operators of a facade as TensorFlow calls them.
+
+    Parameters
+    ----------
+    facade, plain : asterism.euler.Euler
+        Over one graph: with results as tensors, called eagerly, and as arrays, called in a
+        ``tf.function``.
+    """
     traced = {
         name: _eager_or_traced(getattr(facade, name), getattr(plain, name), output_specs)
         for name, output_specs in OUTPUT_SPECS.items()
@@ -265,7 +272,7 @@ def _array(value: Any) -> Any:
 
 
 def _flatten_output(output: Any) -> Iterator[Any]:
-    if isinstance(output, euler.SparseTensor):
+    if isinstance(output, SparseTensor):
         yield from (output.indices, output.values, np.asarray(output.dense_shape, np.int64))
     elif isinstance(output, tuple | list):
         for item in output:

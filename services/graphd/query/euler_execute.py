@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from asterism.calls.validation import seed as seed_of
 from asterism.euler import Euler
 from asterism.euler.conditions import Comparison, edge_filter, node_filter
+from asterism.euler.type_ids import TypeIds
 from asterism.foreign_names import as_name
 from asterism.graph import Graph
 from asterism_graphkit.random import rng
@@ -43,7 +44,7 @@ _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 _REDUCED: Mapping[str, Callable[[Array], Any]] = {"min": np.min, "max": np.max, "mean": np.mean}
 
 
-class EulerTraversal(Euler):
+class EulerTraversal:
     """A query while it runs.
 
     Parameters
@@ -57,7 +58,8 @@ class EulerTraversal(Euler):
     """
 
     def __init__(self, graph: Graph, bindings: ParameterBindings, seed: int | None) -> None:
-        super().__init__(graph)
+        self.graph, self._euler = graph, Euler(graph)
+        self._types = TypeIds(graph.schema, graph.space)
         self._bindings = bindings
         self.seed = seed_of(seed)
         self.draw_count = 0
@@ -126,7 +128,7 @@ class EulerTraversal(Euler):
         return [self._edges]
 
     def _sample_n(self, step: EulerStep) -> list[Any]:
-        names = self._node_names(self._bound(step.arguments[0]))
+        names = self._types.node_names(self._bound(step.arguments[0]))
         where = node_filter(self._tests(step.tests), self.graph.schema, names)
         sample = self.graph.sample_nodes(
             self._whole(step.arguments[1]), names, where=where, seed=self._next_seed()
@@ -144,7 +146,7 @@ class EulerTraversal(Euler):
             )
         rows = []
         for type_argument, count in zip(type_arguments.tolist(), counts.tolist(), strict=True):
-            names = self._node_names(type_argument)
+            names = self._types.node_names(type_argument)
             where = node_filter(self._tests(step.tests), self.graph.schema, names)
             rows.append(
                 self._cut(
@@ -160,14 +162,13 @@ class EulerTraversal(Euler):
         ]
 
     def _sample_e(self, step: EulerStep) -> list[Any]:
-        names = self._edge_names(self._bound(step.arguments[0]))
+        names = self._types.edge_names(self._bound(step.arguments[0]))
         where = edge_filter(self._tests(step.tests), self.graph.schema, names)
         sample = self.graph.sample_edges(
             self._whole(step.arguments[1]), names, where=where, seed=self._next_seed()
         )
-        edges = np.stack(
-            [sample.src, sample.dst, self._relation_numbers(sample.types).astype(np.int64)], axis=1
-        )
+        types = self._types.relation_numbers(sample.types).astype(np.int64)
+        edges = np.stack([sample.src, sample.dst, types], axis=1)
         order = self._order(step, sample.dst, sample.weights)
         self._edges = edges[order]
         return [self._edges]
@@ -183,7 +184,7 @@ class EulerTraversal(Euler):
         return [_index([1] * len(ids)), self._at(ids)]
 
     def _neighbors_of(self, step: EulerStep, direction: str) -> list[Any]:
-        names = self._edge_names(self._bound(step.arguments[0])) if step.arguments else None
+        names = self._types.edge_names(self._bound(step.arguments[0])) if step.arguments else None
         where = edge_filter(
             self._tests(step.tests),
             self.graph.schema,
@@ -191,7 +192,11 @@ class EulerTraversal(Euler):
             end="dst" if direction == "out" else "src",
         )
         neighbors = self.graph.neighbors(
-            self._here(), names, ntype=self._ntype, direction=direction, where=where
+            self._here(),
+            names,
+            ntype=self._types.single_node_type,
+            direction=direction,
+            where=where,
         )
         pieces = [np.arange(start, stop) for start, stop in pairwise(neighbors.indptr.tolist())]
         return self._rows(
@@ -199,7 +204,7 @@ class EulerTraversal(Euler):
             pieces,
             neighbors.nodes,
             np.asarray(neighbors.weights),
-            self._relation_numbers(neighbors.types),
+            self._types.relation_numbers(neighbors.types),
         )
 
     def _out_e(self, step: EulerStep) -> list[Any]:
@@ -211,13 +216,13 @@ class EulerTraversal(Euler):
 
     def _sample_nb(self, step: EulerStep) -> list[Any]:
         edge_types, count, default = step.arguments
-        names, missing = self._edge_names(self._bound(edge_types)), self._whole(default)
+        names, missing = self._types.edge_names(self._bound(edge_types)), self._whole(default)
         where = edge_filter(self._tests(step.tests), self.graph.schema, names)
         sample = self.graph.sample_neighbors(
             self._here(),
             names,
             self._whole(count),
-            ntype=self._ntype,
+            ntype=self._types.single_node_type,
             where=where,
             seed=self._next_seed(),
         )
@@ -228,7 +233,7 @@ class EulerTraversal(Euler):
             pieces,
             ids.reshape(-1),
             np.asarray(sample.weights).reshape(-1),
-            self._relation_numbers(sample.types).reshape(-1),
+            self._types.relation_numbers(sample.types).reshape(-1),
         )
 
     def _sample_lnb(self, step: EulerStep) -> list[Any]:
@@ -239,7 +244,7 @@ class EulerTraversal(Euler):
         options = [self._bound(argument) for argument in rest]
         measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
         nodes = self._here().reshape(-1, max(self._whole(width), 1))
-        sample = self.sample_neighbor_layerwise(
+        sample = self._euler.sample_neighbor_layerwise(
             nodes,
             self._bound(edge_types),
             self._whole(count),
@@ -270,7 +275,7 @@ class EulerTraversal(Euler):
         return outputs
 
     def _label(self, step: EulerStep) -> list[Any]:
-        return [np.asarray(self.get_node_type(self._here()))]
+        return [np.asarray(self._euler.get_node_type(self._here()))]
 
     # -- what steps are made of --
 
@@ -294,12 +299,12 @@ class EulerTraversal(Euler):
         )
         if features[0].kind == "dense":
             width = max(int(np.prod(feature.shape)) for feature in features)
-            (dense,) = getattr(self, f"get_{of_edge}dense_feature")(rows, [name], [width])
+            (dense,) = getattr(self._euler, f"get_{of_edge}dense_feature")(rows, [name], [width])
             return [width] * len(rows), np.asarray(dense).reshape(-1)
         if features[0].kind == "bytes":
-            (texts,) = getattr(self, f"get_{of_edge}binary_feature")(rows, [name])
+            (texts,) = getattr(self._euler, f"get_{of_edge}binary_feature")(rows, [name])
             return [len(text) for text in texts], np.frombuffer(b"".join(texts), np.uint8)
-        (sparse,) = getattr(self, f"get_{of_edge}sparse_feature")(rows, [name])
+        (sparse,) = getattr(self._euler, f"get_{of_edge}sparse_feature")(rows, [name])
         return np.bincount(sparse.indices[:, 0], minlength=len(rows)).tolist(), np.asarray(
             sparse.values
         )
@@ -308,7 +313,7 @@ class EulerTraversal(Euler):
         """bool[n]: which given nodes satisfy a condition; those that are not there do not."""
         if not tests:
             return np.ones(len(ids), np.bool_)
-        kinds = np.asarray(self.get_node_type(ids))
+        kinds = np.asarray(self._euler.get_node_type(ids))
         result, conjunction = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.bool_)
         bound_tests = self._tests(tests)
         node_filter(bound_tests, self.graph.schema, None)  # refuses what has no meaning
@@ -413,10 +418,10 @@ class EulerTraversal(Euler):
         weights = ids
         if step.order is not None and step.order[0] == "weight":
             weights = np.zeros(len(ids))
-            node_types = self.get_node_type(ids)
-            for type_id, type_name in enumerate(self._node_types):
+            node_types = self._euler.get_node_type(ids)
+            for type_id, node_type in enumerate(self.graph.schema.node_types):
                 weights[node_types == type_id] = self.graph.node_features(
-                    ids[node_types == type_id], ["weight"], type_name
+                    ids[node_types == type_id], ["weight"], node_type.name
                 )["weight"]
         return ids[self._order(step, ids, weights)]
 

@@ -1,0 +1,168 @@
+"""Node and edge types as Euler names them: by name, by number, by a text that is a number, and -1
+for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from asterism.foreign_names import as_name
+from asterism.records.arrays import Types
+from asterism_model.schema.schema import Schema
+from asterism_proto.errors import InvalidRequest, NotFound
+
+TypeSelector = Any
+"""A name or number, a list or array of them, or -1, "-1" or None for all."""
+
+
+class TypeIds:
+    """The numbers of a schema's types in Euler, and the types that a selector names.
+
+    A node type's number is its place in the schema. Euler's edge types do not name the types of
+    their ends: an edge type of Euler is a *relation*, with every triple of that name, and its
+    number is the place of the first of them. The name of a triple means that triple alone.
+
+    Parameters
+    ----------
+    schema : Schema
+    space : str
+        The name of the graph space, for messages.
+
+    Raises
+    ------
+    InvalidRequest
+        If ids are per type and there are several node types.
+    """
+
+    def __init__(self, schema: Schema, space: str) -> None:
+        if schema.ids != "global" and len(schema.node_types) > 1:
+            raise InvalidRequest(
+                f"space {space!r} has ids per type and types "
+                f"{', '.join(t.name for t in schema.node_types)}: "
+                "Euler names a node by its id alone; load the graph into a space of `ids: global`"
+            )
+        self._node_types = [t.name for t in schema.node_types]
+        self.single_node_type = self._node_types[0] if len(self._node_types) == 1 else None
+        """The node type of a schema with one; None where there are several."""
+        self._triples = [t.name for t in schema.edge_types]
+        self._relations = list(dict.fromkeys(t.relation for t in schema.edge_types))
+        self._relation_of = np.array(
+            [*(self._relations.index(t.relation) for t in schema.edge_types), -1], np.int32
+        )
+
+    def node_type_ids(self, types: TypeSelector) -> list[int]:
+        """Return the numbers of node types; NotFound if there is no such type."""
+        if _is_all(types):
+            return list(range(len(self._node_types)))
+        return [
+            _type_number("node type", self._node_types, selector) for selector in _as_list(types)
+        ]
+
+    def node_names(self, types: TypeSelector) -> list[str] | None:
+        """Return the names of node types as a graph takes them; None for all."""
+        return (
+            None
+            if _is_all(types)
+            else [self._node_types[type_id] for type_id in self.node_type_ids(types)]
+        )
+
+    def edge_type_ids(self, types: TypeSelector) -> list[int]:
+        """Return the numbers of edge types; NotFound if there is no such type."""
+        if _is_all(types):
+            return list(range(len(self._relations)))
+        return [self._relation_id(selector) for selector in _as_list(types)]
+
+    def edge_names(self, types: TypeSelector) -> list[str] | None:
+        """Return edge types as a graph takes them: triples in the order of the request; None for
+        all.
+        """
+        if _is_all(types):
+            return None
+        names: list[str] = []
+        for selector in _as_list(types):
+            names += (
+                [selector]
+                if selector in self._triples
+                else self._triples_of(_type_number("edge type", self._relations, selector))
+            )
+        return list(dict.fromkeys(names))
+
+    def path(self, parameter: str, steps: Sequence[TypeSelector]) -> list[list[str] | None]:
+        """Return the edge types of each hop, as a graph takes them."""
+        if isinstance(steps, str):
+            raise InvalidRequest(
+                f"{parameter} {steps!r}: expected a list with the edge types of each hop"
+            )
+        return [self.edge_names(step) for step in steps]
+
+    def relation_of(self, triple: str) -> int:
+        """Return the number of the relation of a triple."""
+        return int(self._relation_of[self._triples.index(triple)])
+
+    def relation_numbers(self, edge_types: Types) -> Types:
+        """Return Euler's numbers for edge type ids; -1 stays."""
+        return self._relation_of[edge_types]
+
+    def _relation_id(self, selector: Any) -> int:
+        if selector in self._triples:
+            relation_id = self.relation_of(selector)
+            if int((self._relation_of == relation_id).sum()) > 1:
+                raise InvalidRequest(
+                    f"edge type {selector!r} is one of several of "
+                    f"{self._relations[relation_id]!r}, and has no number of its own"
+                )
+            return relation_id
+        return _type_number("edge type", self._relations, selector)
+
+    def _triples_of(self, relation: int) -> list[str]:
+        return [
+            name
+            for name, relation_id in zip(self._triples, self._relation_of, strict=False)
+            if relation_id == relation
+        ]
+
+
+def require_same_hops(edge_types: Sequence[TypeSelector], counts: Sequence[int]) -> None:
+    """Raise InvalidRequest if the two lists differ in length, or are empty."""
+    if len(edge_types) != len(counts) or not len(counts):
+        raise InvalidRequest(
+            f"edge_types {edge_types!r} and counts {counts!r}: expected two lists of the "
+            "same length, one entry per hop"
+        )
+
+
+def _as_list(types: TypeSelector) -> list[Any]:
+    if isinstance(types, str | bytes | int | np.integer):
+        types = [types]
+    selectors = (
+        list(types) if isinstance(types, list | tuple) else np.asarray(types).reshape(-1).tolist()
+    )
+    return [
+        selector.decode() if isinstance(selector, bytes) else selector for selector in selectors
+    ]
+
+
+def _is_all(types: TypeSelector) -> bool:
+    return types is None or _as_list(types)[:1] in ([-1], ["-1"])
+
+
+def _type_number(kind: str, names: Sequence[str], selector: Any) -> int:
+    """Return the place of the type that a name or number means."""
+    if isinstance(selector, str):
+        for name in (selector, as_name(selector)):
+            if name in names:
+                return names.index(name)
+        selector = int(selector) if selector.isdecimal() else selector
+    if (
+        isinstance(selector, int | np.integer)
+        and not isinstance(selector, bool)
+        and 0 <= selector < len(names)
+    ):
+        return int(selector)
+    raise NotFound(
+        f"no {kind} {selector!r}; there are "
+        f"{', '.join(f'{name} ({number})' for number, name in enumerate(names)) or 'none'}"
+    )
