@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from asterism.calls.loads import Load
     from asterism.client import Client
     from asterism.graph import Graph
-    from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+    from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 
 __all__ = [
     "AsterismError",
@@ -69,12 +69,12 @@ __version__ = _version_of("asterism")
 
 _HOMES = {
     "Client": "asterism.client",
-    "EdgeType": "asterism_model.schema.schema",
-    "Feature": "asterism_model.schema.schema",
+    "EdgeType": "asterism_model.schema",
+    "Feature": "asterism_model.schema",
     "Graph": "asterism.graph",
     "Load": "asterism.calls.loads",
-    "NodeType": "asterism_model.schema.schema",
-    "Schema": "asterism_model.schema.schema",
+    "NodeType": "asterism_model.schema",
+    "Schema": "asterism_model.schema",
 }
 
 

@@ -22,7 +22,7 @@ from asterism.transport.grpc import Transport
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH

@@ -22,7 +22,7 @@ from asterism.records.query_result import QueryResult, query
 from asterism.records.samples import Features, FeatureValue
 from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text
-from asterism_model.schema.schema import NodeType
+from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.v1 import graphd_pb2 as wire
 

@@ -27,7 +27,7 @@ from asterism.training.message_flow import (
     visited_count,
 )
 from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry_read
-from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 
 __all__ = ["FeatureStore", "SubgraphSampler"]

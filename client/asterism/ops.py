@@ -19,7 +19,7 @@ from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from asterism.records.samples import WalkSample
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 __all__ = [
     "gather",

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from asterism_io.remote_storage import StoredFile, check_file_name
-from asterism_model.schema.schema import MAX_PARTS
+from asterism_model.schema import MAX_PARTS
 from asterism_proto.errors import Corrupt, InvalidRequest
 
 FORMAT = 1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asterism_model import prices
 from asterism_model.prices import Price, neighbor_width
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 

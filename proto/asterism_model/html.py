@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 MAX_CELL_CHARS = 200
 

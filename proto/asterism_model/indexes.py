@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from asterism_model.filters.binding import EDGE, NODE, bind, resolve_column
 from asterism_model.filters.syntax import ColumnOperand, parse
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import EDGE_COLUMNS, parse_column
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 

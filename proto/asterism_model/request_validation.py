@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_model import string_ids
-from asterism_model.schema import time_columns
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema, time_columns
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1.storaged_pb2 import BlockKind
 

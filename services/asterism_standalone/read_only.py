@@ -20,7 +20,7 @@ from typing import NoReturn
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, handlers_of
 from asterism_daemonkit.daemon_identity import is_folder_open
 from asterism_model.prices import DEFAULT_LIMITS, Limits
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG, GRAPH, STORE
 from asterism_proto.v1 import common_pb2 as pb

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from asterism_daemonkit.calls import CallContext
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

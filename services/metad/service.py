@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from asterism_io.allowed_addresses import AllowedAddresses
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from metad.catalog.catalog import Catalog
 from metad.catalog.history import was_given_up

@@ -26,7 +26,7 @@ from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.v1 import common_pb2 as pb

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import AsterismError
 from asterism_proto.v1 import metad_pb2 as meta
 from storaged.local_spaces import LocalSpaces

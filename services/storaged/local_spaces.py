@@ -13,7 +13,7 @@ from pathlib import Path
 
 from asterism_io.durable import make_folder
 from asterism_model.indexes import Index
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Stale
 from storaged.ownership import DatabaseOwner, claim
 from storaged.paths import DataPaths, write_space_label

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from asterism_model.indexes import Index
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged.build.task_records import PartitionStats
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"

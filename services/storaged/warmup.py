@@ -14,7 +14,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
 from storaged.build.packed_rows import pack_rows
 from storaged.sampling.blocks import no_checkpoint

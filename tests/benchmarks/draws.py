@@ -20,8 +20,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.compile.jit import as_kernel_array, kernel, prefetch
 from asterism_graphkit.random.rng import bounded, key_of, word
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
-from asterism_model.schema.weight_tables import WeightTable
+from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from storaged import sampling
 
 clock = time.perf_counter

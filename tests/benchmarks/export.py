@@ -40,7 +40,7 @@ from asterism import export
 from asterism.export import coarsening
 from asterism.export.assignment_methods import METHODS
 from asterism.records.samples import EdgeBatch, NodeBatch
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 ROOT = Path(__file__).resolve().parents[2]
 DGL_PYTHON = ROOT / ".venv-dgl/bin/python"

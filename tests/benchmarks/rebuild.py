@@ -19,7 +19,7 @@ import numpy as np
 from tests.kit.building import Op, blocks_of
 from tests.kit.measured_build import BuildMeasurement, allocated_bytes, run
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store
 from storaged.store.block_store import BlockStore
 

@@ -14,8 +14,7 @@ from tests.kit.images import Edges, Nodes, part_images
 
 from asterism_model.filters.binding import NODE
 from asterism_model.indexes import Index, declared_indexes
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
-from asterism_model.schema.weight_tables import WeightTable
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.image import NodeImage

@@ -16,7 +16,7 @@ import pytest
 from tests.kit import zygote
 from tests.kit.building import BuildResult, Op, run_build
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.engine import RocksEngine

@@ -12,7 +12,7 @@ import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_graphkit.arrays.time_keys import encode_times
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store

@@ -15,7 +15,7 @@ from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.images import with_keyed_columns, with_packed_columns
 
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt
 from storaged import sampling
 from storaged.store import block_store

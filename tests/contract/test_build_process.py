@@ -18,7 +18,7 @@ import pytest
 from tests.kit.building import Op, run_build, write_loads
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import block_store
 from storaged.store.block_store import BlockStore

@@ -20,7 +20,7 @@ from tests.kit import zygote
 from tests.kit.building import Op, write_loads
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
 from storaged.store.block_store import BlockStore
 from storaged.store.engine import RocksEngine

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias import implied_distribution
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
 from storaged.store.image import AdjacencyImage, AliasTable
 from storaged.store.tables import StatStore

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias import implied_distribution
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.weights import weight_stats
 from storaged.store import block_store, keys

@@ -9,7 +9,7 @@ import zlib
 
 import numpy as np
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged.build.progress import ProgressReporter
 from storaged.version_tasks.audit import audit
 from storaged.version_tasks.task import VersionTask

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_model.indexes import Index
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged.build.__main__ import build
 from storaged.build.completion import part_folder
 from storaged.build.progress import ProgressReporter

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from asterism_daemonkit.calls import LocalTransport
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from graphd.app import Graphd

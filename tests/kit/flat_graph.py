@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from asterism import Client, Graph
 from asterism.records.samples import EdgeBatch, NodeBatch
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import NotFound
 
 VERSION = 7

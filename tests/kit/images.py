@@ -17,7 +17,7 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
-from asterism_model.schema.schema import EdgeType, Schema
+from asterism_model.schema import EdgeType, Schema
 from asterism_model.schema.time_columns import neighbor_time
 from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals
 from storaged.store.column_index import (

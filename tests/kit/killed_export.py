@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism import export
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from tests.kit.flat_graph import generate
 
 SCHEMA = Schema.from_dict(

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from asterism.records.samples import EdgeBatch, NodeBatch
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 SCHEMA = Schema.from_dict(
     {

@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
-from asterism_model.schema.weight_tables import WeightTable
+from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from storaged.store import block_store
 from storaged.store.block_store import BlockStore
 from tests.kit.building import Op, blocks_of

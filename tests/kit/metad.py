@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from asterism_daemonkit.calls import LocalTransport, Transport
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random import alias
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from tests.kit.images import Edges, Nodes
 
 MASK = 2**64 - 1

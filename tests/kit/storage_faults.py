@@ -21,7 +21,7 @@ import numpy as np
 
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, Corrupt
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_standalone import published_file

@@ -13,7 +13,7 @@ from tests.kit.building import BuildResult, Op, Oracle, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged.build.block_kernels import mix_records, weight_bits
 from storaged.store.image import AdjacencyImage, NodeImage
 

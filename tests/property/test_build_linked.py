@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.histories import loads_of, schemas
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged.build.completion import CompletedPart
 from storaged.store import block_store
 from storaged.store.engine import RocksEngine

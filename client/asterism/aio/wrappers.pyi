@@ -60,7 +60,7 @@ from asterism.records.samples import (
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.retry_budget import Traffic
 from asterism.verification import VerificationReport
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
 Inner = TypeVar("Inner")

@@ -23,7 +23,7 @@ from asterism.records.samples import (
 )
 from asterism.records.versions import VersionInfo
 from asterism_model import string_ids as contract
-from asterism_model.schema.schema import EdgeType, Schema
+from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire

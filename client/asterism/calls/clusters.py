@@ -20,7 +20,7 @@ from asterism.calls.string_ids import NodeTypes
 from asterism.records.arrays import ArrayRecord, Ids
 from asterism.records.samples import NodeBatch, Subgraph
 from asterism.records.versions import VersionInfo
-from asterism_model.schema.schema import Feature
+from asterism_model.schema import Feature
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.v1 import metad_pb2 as meta
 

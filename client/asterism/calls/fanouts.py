@@ -10,7 +10,7 @@ from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import FanoutSample
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import graphd_pb2 as wire
 

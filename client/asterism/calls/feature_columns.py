@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from asterism.calls import validation
 from asterism.client_state import Session, seconds_left
 from asterism.records.samples import FeatureValue, Ids
-from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.framing import Frame
 
 MAX_IN_FLIGHT = 4

@@ -16,7 +16,7 @@ from asterism.records.samples import (
     WalkSample,
 )
 from asterism.records.versions import VersionInfo
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 
 class GraphProtocol(Protocol):

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from asterism_model.schema.schema import EdgeType, Schema
+from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 __all__ = ["Metapath", "parse_metapaths", "parse_type_pairs"]
@@ -80,7 +80,7 @@ def parse_metapaths(schema: Schema, text: str) -> tuple[Metapath, ...]:
 
     Examples
     --------
-    >>> from asterism_model.schema.schema import EdgeType, NodeType
+    >>> from asterism_model.schema import EdgeType, NodeType
     >>> types = (NodeType(name="u"), NodeType(name="i"))
     >>> edges = (
     ...     EdgeType(src_type="u", relation="click", dst_type="i"),

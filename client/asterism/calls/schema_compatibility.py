@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 

@@ -15,7 +15,7 @@ from asterism_model import string_ids as contract
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 NodeTypes = str | ArrayLike | None
 """One node type's name, or type ids int[m] for a mixed batch, or None where the edge types leave no

@@ -19,7 +19,7 @@ from asterism.records.samples import (
     Values,
     Weights,
 )
-from asterism_model.schema.schema import EdgeType, Feature, NodeType
+from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 

@@ -17,7 +17,7 @@ from asterism.calls import string_ids as names
 from asterism.calls import validation
 from asterism.client_state import Session
 from asterism.records.samples import FeatureValue
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.string_ids import ID_COLUMN, StringColumn, display_string
 from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
 from asterism_proto.v1 import common_pb2 as pb

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Graph
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 
 def parse_counts(options: list[str]) -> list[int] | dict[str, list[int]]:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Graph
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 
 def labor(

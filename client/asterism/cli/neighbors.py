@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Graph
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 Weight = Annotated[
     str,

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Graph
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 app = typer.Typer(
     no_args_is_help=True, help="Draws from a space's current version, or from a given one."

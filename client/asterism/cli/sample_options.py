@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism import Explanation, Graph
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 MAX_SHOWN_ROWS = 20
 

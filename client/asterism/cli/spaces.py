@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from asterism.records.catalog import SpaceInfo
     from asterism.records.versions import PinInfo, VersionInfo
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
 app = typer.Typer(
     no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions."
@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(metavar="SPACE", help="The space's name.")]
 
 def read_schema(file: Path) -> Schema:
     """The schema in a YAML or JSON file; InvalidRequest says what is wrong with it."""
-    from asterism_model.schema.schema import Schema
+    from asterism_model.schema import Schema
 
     try:
         text = file.read_text()

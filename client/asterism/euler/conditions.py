@@ -11,7 +11,7 @@ from functools import partial
 
 from asterism.foreign_names import as_name
 from asterism_model.filters.syntax import Literal
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 
 _OPERATORS = {"gt": ">", "ge": ">=", "lt": "<", "le": "<=", "eq": "==", "ne": "!="}

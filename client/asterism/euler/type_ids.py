@@ -11,7 +11,7 @@ import numpy as np
 
 from asterism.foreign_names import as_name
 from asterism.records.arrays import Types
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 
 TypeSelector = Any

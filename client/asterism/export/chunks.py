@@ -29,7 +29,7 @@ from asterism.export.nodes import read_ids, take_rows, write_id_list
 from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan, make_plan
 from asterism.export.publishing import ExportTarget
 from asterism.export.scratch_files import Spool
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotReady
 
 EDGE_FORMATS = ("csv", "parquet", "numpy")

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Internal
 
 Array = NDArray[Any]

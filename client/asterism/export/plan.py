@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from asterism.export.graph_source import Array, ScannedEdges, ScannedNodes
-from asterism_model.schema.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import STRING_ID_FEATURE, EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 _DGL_DTYPES = {"bool": "uint8", "uint16": "int32", "uint32": "int64", "uint64": "int64"}

@@ -19,7 +19,7 @@ from asterism.export.graph_source import Ids, ScanColumn
 from asterism.graph import Graph
 from asterism.records.samples import EdgeBatch, NodeBatch
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model.schema.schema import EdgeType, Schema
+from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 _SEEDS_PER_REQUEST = 4096

@@ -22,7 +22,7 @@ from asterism.formats.parquetfiles import ParquetTable, open_parquet, read_batch
 from asterism.formats.parquetfiles import describe_field as described_parquet
 from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import ColumnDescription, RowBatch, TableReader
-from asterism_model.schema.schema import Feature
+from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _PROBE_BYTES = 1 << 20

@@ -30,7 +30,7 @@ from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
 from asterism.formats.eulermeta import read_meta
 from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
 from asterism.formats.jsonarrays import ArrayElement, JsonArrays
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 META = "euler.meta"

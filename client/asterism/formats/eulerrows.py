@@ -11,7 +11,7 @@ import numpy as np
 from asterism.foreign_names import as_name
 from asterism.formats.bad_rows import id_error, weight_error
 from asterism.formats.chunks import Array, FeatureValue, Ids, Weights
-from asterism_model.schema.schema import Feature
+from asterism_model.schema import Feature
 
 FEATURE_KINDS = {"sparse": "ragged", "dense": "dense", "binary": "bytes"}
 _MAX_ID = (1 << 63) - 1

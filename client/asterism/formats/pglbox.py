@@ -29,7 +29,7 @@ from asterism.formats.pglboxnodes import NodeLines, Slot, slots_of
 from asterism.formats.pglboxparts import PartFilesTable
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec, Files, TableSpec
 from asterism.formats.tables import TableReader
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 
 _CONFIG_PATTERN = re.compile(r"^etype2files\s*:", re.MULTILINE)

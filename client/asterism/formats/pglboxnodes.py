@@ -19,7 +19,7 @@ from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
 from asterism.formats.csvfiles import BLOCK_BYTES, MAX_ROW_BYTES
 from asterism.formats.pglboxconfig import Config
-from asterism_model.schema.schema import Feature
+from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
 _NAME_SEPARATOR = r"[:\x20]"

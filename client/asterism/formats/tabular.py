@@ -36,7 +36,7 @@ from asterism.formats.schema_file import (
     resolve_feature,
 )
 from asterism.formats.tables import RowBatch, TableReader, spans
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.string_ids import ID_COLUMN
 from asterism_proto.errors import InvalidRequest
 

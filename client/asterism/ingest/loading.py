@@ -18,7 +18,7 @@ from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS
 from asterism.ingest.pipeline import ReadAhead
 from asterism.ingest.rejects import RejectsFile
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 
 

@@ -23,7 +23,7 @@ from asterism.objects.tables import (
     row_spans,
 )
 from asterism.records.samples import FeatureValue
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from asterism.verification.row_census import (
 )
 from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound
 

@@ -18,7 +18,7 @@ from asterism_model.filters.syntax import (
     combine,
     syntax_error,
 )
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.string_ids import hash_string
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, SourceLocation
 

@@ -2,3 +2,23 @@
 
 Values that belong to a graph, such as counts and totals, do not belong here.
 """
+
+from asterism_model.schema.schema import (
+    MAX_PARTS,
+    STRING_ID_FEATURE,
+    EdgeType,
+    Feature,
+    NodeType,
+    Schema,
+)
+from asterism_model.schema.weight_tables import WeightTable
+
+__all__ = [
+    "MAX_PARTS",
+    "STRING_ID_FEATURE",
+    "EdgeType",
+    "Feature",
+    "NodeType",
+    "Schema",
+    "WeightTable",
+]

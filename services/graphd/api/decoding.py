@@ -12,7 +12,7 @@ import numpy as np
 from asterism_graphkit.operators import khop
 from asterism_graphkit.random import rng
 from asterism_model.filters.syntax import parse
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.operators import layers
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb

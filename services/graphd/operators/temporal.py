@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.schema.time_columns import edge_time_dtype
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, cast
 from google.protobuf.message import Message
 
 from asterism_daemonkit.calls import CallContext, Transport
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, NotFound
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import common_pb2 as pb

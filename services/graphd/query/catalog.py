@@ -10,8 +10,8 @@ from typing import Any
 from asterism.client import Client
 from asterism.records.catalog import Job
 from asterism_model.filters.syntax import ColumnOperand
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import parse_column
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound
 from graphd.query import ast
 from graphd.query.binding import ParameterBindings

@@ -19,7 +19,7 @@ from asterism.euler.type_ids import TypeIds
 from asterism.foreign_names import as_name
 from asterism.graph import Graph
 from asterism_graphkit.random import rng
-from asterism_model.schema.schema import NodeType
+from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
 from graphd.query.ast import Parameter
 from graphd.query.binding import ParameterBindings

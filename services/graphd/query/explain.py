@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.query.ast import Body

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.graph import Graph
-from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import NotFound
 from graphd.query.ast import ColumnRef, YieldItem
 from graphd.query.table import Array, Ragged, TableColumn, feature_column

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asterism.graph import Graph
 from asterism_graphkit.operators import bidirectional
 from asterism_graphkit.random import rng
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from graphd.query.projection import EdgeResultRows, concat_rows, take_rows
 from graphd.query.resolve import ResolvedDraw

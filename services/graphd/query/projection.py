@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.graph import Graph
-from asterism_model.schema.schema import EdgeType, NodeType
+from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import AsterismError, NotFound
 from graphd.query.ast import ColumnRef, DrawStatement, Identifier, YieldItem
 from graphd.query.binding import ParameterBindings

@@ -11,7 +11,7 @@ import numpy as np
 
 from asterism_daemonkit.calls import CallContext
 from asterism_model.prices import DEFAULT_LIMITS, Limits
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import NotReady
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb

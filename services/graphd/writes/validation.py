@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.siphash import compute_string_ids, first_mismatch
 from asterism_model import request_validation, string_ids
-from asterism_model.schema import time_columns
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema, time_columns
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as store

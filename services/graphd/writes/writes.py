@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.random.partition_choice import group_by_key, part_of
 from asterism_model import string_ids
-from asterism_model.schema.schema import EdgeType
+from asterism_model.schema import EdgeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import metad_pb2 as meta

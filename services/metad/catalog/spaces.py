@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.validation import NAME_PATTERN
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
 from metad.model.catalog import PendingWrite, Space

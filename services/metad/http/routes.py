@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import NotFound
 from metad.http.job_views import JobPageView, JobView, NewJob, StateName, job_view
 from metad.http.views import (

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.weight_stats import OWN_WEIGHTS
 from metad.catalog.spaces import parts_by_host
 from metad.hosts import Host

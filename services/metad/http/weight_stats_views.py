@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
 from metad.http.views import ApiModel
 from metad.model.task_results import Element, PartitionStats

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import indexes_from_proto, indexes_to_proto
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_model.schema.schema import Feature
+from asterism_model.schema import Feature
 from storaged.build.block_kernels import copy_lists
 from storaged.build.block_reader import BuildContext, Sections, Tombstones
 from storaged.store.block_store import BlockRef

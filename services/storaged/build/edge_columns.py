@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.sort_keys import sort_keys
-from asterism_model.schema.schema import EdgeType
+from asterism_model.schema import EdgeType
 from storaged.build.block_reader import Sections
 from storaged.build.time_index import time_bits
 from storaged.build.weights import COLUMN_PREFIX

@@ -10,7 +10,7 @@ from typing import Any
 
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import Index
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
 MIB = 1 << 20

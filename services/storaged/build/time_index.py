@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import encode_times, running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
-from asterism_model.schema.schema import EdgeType
+from asterism_model.schema import EdgeType
 from storaged.build.block_reader import COLUMN_PREFIX, BuildContext, Sections
 from storaged.build.checkpoints import StepState
 

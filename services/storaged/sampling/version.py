@@ -13,7 +13,7 @@ import numpy as np
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_model.prices import MESSAGE_BYTES
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged.store.image import PartImage, with_weights
 

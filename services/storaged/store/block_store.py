@@ -25,7 +25,7 @@ from asterism_graphkit.random.partition_choice import part_of
 from asterism_io.durable import sync_folder
 from asterism_model import fingerprints, request_validation
 from asterism_model.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1.common_pb2 import Empty

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 
 ALPHA = 1e-7

@@ -13,7 +13,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import bidirectional
 from asterism_graphkit.random import rng
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 
 STARS: Sequence[tuple[tuple[float, ...], tuple[float, ...], int]] = (

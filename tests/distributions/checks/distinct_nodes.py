@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tests.distributions.checks.basis import require, require_counts
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 
 STARS: Sequence[tuple[tuple[int, ...], tuple[float, ...], int]] = (

@@ -20,7 +20,7 @@ from tests.distributions.checks.tables import WEIGHTS
 from tests.kit.images import Nodes, restrict_to_parts, version_of, without_packed_columns
 
 from asterism_graphkit.random import partition_choice, rng
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from storaged import sampling
 
 

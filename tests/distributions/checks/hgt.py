@@ -16,7 +16,7 @@ from tests.distributions.checks.basis import require, require_counts, require_in
 from tests.distributions.checks.hosts import edge_ends, request_context
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import hgt as hgt_operator
 from graphd.operators import reads

@@ -16,7 +16,7 @@ from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, labor
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import labor as labor_operator
 from storaged import sampling

@@ -20,7 +20,7 @@ from tests.kit.images import (
 )
 
 from asterism_graphkit.random import rng
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 from storaged.store.image import AdjacencyImage
 

@@ -21,7 +21,7 @@ from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.random.exclusion import ExcludedIds
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from graphd.operators import graph_labels, negatives, sampling
 from graphd.operators.exclusions import NeighborExclusion, RowExclusions
 from graphd.routing import totals

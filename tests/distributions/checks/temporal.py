@@ -16,7 +16,7 @@ from tests.distributions.checks.neighborhoods import order_probabilities
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators.khop import HopFanout
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import sampling, subgraphs, temporal
 from graphd.operators.subgraphs import SubgraphParams

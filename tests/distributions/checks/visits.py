@@ -23,7 +23,7 @@ from tests.distributions.checks.walk_paths import (
 )
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import pagerank, visit_counts, walks
 from storaged import sampling

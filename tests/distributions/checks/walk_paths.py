@@ -17,7 +17,7 @@ from tests.distributions.checks.hosts import edge_ends, request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, layers
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import induced, reads, sampling, subgraphs, walks
 from graphd.operators import layers as layer

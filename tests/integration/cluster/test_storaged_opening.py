@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths
 from storaged.store.image_writer import ImageWriter

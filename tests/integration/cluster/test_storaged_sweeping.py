@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Unavailable
 from storaged.garbage_collector import GarbageCollector, RemovalKind, RemovalRequest
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces

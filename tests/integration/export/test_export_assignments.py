@@ -16,7 +16,7 @@ from tests.kit.partitions import assert_partition, read_partition
 from asterism import export
 from asterism.export import coarsening, metis
 from asterism.export.dgl_files import read_tensors
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 
 SCHEMA = Schema.from_dict(

@@ -17,7 +17,7 @@ from tests.kit.flat_graph import FlatGraph, generate, publish
 
 import asterism
 from asterism import Client, export, ingest
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.v1 import metad_pb2 as meta
 

@@ -18,7 +18,7 @@ from tests.kit.partitions import assert_partition, read_dump, write_input
 
 import asterism
 from asterism import Client, export
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.framing import DTYPES
 
 pytestmark = pytest.mark.dgl

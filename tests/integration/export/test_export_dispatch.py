@@ -15,7 +15,7 @@ from tests.kit.flat_graph import generate
 from asterism import export
 from asterism.export.dgl_files import read_tensors
 from asterism.export.dispatch import part_addresses, read_hosts
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 USERS = Schema.from_dict(

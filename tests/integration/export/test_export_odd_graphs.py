@@ -11,7 +11,7 @@ from tests.kit.flat_graph import FlatGraph, generate
 from tests.kit.partitions import assert_partition, read_partition
 
 from asterism import export
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 SCHEMA = Schema.from_dict(
     {

@@ -19,7 +19,7 @@ from tests.kit.partitions import assert_partition, read_partition
 from asterism import export
 from asterism.export.dgl_files import read_tensors
 from asterism.export.dgl_graphs import read_graphs
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 SCHEMA = Schema.from_dict(

@@ -17,7 +17,7 @@ from tests.kit.partitions import assert_partition, read_partition
 
 import asterism
 from asterism import Graph, export
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
 SCHEMA = Schema.from_dict(

@@ -17,7 +17,7 @@ from tests.kit.partitions import write_input
 from tests.kit.waiting import HANG_S
 
 from asterism import export
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 pytestmark = pytest.mark.dgl
 

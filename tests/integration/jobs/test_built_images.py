@@ -13,7 +13,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 import asterism
 from asterism import Client, Graph
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from storaged import sampling
 
 QUERY_IDS = np.r_[np.arange(-1, 40), 10**9, 2**62]

@@ -29,7 +29,7 @@ from tests.kit.waiting import HANG_S
 from asterism import Client
 from asterism.formats.rmat import rmat
 from asterism.records.catalog import Job
-from asterism_model.schema.schema import Feature, NodeType, Schema
+from asterism_model.schema import Feature, NodeType, Schema
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from storaged.store import block_store, keys
 from storaged.store.block_store import Block, BlockStore

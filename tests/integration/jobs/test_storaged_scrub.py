@@ -15,7 +15,7 @@ import pytest
 from tests.kit.storage_faults import flip
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Stale
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths

@@ -16,7 +16,7 @@ from tests.kit.waiting import HANG_S
 
 import asterism
 from asterism import Client, Graph
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 USERS, ITEMS, EDGES = 60, 90, 4000

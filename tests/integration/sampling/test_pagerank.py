@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 import asterism
 from asterism import Graph
 from asterism.records.samples import PageRanks
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import pagerank, sampling
 from graphd.operators.pagerank import PagerankParams

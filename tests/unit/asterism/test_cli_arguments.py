@@ -23,7 +23,7 @@ from asterism.cli.status import readiness_problems
 from asterism.export import assignment_methods
 from asterism.records.catalog import Host, SpaceInfo
 from asterism.records.samples import NodeSample
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto import errors
 
 

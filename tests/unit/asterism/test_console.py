@@ -35,7 +35,7 @@ from asterism.cli.console.tokens import (
     tokenize,
 )
 from asterism.records.catalog import SpaceInfo
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
 SCHEMA = Schema.from_dict(

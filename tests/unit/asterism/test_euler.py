@@ -8,7 +8,7 @@ import pytest
 from asterism.euler import Euler
 from asterism.euler.base import EulerCalls
 from asterism.euler.type_ids import TypeIds, require_same_hops
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 
 SCHEMA = Schema(

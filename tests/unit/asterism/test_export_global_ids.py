@@ -7,7 +7,7 @@ import pytest
 
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.plan import check_name, make_plan
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 
 COUNTS = np.array([[2, 0, 1], [0, 0, 0], [1, 3, 0], [0, 1, 0]])

@@ -18,7 +18,7 @@ from asterism import InvalidRequest
 from asterism.formats import EdgeChunk, NodeChunk, open_source
 from asterism.formats import jsonarrays as reading
 from asterism.formats.euler import EulerSource
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 
 def write_graph(folder: Path, document: Any, meta: bytes | None = None, **layout: Any) -> Path:

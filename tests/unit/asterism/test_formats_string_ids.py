@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.formats import EdgeChunk, GraphSource, NodeChunk, open_source
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_model.string_ids import encode_strings, hash_string, hash_strings
 from asterism_proto.errors import InvalidRequest
 

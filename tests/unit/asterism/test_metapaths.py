@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import asterism
 from asterism.calls.metapaths import parse_metapaths, parse_type_pairs
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 
 
 def schema(*edges: str) -> Schema:

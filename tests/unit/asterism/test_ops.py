@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as arrays
 import asterism
 from asterism import ops
 from asterism.records.samples import WalkSample
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 
 WALKS = arrays.arrays(
     np.int64, st.tuples(st.integers(0, 4), st.integers(0, 6)), elements=st.integers(-1, 9)

@@ -19,7 +19,7 @@ from asterism.calls.pins import Lease
 from asterism.client_state import Session
 from asterism.records.samples import PinInfo, SpaceInfo
 from asterism.transport.grpc import Content
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, Method

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asterism.calls import validation
-from asterism_model.schema.schema import Feature, NodeType
+from asterism_model.schema import Feature, NodeType
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 OWNER = NodeType(

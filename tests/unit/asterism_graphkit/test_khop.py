@@ -13,7 +13,7 @@ from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_graphkit.operators.khop import hop_stream
 from asterism_graphkit.relabel.relabel import tree_positions
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged import sampling
 

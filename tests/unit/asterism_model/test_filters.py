@@ -20,7 +20,7 @@ from asterism_model.filters.syntax import (
     iter_terms,
     parse,
 )
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 
 SCHEMA = Schema(

@@ -16,7 +16,7 @@ from tests.kit.metad import InProcessMetad
 from asterism_daemonkit.calls import CallContext
 from asterism_model import fingerprints
 from asterism_model.fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_daemonkit.calls import CallContext, handlers_of
 from asterism_model import graph_prices, prices
 from asterism_model.prices import Limits, Price
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, STORE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_model import request_validation
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1 import storaged_pb2 as pb

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
-from asterism_model.schema.weight_tables import WeightTable
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 

@@ -16,7 +16,7 @@ from asterism_graphkit.arrays import siphash as compiled
 from asterism_model import string_ids
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import parse
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.string_ids import (
     check_strings,
     decode_strings,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Deadline
 from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as wire

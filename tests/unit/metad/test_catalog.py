@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from tests.kit.metad import SCHEMA, InProcessMetad, edge_chunk
 
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

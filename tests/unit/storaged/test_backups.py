@@ -13,7 +13,7 @@ from tests.kit.metad import InProcessMetad, edge_chunk
 
 from asterism_io.remote_storage import RemoteFolder, StoredFile, redact
 from asterism_model.backup_manifest import BackupManifest, PartManifest
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound, NotReady
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb

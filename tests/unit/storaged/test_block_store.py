@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Corrupt, InvalidRequest
 from storaged.store import block_store, keys
 from storaged.store.block_store import FAMILIES, Block, BlockStore

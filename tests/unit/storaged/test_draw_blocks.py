@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Deadline
 from storaged import sampling
 from storaged.sampling import blocks

@@ -14,7 +14,7 @@ from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 from tests.kit.waiting import HANG_S
 
 from asterism_model.filters.syntax import Term, parse
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Deadline, InvalidRequest, Stale
 from storaged import sampling
 

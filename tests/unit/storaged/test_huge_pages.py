@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 from storaged.kernels import adjacency
 from storaged.sampling import node_lookup

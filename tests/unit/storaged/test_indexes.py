@@ -18,7 +18,7 @@ from asterism_graphkit.random import alias
 from asterism_model.filters.binding import NODE, bind
 from asterism_model.filters.syntax import parse
 from asterism_model.indexes import Index, resolve_index
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from storaged.kernels.global_draws.range_cover import cover_run
 from storaged.sampling import FilterCache, LocalVersion, RowFilter

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from storaged import sampling
 from storaged.sampling import version as version_module

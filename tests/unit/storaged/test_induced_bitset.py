@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.kit.images import Edges, Nodes, version_of, without_packed_columns
 
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 from storaged.kernels.induced.bitset_join import groups_ascend
 from storaged.sampling.node_lookup import EdgeSpans

@@ -19,7 +19,7 @@ from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 from tests.kit.reference import Reference
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged import sampling
 from storaged.kernels.exponential_race import log

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged import sampling
 

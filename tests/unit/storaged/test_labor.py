@@ -15,7 +15,7 @@ from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 from asterism_graphkit.operators import labor
 from asterism_graphkit.operators.khop import Neighbors, build_fanouts
 from asterism_graphkit.random.rng import unit_float, word
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import labor as graphd

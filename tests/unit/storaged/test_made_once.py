@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.kit.images import Nodes, version_of
 from tests.kit.waiting import HANG_S
 
-from asterism_model.schema.schema import NodeType, Schema
+from asterism_model.schema import NodeType, Schema
 
 
 def test_concurrent_builders_share_one_value() -> None:

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chisquare
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_model.schema.schema import EdgeType, Feature, NodeType, Schema
+from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged import sampling
 from storaged.store.image import EMPTY_U32

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
 from asterism_graphkit.random import partition_choice, rng
-from asterism_model.schema.schema import EdgeType, NodeType, Schema
+from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, Unavailable
 from storaged import sampling
 

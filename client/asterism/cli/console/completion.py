@@ -17,7 +17,7 @@ from asterism_proto.errors import AsterismError
 
 if TYPE_CHECKING:
     from asterism import Client
-    from asterism_model.schema.schema import EdgeType, NodeType, Schema
+    from asterism_model.schema import EdgeType, NodeType, Schema
 
 MAX_AGE_S = 10.0
 """How old what is known of a schema may be when a word is completed, before it is asked for
