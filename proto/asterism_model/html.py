@@ -6,10 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from asterism_model.schema import Schema
 
 MAX_CELL_CHARS = 200
 
@@ -36,30 +32,6 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
     return (
         "<table><caption "
         f"style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    )
-
-
-def schema_table(schema: Schema) -> str:
-    """The types of a schema, as HTML tables."""
-    headers, groups = (
-        ["type", "weighted", "features", "tables"],
-        (("nodes", schema.node_types), ("edges", schema.edge_types)),
-    )
-    return "".join(
-        table(
-            f"{label}, in {schema.parts} parts, ids {schema.ids}",
-            headers,
-            [
-                [
-                    t.name,
-                    t.weighted,
-                    ", ".join(f.name for f in t.features),
-                    ", ".join(w.name for w in t.tables),
-                ]
-                for t in types
-            ],
-        )
-        for label, types in groups
     )
 
 

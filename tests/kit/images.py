@@ -18,7 +18,7 @@ from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.schema import EdgeType, Schema
-from asterism_model.schema.time_columns import neighbor_time
+from asterism_model.schema.edge_times import neighbor_time
 from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals
 from storaged.store.column_index import (
     BLOCK_SIZES,

@@ -34,7 +34,7 @@ from asterism.records.samples import (
     WalkSample,
 )
 from asterism_model.schema import Schema
-from asterism_model.schema.time_columns import edge_time_dtype
+from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 

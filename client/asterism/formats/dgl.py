@@ -33,7 +33,7 @@ from asterism.formats.parquetfiles import ParquetTable, open_parquet
 from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism.formats.tabular import row_bytes
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_model.schema.weight_tables import RESERVED_NAMES
+from asterism_model.schema.features import RESERVED_NAMES
 from asterism_proto.errors import InvalidRequest
 
 

@@ -13,7 +13,8 @@ import yaml
 from asterism.formats.chunks import display_path
 from asterism.formats.csvfiles import CsvOptions
 from asterism_model.schema import Feature, WeightTable, index_columns
-from asterism_model.schema.weight_tables import RESERVED_NAMES, tables_from_dict
+from asterism_model.schema.features import RESERVED_NAMES
+from asterism_model.schema.weight_tables import tables_from_dict
 from asterism_proto.errors import InvalidRequest
 
 Files = tuple[tuple[Path, str], ...]

@@ -3,14 +3,9 @@
 Values that belong to a graph, such as counts and totals, do not belong here.
 """
 
-from asterism_model.schema.schema import (
-    MAX_PARTS,
-    STRING_ID_FEATURE,
-    EdgeType,
-    Feature,
-    NodeType,
-    Schema,
-)
+from asterism_model.schema.features import STRING_ID_FEATURE, Feature
+from asterism_model.schema.graph_schema import MAX_PARTS, Schema
+from asterism_model.schema.types import EdgeType, NodeType
 from asterism_model.schema.weight_tables import WeightTable
 
 __all__ = [

@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asterism_model.filters.syntax import ColumnOperand, Term, parse
+from asterism_model.schema.features import Feature
 from asterism_model.validation import check_distinct
 from asterism_proto.errors import AsterismError, InvalidRequest
-
-if TYPE_CHECKING:
-    from asterism_model.schema.schema import Feature
 
 NODE_COLUMNS, EDGE_COLUMNS = ("id", "weight"), ("id", "src", "dst", "weight")
 """Columns that rows have beside their features."""

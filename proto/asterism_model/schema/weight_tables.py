@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from asterism_model.expressions import Expression, parse
-from asterism_model.schema.degrees import is_degree
+from asterism_model.schema.features import RESERVED_NAMES, Feature
 from asterism_model.validation import (
     as_mapping,
     check_distinct,
@@ -20,11 +20,10 @@ from asterism_model.validation import (
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.v1 import common_pb2 as pb
 
-if TYPE_CHECKING:
-    from asterism_model.schema.schema import Feature
-
-RESERVED_NAMES = frozenset({"weight", "id", "src", "dst", "eid"})
-"""Names that neither a feature nor a table may have."""
+DEGREE_COLUMNS = {"in_degree": True, "out_degree": False}
+"""Degrees as columns of expressions over nodes, of one edge type as ``in_degree:buys``; True where
+edges to the node are counted.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class WeightTable:
     name: str
     expression: str
     """Over ``weight`` and scalar dense features of the type, of nodes their degrees too: see
-    `asterism_model.expressions` and ``.degrees``.
+    `asterism_model.expressions` and `DEGREE_COLUMNS`.
     """
     invalid: str = "fail"
     """What a negative, infinite or NaN result is: ``fail``: the build ends with it, or ``zero``:
@@ -62,6 +61,11 @@ class WeightTable:
     def parsed_expression(self) -> Expression:
         """What the expression means."""
         return parse(self.expression)
+
+
+def is_degree(column: str) -> bool:
+    """Return whether a column of an expression is a degree, unless a feature has this name."""
+    return column.partition(":")[0] in DEGREE_COLUMNS
 
 
 def find_table(owner: str, tables: Sequence[WeightTable], name: str) -> WeightTable:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_model.schema import EdgeType
-from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times, neighbor_time
+from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
 from storaged.build.block_kernels import (

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.evaluate import expressions
 from asterism_graphkit.random.alias import SUM_BLOCK
 from asterism_model.schema import EdgeType, NodeType
-from asterism_model.schema.degrees import degree_columns, resolve_degree
+from asterism_model.schema.graph_schema import degree_columns, resolve_degree
 from asterism_model.schema.weight_tables import WeightTable
 from asterism_proto.errors import InvalidRequest
 from storaged.build.alias_table import WEIGHT, BlockSums, TableResult, build_table

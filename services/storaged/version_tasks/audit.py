@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
-from asterism_model.schema.time_columns import edge_time_dtype, has_symmetric_times
+from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times
 from asterism_proto.errors import Corrupt
 from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.block_kernels import audit_table, mix_records, weight_bits

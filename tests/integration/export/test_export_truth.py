@@ -21,7 +21,7 @@ from asterism.export.assignment_files import assignment_lines, partition_meta
 from asterism.export.dgl_files import read_tensors
 from asterism.export.dgl_graphs import DglGraph, read_graphs
 from asterism_model.schema import Schema
-from asterism_model.schema.weight_tables import RESERVED_NAMES
+from asterism_model.schema.features import RESERVED_NAMES
 
 DGL_PARTITIONS = (
     *(

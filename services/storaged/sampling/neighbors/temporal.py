@@ -13,7 +13,7 @@ from asterism_graphkit.arrays.time_keys import decode_times, limit_keys
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
 from asterism_graphkit.random import rng
-from asterism_model.schema.time_columns import edge_time_dtype
+from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels.neighbors import replacement as gather
 from storaged.kernels.neighbors import temporal as kernel

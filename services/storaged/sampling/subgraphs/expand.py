@@ -11,7 +11,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors, hop_stream
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import tree_positions
-from asterism_model.schema.time_columns import edge_time_dtype
+from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels.subgraphs import expand as kernel
 from storaged.sampling.blocks import Checkpoint, blocks, no_checkpoint, nodes_per_block

@@ -1,0 +1,305 @@
+"""The schema of a graph space: its node and edge types, and how they are partitioned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from asterism_model import string_ids
+from asterism_model.html import table as html_table
+from asterism_model.schema.features import STRING_ID_FEATURE
+from asterism_model.schema.time_columns import is_float
+from asterism_model.schema.types import (
+    EdgeType,
+    NodeType,
+    edge_type_from_dict,
+    edge_type_from_proto,
+    edge_type_to_dict,
+    edge_type_to_proto,
+    node_type_from_dict,
+    node_type_from_proto,
+    node_type_to_dict,
+    node_type_to_proto,
+)
+from asterism_model.schema.weight_tables import DEGREE_COLUMNS, is_degree
+from asterism_model.validation import as_mapping, check_distinct, check_keys, enum_name
+from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_proto.v1 import common_pb2 as pb
+
+MAX_PARTS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """Node and edge types of a graph space, and its partitioning. A type's id is its position."""
+
+    node_types: tuple[NodeType, ...]
+    edge_types: tuple[EdgeType, ...] = ()
+    parts: int = 8
+    ids: str = "per_type"
+    """``per_type``, ``global``, or ``string``: nodes are named by strings, from which ids are made;
+    see `asterism_model.string_ids`.
+    """
+    salt: int = 0
+    """``ids: string`` only: the salt of ids, below 2^63. Change it if two strings of a type get the
+    same id.
+    """
+    placement: str = "mod"
+    """``mod`` or ``mix64``."""
+    direction: str = "out"
+    """Which adjacency is kept: ``out``, ``in`` or ``both``. Out-copies are always kept: they are
+    the source of truth.
+    """
+
+    def __post_init__(self) -> None:
+        if not self.node_types:
+            raise InvalidRequest("a schema needs at least one node type")
+        check_distinct("node type", [t.name for t in self.node_types])
+        check_distinct("edge type", [t.name for t in self.edge_types])
+        node_type_names = {t.name for t in self.node_types}
+        for edge_type in self.edge_types:
+            for end in (edge_type.src_type, edge_type.dst_type):
+                if end not in node_type_names:
+                    raise InvalidRequest(
+                        f"edge type {edge_type.name!r}: no node type {end!r}; there are "
+                        f"{', '.join(sorted(node_type_names))}"
+                    )
+        if not 1 <= self.parts <= MAX_PARTS:
+            raise InvalidRequest(f"parts {self.parts}: expected 1 to {MAX_PARTS}")
+        for field_name, allowed in (
+            ("ids", ("per_type", "global", "string")),
+            ("placement", ("mod", "mix64")),
+            ("direction", ("out", "in", "both")),
+        ):
+            if getattr(self, field_name) not in allowed:
+                raise InvalidRequest(
+                    f"{field_name} {getattr(self, field_name)!r}: expected {' or '.join(allowed)}"
+                )
+        _check_time_kinds(self)
+        _check_degrees(self)
+        self._add_string_id_features()
+
+    def _add_string_id_features(self) -> None:
+        """Add the column of strings to every node type if ids are strings; refuse one otherwise."""
+        if (
+            not isinstance(self.salt, int)
+            or isinstance(self.salt, bool)
+            or not 0 <= self.salt < 1 << 63
+        ):
+            raise InvalidRequest(f"salt {self.salt!r}: expected a whole number from 0 to 2^63 - 1")
+        if self.ids == "string":
+            node_types = (
+                t
+                if STRING_ID_FEATURE in t.features
+                else replace(t, features=(*t.features, STRING_ID_FEATURE))
+                for t in self.node_types
+            )
+            object.__setattr__(self, "node_types", tuple(node_types))
+        elif self.salt:
+            raise InvalidRequest(
+                f"salt {self.salt}: ids are {self.ids}; only `ids: string` has a salt"
+            )
+        owners: tuple[NodeType | EdgeType, ...] = (*self.node_types, *self.edge_types)
+        for owner in owners:
+            if any(
+                f.name == string_ids.ID_COLUMN
+                and not (
+                    f == STRING_ID_FEATURE and self.has_string_ids and isinstance(owner, NodeType)
+                )
+                for f in owner.features
+            ):
+                raise InvalidRequest(
+                    f"{owner.name!r}: feature {string_ids.ID_COLUMN!r}: the name is "
+                    "reserved; call it something else"
+                )
+
+    def _repr_html_(self) -> str:
+        """Return the types as HTML tables, for notebooks."""
+        return "".join(
+            html_table(
+                f"{label}, in {self.parts} parts, ids {self.ids}",
+                ["type", "weighted", "features", "tables"],
+                [
+                    [
+                        t.name,
+                        t.weighted,
+                        ", ".join(f.name for f in t.features),
+                        ", ".join(w.name for w in t.tables),
+                    ]
+                    for t in types
+                ],
+            )
+            for label, types in (("nodes", self.node_types), ("edges", self.edge_types))
+        )
+
+    @property
+    def named(self) -> bool:
+        """Name of `has_string_ids` in earlier releases."""
+        return self.has_string_ids
+
+    @property
+    def has_string_ids(self) -> bool:
+        """True if nodes are named by strings."""
+        return self.ids == "string"
+
+    @property
+    def has_in(self) -> bool:
+        """True if in-copies of edges are kept."""
+        return self.direction != "out"
+
+    def node_type_id(self, name: str) -> int:
+        """Return the id of a node type; NotFound lists the types."""
+        for i, node_type in enumerate(self.node_types):
+            if node_type.name == name:
+                return i
+        raise NotFound(
+            f"no node type {name!r}; there are {', '.join(t.name for t in self.node_types)}"
+        )
+
+    def edge_type_id(self, name: str) -> int:
+        """Return the id of an edge type by its triple or, where unambiguous, by its relation."""
+        matches = [i for i, t in enumerate(self.edge_types) if name in (t.name, t.relation)]
+        exact = [i for i in matches if self.edge_types[i].name == name]
+        if len(exact or matches) == 1:
+            return (exact or matches)[0]
+        available = ", ".join(t.name for t in self.edge_types) or "none"
+        raise NotFound(
+            f"edge type {name!r} is ambiguous; say which of {available}"
+            if matches
+            else f"no edge type {name!r}; there are {available}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for YAML and JSON; ``from_dict`` reads them back."""
+        return {
+            "parts": self.parts,
+            "ids": self.ids,
+            **({"salt": self.salt} if self.has_string_ids else {}),
+            "placement": self.placement,
+            "direction": self.direction,
+            "nodes": {t.name: node_type_to_dict(t) for t in self.node_types},
+            "edges": {t.name: edge_type_to_dict(t) for t in self.edge_types},
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """Return a schema from plain values, as of a YAML file; InvalidRequest names the first
+        wrong one.
+        """
+        allowed_keys = {"parts", "ids", "salt", "placement", "direction", "nodes", "edges"}
+        check_keys("schema", data, allowed_keys)
+        nodes = tuple(
+            node_type_from_dict(name, spec)
+            for name, spec in as_mapping("nodes", data.get("nodes")).items()
+        )
+        edges = tuple(
+            edge_type_from_dict(name, spec)
+            for name, spec in as_mapping("edges", data.get("edges")).items()
+        )
+        scalars = {
+            key: data[key]
+            for key in ("parts", "ids", "salt", "placement", "direction")
+            if key in data
+        }
+        if not isinstance(scalars.get("parts", 1), int):
+            raise InvalidRequest(f"parts {scalars['parts']!r}: expected a whole number")
+        return cls(node_types=nodes, edge_types=edges, **scalars)
+
+    def to_proto(self) -> pb.Schema:
+        """Return the schema as a message."""
+        return pb.Schema(
+            node_types=[node_type_to_proto(t) for t in self.node_types],
+            edge_types=[edge_type_to_proto(t) for t in self.edge_types],
+            parts=self.parts,
+            ids=self.ids.upper(),
+            salt=self.salt,
+            placement=self.placement.upper(),
+            direction=self.direction.upper(),
+        )
+
+    @classmethod
+    def from_proto(cls, message: pb.Schema) -> Schema:
+        """Return the schema in a message; unset enums get their defaults, unknown ones are
+        InvalidRequest.
+        """
+        return cls(
+            node_types=tuple(node_type_from_proto(t) for t in message.node_types),
+            edge_types=tuple(edge_type_from_proto(t) for t in message.edge_types),
+            parts=message.parts,
+            ids=enum_name(pb.IdScope, message.ids, "per_type"),
+            salt=message.salt,
+            placement=enum_name(pb.Placement, message.placement, "mod"),
+            direction=enum_name(pb.Direction, message.direction, "out"),
+        )
+
+
+def _check_time_kinds(schema: Schema) -> None:
+    """Raise InvalidRequest if the times of edges and of the nodes at their ends are of different
+    kinds: the later of both would be of neither.
+    """
+    for edge in (edge for edge in schema.edge_types if edge.time):
+        edge_dtype = edge.feature(edge.time).dtype
+        for node in (
+            schema.node_types[schema.node_type_id(name)] for name in (edge.src_type, edge.dst_type)
+        ):
+            if node.time and is_float(node.feature(node.time).dtype) != is_float(edge_dtype):
+                raise InvalidRequest(
+                    f"edge type {edge.name!r}: its time {edge.time!r} is {edge_dtype}, that "
+                    f"of node type {node.name!r} {node.feature(node.time).dtype}; "
+                    "declare both as whole numbers, or both as floats"
+                )
+
+
+def degree_columns(owner: NodeType, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that are degrees: no feature has their names."""
+    features = {feature.name for feature in owner.features}
+    return tuple(column for column in columns if column not in features and is_degree(column))
+
+
+def resolve_degree(schema: Schema, owner: NodeType, column: str) -> tuple[bool, tuple[int, ...]]:
+    """Return True for a degree of edges to the node, and the edge types that it counts: all that
+    end there, or the one that is named.
+
+    Raises
+    ------
+    InvalidRequest
+        If there is no such edge type, it does not end at nodes of the type, or edges are not kept
+        in that direction.
+    """
+    degree_name, _, name = column.partition(":")
+    incoming = DEGREE_COLUMNS[degree_name]
+    edge_type_ids = tuple(
+        e
+        for e, edge in enumerate(schema.edge_types)
+        if (edge.dst_type if incoming else edge.src_type) == owner.name
+    )
+    label = f"node type {owner.name!r}: column {column!r}"
+    if name:
+        try:
+            edge_type_id = schema.edge_type_id(name)
+        except NotFound as error:
+            raise InvalidRequest(f"{label}: {error}") from None
+        if edge_type_id not in edge_type_ids:
+            edge = schema.edge_types[edge_type_id]
+            raise InvalidRequest(
+                f"{label}: edges of {edge.name!r} {'lead to' if incoming else 'start at'} others"
+            )
+        edge_type_ids = (edge_type_id,)
+    if not edge_type_ids:
+        raise InvalidRequest(
+            f"{label}: no edge type {'leads to' if incoming else 'starts at'} these nodes"
+        )
+    if incoming and not schema.has_in:
+        raise InvalidRequest(
+            f"{label}: the space keeps edges at their sources alone; make it with direction: both"
+        )
+    return incoming, edge_type_ids
+
+
+def _check_degrees(schema: Schema) -> None:
+    """Raise InvalidRequest for the first degree that cannot be counted."""
+    for owner in schema.node_types:
+        for table in owner.tables:
+            for column in degree_columns(owner, table.parsed_expression.columns):
+                resolve_degree(schema, owner, column)
