@@ -19,6 +19,7 @@ from typing import NoReturn
 
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, handlers_of
 from asterism_daemonkit.daemon_identity import is_folder_open
+from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
@@ -35,7 +36,7 @@ from storaged.api.sampling import StoreApi
 from storaged.local_spaces import LocalSpaces
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
-from storaged.sampling import LocalVersion, PartitionTotals, split_by_weight_name
+from storaged.sampling import LocalVersion
 from storaged.store.huge_pages import fits_memory, image_bytes
 from storaged.store.image import open_part
 
@@ -307,14 +308,7 @@ def _open_version(
                 f"the image of part {image_digest.part} in {parts} is not the one that "
                 f"version {manifest.version} was sealed with"
             )
-    totals, named_totals = split_by_weight_name(
-        (
-            t.weight_name,
-            (t.element, t.type_id, t.part),
-            PartitionTotals(count=t.count, positive=t.positive, weight=t.weight),
-        )
-        for t in manifest.totals
-    )
+    totals, named_totals = totals_by_weight_name(manifest.totals)
     return LocalVersion(
         space_id=space_id,
         version=manifest.version,

@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, cast
 
 from asterism_daemonkit.calls import Handler, Transport, handlers_of
@@ -26,6 +26,7 @@ from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_daemonkit.tcp_server import TcpServer
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
+from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
@@ -34,7 +35,6 @@ from asterism_proto.v1 import metad_pb2 as meta
 from storaged import task_runner, tasks
 from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.api.sampling import StoreApi
-from storaged.build.task_records import PartitionStats
 from storaged.cluster_identity import ClusterIdentity
 from storaged.folder_inventory import collect_inventory, highest_ids
 from storaged.fork_server import ForkServer
@@ -45,7 +45,6 @@ from storaged.ownership import DatabaseOwner
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
 from storaged.quarantine import Quarantine
-from storaged.sampling import PartitionTotals, split_by_weight_name
 from storaged.scrub import Scrubber
 from storaged.settings import StoragedSettings
 from storaged.version_loader import VersionLoader
@@ -649,24 +648,12 @@ def _published_version(manifest: pb.Manifest) -> tasks.PublishedVersion:
         cut=manifest.cut,
         digest=manifest.digest,
         images={image.part: image.digest for image in manifest.images},
-        totals=tuple(
-            PartitionStats(
-                **{field.name: getattr(total, field.name) for field in fields(PartitionStats)}
-            )
-            for total in manifest.totals
-        ),
+        totals=tuple(map(PartitionStats.from_proto, manifest.totals)),
     )
 
 
 def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
-    totals, named_totals = split_by_weight_name(
-        (
-            t.weight_name,
-            (t.element, t.type_id, t.part),
-            PartitionTotals(count=t.count, positive=t.positive, weight=t.weight),
-        )
-        for t in manifest.totals
-    )
+    totals, named_totals = totals_by_weight_name(manifest.totals)
     return DesiredVersion(
         version=manifest.version,
         job_id=manifest.job_id,
@@ -689,7 +676,10 @@ def _task_report(progress: tasks.TaskProgress) -> meta.TaskReport:
         rows_total=progress.rows_total,
         cause=progress.cause,
         permanent=progress.permanent,
-        totals=[pb.Total(**total) for total in progress.result.get("totals", ())],
+        totals=[
+            PartitionStats.from_dict(total).to_proto()
+            for total in progress.result.get("totals", ())
+        ],
         images=[pb.PartImage(**image) for image in progress.result.get("images", ())],
         result=pb.TaskResult(**progress.result.get("made", {})),
     )

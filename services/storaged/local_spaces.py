@@ -13,13 +13,13 @@ from pathlib import Path
 
 from asterism_io.durable import make_folder
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Stale
 from storaged.ownership import DatabaseOwner, claim
 from storaged.paths import DataPaths, write_space_label
 from storaged.quarantine import Quarantine
-from storaged.sampling import LocalVersion, PartitionTotals
-from storaged.sampling.version import TotalsKey
+from storaged.sampling import LocalVersion
 from storaged.store.block_store import BlockStore
 
 logger = logging.getLogger(__name__)

@@ -100,7 +100,7 @@ def version_task(
         "images": {
             part: published.images[part] for part in assignment.parts if part in published.images
         },
-        "totals": [asdict(total) for total in published.totals if total.part in assignment.parts],
+        "totals": [t.to_dict() for t in published.totals if t.part in assignment.parts],
         "build": str(paths.build(assignment.space_id, published.job_id).absolute()),
         "output": output,
         "address": address,

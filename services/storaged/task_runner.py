@@ -16,7 +16,6 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
@@ -200,7 +199,7 @@ class _RunningTask:
             return
         if assignment.kind == "restore":
             result["totals"] = [
-                asdict(total) for total in published.totals if total.part in assignment.parts
+                total.to_dict() for total in published.totals if total.part in assignment.parts
             ]
         progress = self.progress
         self._set_progress(

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
-from storaged.build.task_records import PartitionStats
 
 QUEUED, RUNNING, FINISHED, FAILED, STOPPED = "queued", "running", "finished", "failed", "stopped"
 REPAIR = "remake"

@@ -14,6 +14,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
+from asterism_model.partition_stats import PartitionTotals
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
 from storaged.build.packed_rows import pack_rows
@@ -156,7 +157,7 @@ def _version() -> sampling.LocalVersion:
         part=0, parts=1, mod=True, nodes=(sparse, dense), edges=(edge, edge, packed_edge)
     )
     totals = {
-        (element, type_id, 0): sampling.PartitionTotals(count=3, positive=3, weight=6.0)
+        (element, type_id, 0): PartitionTotals(count=3, positive=3, weight=6.0)
         for element in (sampling.NODE, sampling.EDGE)
         for type_id in (0, 1)
     }

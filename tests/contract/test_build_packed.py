@@ -15,6 +15,7 @@ from tests.kit.building import BuildResult, Op, run_build
 from tests.kit.images import with_keyed_columns, with_packed_columns
 
 from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_model.partition_stats import PartitionTotals
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt
 from storaged import sampling
@@ -191,7 +192,7 @@ def test_images_of_earlier_formats_can_be_read_and_sampled(
     )
     assert (images[0].edges[0].outgoing.packed.size == 0) is (before == 1)
     totals = {
-        (total.element, total.type_id, total.part): sampling.PartitionTotals(
+        (total.element.number, total.type_id, total.part): PartitionTotals(
             count=total.count, positive=total.positive, weight=total.weight
         )
         for result in current.results

@@ -17,9 +17,10 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
+from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import EdgeType, Schema
 from asterism_model.schema.edge_times import neighbor_time
-from storaged.sampling.version import EDGE, NODE, LocalVersion, PartitionTotals
+from storaged.sampling.version import EDGE, NODE, LocalVersion
 from storaged.store.column_index import (
     BLOCK_SIZES,
     ColumnIndex,
@@ -587,7 +588,7 @@ def part_images(
     return images
 
 
-def totals_of(images: Mapping[int, PartImage]) -> dict[tuple[int, int, int], PartitionTotals]:
+def totals_of(images: Mapping[int, PartImage]) -> dict[TotalsKey, PartitionTotals]:
     """What the parts would have reported."""
     totals = {}
     for part, image in images.items():

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import Element, PartitionStats
 from metad.jobs import machine
 from metad.model import jobs
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.jobs import Command, Job, JobPolicy, JobState, MachineState, Task
-from metad.model.task_results import Element, PartImageDigest, PartitionStats, TaskResult
+from metad.model.task_outcomes import PartImageDigest, TaskOutcome
 
 A, B = HostId("host-a"), HostId("host-b")
 EDGE = "n:to:n"
 
 
-def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> TaskResult:
+def outcome(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> TaskOutcome:
     """What a build of ``parts`` reports, with five edges in each part."""
     totals = [
         PartitionStats(
@@ -31,7 +32,7 @@ def result(parts: Sequence[int], *, count_in: int = 5, mix_in: int = 77) -> Task
         )
         for p in parts
     ]
-    return TaskResult(
+    return TaskOutcome(
         totals=tuple(totals),
         images=tuple(PartImageDigest(part=p, digest=f"digest-{p}") for p in parts),
     )
@@ -141,7 +142,7 @@ class Scenario:
         """The host's word on its share of the job, by default on the current attempt."""
         task = self.task(job, host)
         if state is JobState.FINISHED:
-            more.setdefault("result", result(task.parts))
+            more.setdefault("outcome", outcome(task.parts))
         return jobs.TaskReport(
             task_id=task.task_id, attempt=attempt or task.attempt, state=state, **more
         )  # type: ignore[arg-type]

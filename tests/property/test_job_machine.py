@@ -17,14 +17,15 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from tests.kit.jobs import A, B, Scenario, result
+from tests.kit.jobs import A, B, Scenario, outcome
 
+from asterism_model.task_results import TaskResult
 from asterism_proto.errors import Conflict, NotFound, NotReady
 from metad.jobs import machine
 from metad.model import jobs as model
 from metad.model.ids import HostId, JobId, TaskId
 from metad.model.jobs import Command, Job, JobPolicy, JobState, Task
-from metad.model.task_results import TaskOutput, TaskResult
+from metad.model.task_outcomes import TaskOutcome
 from metad.wire import storage
 
 HOSTS = st.sampled_from([A, B])
@@ -33,14 +34,14 @@ KINDS = st.sampled_from(["build", "build", "audit", "export-tables", "compact"])
 ENDS = (JobState.FINISHED, JobState.FAILED, JobState.STOPPED)
 
 
-def task_output(job: Job, task: Task) -> TaskResult:
+def task_outcome(job: Job, task: Task) -> TaskOutcome:
     """What a host reports at the end of a task."""
     if job.kind == "compact":
-        return TaskResult(output=TaskOutput(bytes_before=9, bytes_after=4))
+        return TaskOutcome(result=TaskResult(bytes_before=9, bytes_after=4))
     return (
-        result(task.parts)
+        outcome(task.parts)
         if job.kind in ("build", "audit")
-        else TaskResult(output=TaskOutput(folder="exports"))
+        else TaskOutcome(result=TaskResult(folder="exports"))
     )
 
 
@@ -70,10 +71,10 @@ class JobMachine(RuleBasedStateMachine):
         self.delivered_reports: list[model.TasksReported] = []
         self.last_jobs: Mapping[JobId, Job] = {}
         self.published: dict[int, tuple[int, int]] = {}
-        self.totals: dict[tuple[int, int], TaskResult] = {}
+        self.totals: dict[tuple[int, int], TaskOutcome] = {}
         """What each (space, version) was published with."""
         self.stored_jobs: dict[JobId, bytes] = {}
-        self.results: dict[tuple[JobId, TaskId], TaskResult] = {}
+        self.results: dict[tuple[JobId, TaskId], TaskOutcome] = {}
         """What a metad that restarts would find."""
         self.clock_set_back = False
         self.story.feed = self._with_commands_executed(self.story.feed)  # type: ignore[method-assign]
@@ -89,11 +90,11 @@ class JobMachine(RuleBasedStateMachine):
                 match command:
                     case model.SaveJob(job=job):
                         self.stored_jobs[job.job_id] = storage.encode_job(job)
-                    case model.SaveResult(job_id=job_id, task_id=task_id, result=output):
-                        self.results[job_id, task_id] = storage.decode_result(
-                            storage.encode_result(output)
+                    case model.SaveOutcome(job_id=job_id, task_id=task_id, outcome=output):
+                        self.results[job_id, task_id] = storage.decode_outcome(
+                            storage.encode_outcome(output)
                         )
-                    case model.PublishVersion(job=job, result=output):
+                    case model.PublishVersion(job=job, outcome=output):
                         assert (job.space_id, job.version) not in self.totals, (
                             "a version was published twice"
                         )
@@ -164,7 +165,7 @@ class JobMachine(RuleBasedStateMachine):
         for job_id in sorted(self.stored_jobs):
             job = storage.decode_job(self.stored_jobs[job_id])
             tasks = tuple(
-                replace(t, result=self.results.get((job_id, t.task_id)))
+                replace(t, outcome=self.results.get((job_id, t.task_id)))
                 if t.state is JobState.FINISHED
                 else t
                 for t in job.tasks
@@ -172,11 +173,11 @@ class JobMachine(RuleBasedStateMachine):
             jobs[job_id] = replace(job, tasks=tasks)
         for job_id, job in self.story.state.jobs.items():
             facts = [
-                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result)
+                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.outcome)
                 for t in job.tasks
             ]
             assert facts == [
-                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.result)
+                (t.state, t.attempt, t.incarnation, t.failures, t.losses, t.causes, t.outcome)
                 for t in jobs[job_id].tasks
             ]
             assert (job.state, job.ending, job.version, job.identity) == (
@@ -246,7 +247,7 @@ class JobMachine(RuleBasedStateMachine):
                 rows_done=1,
                 rows_total=2,
                 permanent=state is JobState.FAILED and task.attempt % 3 == 2,
-                result=task_output(job, task) if state is JobState.FINISHED else None,
+                outcome=task_outcome(job, task) if state is JobState.FINISHED else None,
             )
             for (job, task), state in reported_tasks
         )
@@ -333,7 +334,7 @@ class JobMachine(RuleBasedStateMachine):
                         task_id=task.task_id,
                         attempt=task.attempt,
                         state=JobState.FINISHED,
-                        result=task_output(job, task),
+                        outcome=task_outcome(job, task),
                     )
                     for job, task in machine.assigned_tasks(self.story.state, host)
                 ]
@@ -379,7 +380,8 @@ class JobMachine(RuleBasedStateMachine):
             assert set(states) == {JobState.FINISHED}
             assert (job.version > 0) == (job.kind == "build")
             if job.kind == "compact":
-                assert [task.result and task.result.output.bytes_before for task in job.tasks] == [
+                outcomes = [task.outcome for task in job.tasks]
+                assert [kept and kept.result.bytes_before for kept in outcomes] == [
                     9,
                     9,
                 ], "what a task made is forgotten"

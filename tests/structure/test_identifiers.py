@@ -40,14 +40,9 @@ FILE_METHODS = frozenset({"tell"})
 SAME_IDEA = frozenset(
     {
         # The client's record of what metad keeps.
-        "ExportedFile",
         "Host",
         "Job",
-        "PartUnits",
-        "PartitionStats",
         "Task",
-        "TaskResult",
-        "TypeAudit",
         # The same operator for another framework.
         "FeatureStore",
         "NeighborSampler",

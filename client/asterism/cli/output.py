@@ -100,7 +100,7 @@ def to_json_value(value: Any) -> Any:
         return {
             field.name: to_json_value(getattr(value, field.name))
             for field in dataclasses.fields(value)
-            if not field.name.startswith("_")
+            if field.repr and not field.name.startswith("_")
         }
     if isinstance(value, Enum):
         return value.name

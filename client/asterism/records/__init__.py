@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from asterism.records.catalog import Host, Job, SpaceInfo, Task
     from asterism.records.explanation import DrawShare, Explanation, StorageRequest
-    from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
     from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
     from asterism.records.links import EdgeRows, LinkSeeds
     from asterism.records.query_result import QueryResult, Stage
@@ -44,7 +43,9 @@ if TYPE_CHECKING:
         Subgraph,
         WalkSample,
     )
-    from asterism.records.versions import PartitionStats, PinInfo, VersionInfo
+    from asterism.records.versions import PinInfo, VersionInfo
+    from asterism_model.partition_stats import PartitionStats
+    from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 
 __all__ = [
     "Adjacency",
@@ -108,7 +109,7 @@ _MODULES = {
     "EdgeRows": "links",
     "EdgeSample": "samples",
     "Explanation": "explanation",
-    "ExportedFile": "job_results",
+    "ExportedFile": "asterism_model.task_results",
     "FanoutHop": "samples",
     "FanoutSample": "samples",
     "FeatureValue": "arrays",
@@ -131,8 +132,8 @@ _MODULES = {
     "NodeSample": "samples",
     "PageRanks": "rankings",
     "PairBatch": "samples",
-    "PartUnits": "job_results",
-    "PartitionStats": "versions",
+    "PartUnits": "asterism_model.task_results",
+    "PartitionStats": "asterism_model.partition_stats",
     "PinInfo": "versions",
     "Probabilities": "arrays",
     "QueryResult": "query_result",
@@ -145,9 +146,9 @@ _MODULES = {
     "StorageRequest": "explanation",
     "Subgraph": "samples",
     "Task": "catalog",
-    "TaskResult": "job_results",
+    "TaskResult": "asterism_model.task_results",
     "TopNeighbors": "rankings",
-    "TypeAudit": "job_results",
+    "TypeAudit": "asterism_model.task_results",
     "Types": "arrays",
     "Value": "query_result",
     "Values": "arrays",
@@ -172,7 +173,9 @@ def __getattr__(name: str) -> Any:
     current = _OLD_NAMES.get(name, name)
     if current not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[current]}"), current)
+    module = _MODULES[current]
+    module = module if module.startswith("asterism_model.") else f"{__name__}.{module}"
+    value = globals()[name] = getattr(import_module(module), current)
     return value
 
 

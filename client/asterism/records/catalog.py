@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from asterism.records.display import graph_html, job_html
-from asterism.records.job_results import TaskResult
 from asterism_model.schema import Schema
+from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta

@@ -28,12 +28,13 @@ from asterism.records.arrays import (
 )
 from asterism.records.catalog import Host, Job, SpaceInfo, Task
 from asterism.records.explanation import DrawShare, Explanation, StorageRequest
-from asterism.records.job_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism.records.layers import Adjacency, Layer, LayerSample, LayerStack, MultiHopNeighbors
 from asterism.records.links import EdgeRows, LinkSeeds
 from asterism.records.query_result import QueryResult, Stage
 from asterism.records.rankings import PageRanks, TopNeighbors, VisitSample
-from asterism.records.versions import PartitionStats, PinInfo, VersionInfo
+from asterism.records.versions import PinInfo, VersionInfo
+from asterism_model.partition_stats import PartitionStats
+from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 
 __all__ = [
     "Adjacency",

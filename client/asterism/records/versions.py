@@ -4,72 +4,13 @@ like.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asterism_model.indexes import Index, indexes_from_proto
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.weight_stats import OWN_WEIGHTS, WeightStats, compute_weight_stats
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStats:
-    """Count and weight of one type in one part, by weights of one name."""
-
-    part: int
-    element: str
-    """NODE or EDGE."""
-    type_id: int
-    count: int
-    """Live rows."""
-    positive: int
-    """Rows of positive weight."""
-    weight: float
-    """Their sum."""
-    audit_tv: float
-    """Total variation between the tables' exact law and the weights."""
-    audit_rel: float
-    """The largest relative error of one share."""
-    dropped: int
-    """Edges dropped because an end is dead."""
-    underflow: int
-    """Shares below 2^-64."""
-    weight_name: str = ""
-    """"": the rows' own; else a table's name."""
-    zero: int = 0
-    """Rows that weigh 0 by themselves. This and what follows is summed up by
-    `asterism_model.weight_stats`.
-    """
-    subnormal: int = 0
-    negative: int = 0
-    nan: int = 0
-    infinite: int = 0
-    squares: float = 0.0
-    largest: float = 0.0
-
-    @classmethod
-    def from_proto(cls, message: pb.Total) -> PartitionStats:
-        """As it came over the wire."""
-        return cls(
-            part=message.part,
-            element=pb.Element.Name(message.element),
-            type_id=message.type_id,
-            count=message.count,
-            positive=message.positive,
-            weight=message.weight,
-            audit_tv=message.audit_tv,
-            audit_rel=message.audit_rel,
-            dropped=message.dropped,
-            underflow=message.underflow,
-            weight_name="" if message.weight_name in OWN_WEIGHTS else message.weight_name,
-            zero=message.zero,
-            subnormal=message.subnormal,
-            negative=message.negative,
-            nan=message.nan,
-            infinite=message.infinite,
-            squares=message.squares,
-            largest=message.largest,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +63,7 @@ class VersionInfo:
     @classmethod
     def from_proto(cls, message: pb.Manifest) -> VersionInfo:
         """As it came over the wire."""
-        shares = [PartitionStats.from_proto(total) for total in message.totals]
+        shares = [_stats_from_proto(total) for total in message.totals]
         return cls(
             space_id=message.space_id,
             version=message.version,
@@ -167,3 +108,9 @@ class VersionInfo:
             for share in self.shares(name)
             if (share.element, share.type_id) == (element, type_id)
         ]
+
+
+def _stats_from_proto(message: pb.Total) -> PartitionStats:
+    """Return the statistics in a message, with one name for the rows' own weights."""
+    stats = PartitionStats.from_proto(message)
+    return replace(stats, weight_name="") if stats.weight_name in OWN_WEIGHTS else stats

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.records.samples import Ids
-from asterism.records.versions import PartitionStats
+from asterism_model.partition_stats import PartitionStats
 
 F64 = NDArray[np.float64]
 I32 = NDArray[np.int32]

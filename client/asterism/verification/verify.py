@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
-from asterism.records.versions import PartitionStats
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
 from asterism.verification.row_census import (
@@ -23,6 +22,7 @@ from asterism.verification.row_census import (
 )
 from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound

@@ -13,13 +13,14 @@ from asterism_graphkit.operators import khop
 from asterism_graphkit.random import rng
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import EdgeType, NodeType, Schema
+from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import hgt, labor, pagerank, reads, sampling, subgraphs, visit_counts, walks
 from graphd.operators.sampling import Ids, Types
 from graphd.operators.temporal import TemporalFilter, subgraph_filter
-from graphd.routing.totals import NODE, OWN_WEIGHTS
+from graphd.routing.totals import NODE
 
 
 def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:

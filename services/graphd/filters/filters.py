@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from asterism_model.filters.binding import bind, column_location, reads_edge_columns
 from asterism_model.filters.syntax import ColumnOperand, Predicate, Term, iter_terms, parse
+from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
@@ -24,7 +25,7 @@ from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import resolve_weight_name
 from graphd.operators.sampling import REPLY_BYTES, RequestContext
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
-from graphd.routing.totals import EDGE, NODE, PartitionStats, VersionTotals
+from graphd.routing.totals import EDGE, NODE, VersionTotals
 
 TermResults = dict[str, NDArray[Any]]
 _ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
@@ -131,7 +132,7 @@ def _count_matches(
     where.positives.extend(columns["positives"].reshape(-1).tolist())
     where.weights.extend(columns["weights"].reshape(-1).tolist())
     filtered_totals = {
-        (key.element, type_id, part): PartitionStats(
+        (key.element, type_id, part): PartitionTotals(
             count=int(columns["counts"][t, part]),
             positive=int(columns["positives"][t, part]),
             weight=float(columns["weights"][t, part]),

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_model.weight_stats import compute_weight_stats
+from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.pages import views
 from graphd.pages.plots import format_ranges
-from graphd.routing.totals import EDGE, NODE, OWN_WEIGHTS
+from graphd.routing.totals import EDGE, NODE
 
 _STATE_NAMES: Mapping[int, views.StateName] = {
     pb.QUEUE: "QUEUE",

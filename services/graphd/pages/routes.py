@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
+from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -17,7 +18,7 @@ from graphd.pages import presenters, views
 from graphd.pages.data import PageData, schema_of
 from graphd.pages.plots import histogram_bars, part_ranges
 from graphd.pages.rates import RateMonitor, combine, quantile
-from graphd.routing.totals import EDGE, NODE, OWN_WEIGHTS
+from graphd.routing.totals import EDGE, NODE
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9

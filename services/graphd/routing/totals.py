@@ -9,24 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from asterism_graphkit.random import partition_choice
+from asterism_model.partition_stats import PartitionTotals, TotalsKey
 
 NODE, EDGE = 1, 2
-OWN_WEIGHTS = ("", "weight")
-"""Names of the weights that every row has; totals of further ones measure the same rows."""
 _MAX_KEPT = 256
 """Shares of so many different requests are kept per version."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStats:
-    """What one part holds of one type."""
-
-    count: int
-    """Live rows: the measure of uniform draws."""
-    positive: int
-    """Rows of positive weight: how many weighted draws can tell apart."""
-    weight: float
-    """The sum of their weights: the measure of weighted draws."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,11 +21,9 @@ class VersionTotals:
     """All totals of one version; shares are made when first asked for."""
 
     parts: int
-    part_totals: Mapping[tuple[int, int, int], PartitionStats]
+    part_totals: Mapping[TotalsKey, PartitionTotals]
     """(element, type, part) -> total."""
-    by_weight_name: Mapping[str, Mapping[tuple[int, int, int], PartitionStats]] = field(
-        default_factory=dict
-    )
+    by_weight_name: Mapping[str, Mapping[TotalsKey, PartitionTotals]] = field(default_factory=dict)
     """The same of each further weight name, of the types that have it."""
     _by_weights: dict[str, VersionTotals] = field(default_factory=dict)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import NotReady
@@ -18,7 +19,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.routing.routes import Routes, ServedVersion, SpaceRoute
-from graphd.routing.totals import OWN_WEIGHTS, PartitionStats, VersionTotals
+from graphd.routing.totals import VersionTotals
 
 
 class RoutingTable:
@@ -130,17 +131,7 @@ def _build_space(
 
 
 def _build_version(manifest: pb.Manifest, parts: int) -> ServedVersion:
-    part_totals: dict[tuple[int, int, int], PartitionStats] = {}
-    by_weight_name: dict[str, dict[tuple[int, int, int], PartitionStats]] = {}
-    for total in manifest.totals:
-        entries = (
-            part_totals
-            if total.weight_name in OWN_WEIGHTS
-            else by_weight_name.setdefault(total.weight_name, {})
-        )
-        entries[int(total.element), total.type_id, total.part] = PartitionStats(
-            count=total.count, positive=total.positive, weight=total.weight
-        )
+    part_totals, by_weight_name = totals_by_weight_name(manifest.totals)
     return ServedVersion(
         version=manifest.version,
         digest=manifest.digest,

@@ -15,7 +15,7 @@ from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
 from metad.model.catalog import PendingWrite, Space
 from metad.model.jobs import Job
-from metad.model.task_results import TaskResult
+from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.store.revisions import RevisionedStore
@@ -107,13 +107,15 @@ class Catalog:
             self.spaces.drop(space),
         )
 
-    def publish(self, space: Space, job: Job, result: TaskResult, *, now_ms: int) -> PendingWrite:
+    def publish(
+        self, space: Space, job: Job, outcome: TaskOutcome, *, now_ms: int
+    ) -> PendingWrite:
         """What a finished job made, as the current version of its space; of a restore, the version
         that the space waits for.
         """
         origin = self.restores.awaited_manifest(space.space_id)
         return _combined(
-            self.versions.publish(space, job, result, now_ms=now_ms, origin=origin),
+            self.versions.publish(space, job, outcome, now_ms=now_ms, origin=origin),
             self.restores.end(space.space_id),
         )
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from asterism_model.fingerprints import PartFingerprint
+from asterism_model.partition_stats import Element
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 from metad.catalog.spaces import Spaces
 from metad.model.catalog import Chunk, LoadRecord, LoadState, NewChunk, PendingWrite, Seal, Space
 from metad.model.ids import HostId, LoadId, SpaceId
-from metad.model.task_results import Element
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.wire import storage

@@ -9,7 +9,7 @@ from metad.catalog.spaces import Spaces
 from metad.model.catalog import Manifest, PendingWrite, Space
 from metad.model.ids import SpaceId
 from metad.model.jobs import Job
-from metad.model.task_results import TaskResult
+from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.wire import catalog, storage
@@ -52,7 +52,7 @@ class Versions:
         self,
         space: Space,
         job: Job,
-        result: TaskResult,
+        outcome: TaskOutcome,
         *,
         now_ms: int,
         origin: Manifest | None = None,
@@ -67,8 +67,8 @@ class Versions:
                 cut=job.cut,
                 job_id=job.job_id,
                 created_ms=now_ms,
-                totals=result.totals,
-                images=result.images,
+                totals=outcome.totals,
+                images=outcome.images,
                 digest="",
                 indexes=job.indexes,
             )

@@ -7,12 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from asterism_model.partition_stats import Element
+from asterism_model.task_results import TaskResult
 from metad.http.views import ApiModel
 from metad.http.weight_stats_views import WeightStatsView
 from metad.jobs.progress import job_progress, task_eta_s
 from metad.model.job_kinds import redacted_options
 from metad.model.jobs import Job, JobState, Task
-from metad.model.task_results import Element, TaskOutput
 
 ElementName = Literal["node", "edge"]
 StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
@@ -239,8 +240,8 @@ def _task_view(task: Task, *, files: bool) -> TaskView:
         causes=list(task.causes),
         started_ms=task.started_ms,
         finished_ms=task.finished_ms,
-        result=_result_view(task.result.output, files=files)
-        if task.result is not None and task.result.output != TaskOutput()
+        result=_result_view(task.outcome.result, files=files)
+        if task.outcome is not None and task.outcome.result != TaskResult()
         else None,
     )
 
@@ -262,22 +263,22 @@ def _element(element: Element) -> ElementName:
     return "node" if element is Element.NODE else "edge"
 
 
-def _result_view(output: TaskOutput, *, files: bool) -> ResultView:
+def _result_view(result: TaskResult, *, files: bool) -> ResultView:
     return ResultView(
         audit=[
             TypeAuditView(**{**asdict(audit), "element": _element(audit.element)})
-            for audit in output.audit
+            for audit in result.audit
         ],
-        files_read=output.files_read,
-        bytes_read=output.bytes_read,
-        folder=output.folder,
+        files_read=result.files_read,
+        bytes_read=result.bytes_read,
+        folder=result.folder,
         files=[
             ExportedFileView(**{**asdict(file), "element": _element(file.element)})
-            for file in output.files
+            for file in result.files
         ]
         if files
         else [],
-        bytes_before=output.bytes_before,
-        bytes_after=output.bytes_after,
-        units=[PartUnitsView(**asdict(units)) for units in output.units] if files else [],
+        bytes_before=result.bytes_before,
+        bytes_after=result.bytes_after,
+        units=[PartUnitsView(**asdict(units)) for units in result.units] if files else [],
     )

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from asterism_model.weight_stats import OWN_WEIGHTS
 from metad.catalog.spaces import parts_by_host
 from metad.hosts import Host
 from metad.model.catalog import Manifest, Pin, Space
-from metad.model.task_results import Element, PartitionStats
 
 
 class ApiModel(BaseModel):
@@ -179,10 +179,10 @@ def _type_totals(schema: Schema, totals: Sequence[PartitionStats]) -> list[TypeT
     groups: dict[tuple[int, int], list[PartitionStats]] = {}
     for stats in totals:
         if stats.weight_name in OWN_WEIGHTS:
-            groups.setdefault((stats.element.value, stats.type_id), []).append(stats)
+            groups.setdefault((stats.element.number, stats.type_id), []).append(stats)
     views = []
     for (element, type_id), group in sorted(groups.items()):
-        is_node = element == Element.NODE.value
+        is_node = element == Element.NODE.number
         types = schema.node_types if is_node else schema.edge_types
         views.append(
             TypeTotalView(

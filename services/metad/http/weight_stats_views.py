@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
 from metad.http.views import ApiModel
-from metad.model.task_results import Element, PartitionStats
 
 
 class WeightStatsView(ApiModel):
@@ -65,13 +65,14 @@ def weight_stats_views(schema: Schema, totals: Sequence[PartitionStats]) -> list
     groups: dict[tuple[int, int, str], list[PartitionStats]] = {}
     for stats in totals:
         name = "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name
-        groups.setdefault((stats.element.value, stats.type_id, name), []).append(stats)
+        groups.setdefault((stats.element.number, stats.type_id, name), []).append(stats)
     views = []
     for (element, type_id, name), group in sorted(groups.items()):
-        owner = (schema.node_types if element == Element.NODE.value else schema.edge_types)[type_id]
+        is_node = element == Element.NODE.number
+        owner = (schema.node_types if is_node else schema.edge_types)[type_id]
         views.append(
             WeightStatsView(
-                element="node" if element == Element.NODE.value else "edge",
+                element="node" if is_node else "edge",
                 type=owner.name,
                 weight_name=name,
                 expression=owner.table(name).expression if name else "",

@@ -148,7 +148,7 @@ class Driver:
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
                 pending_write = PendingWrite(
-                    {**pending_write.changes, **_result_deletions(job)}, pending_write.apply
+                    {**pending_write.changes, **_outcome_deletions(job)}, pending_write.apply
                 )
         self.apply_event(
             jobs.SpaceDropped(now_ms=self._clock(), space_id=space.space_id),
@@ -203,14 +203,14 @@ class Driver:
         match command:
             case jobs.SaveJob(job=job):
                 return PendingWrite({keys.job(job.job_id): storage.encode_job(job)})
-            case jobs.SaveResult(job_id=job_id, task_id=task_id, result=result):
-                return PendingWrite({keys.result(job_id, task_id): storage.encode_result(result)})
-            case jobs.PublishVersion(job=job, result=result):
+            case jobs.SaveOutcome(job_id=job_id, task_id=task_id, outcome=outcome):
+                return PendingWrite({keys.result(job_id, task_id): storage.encode_outcome(outcome)})
+            case jobs.PublishVersion(job=job, outcome=outcome):
                 space = self._catalog.spaces.get(job.space_id)
                 assert space is not None  # the jobs of a dropped space are stopped
-                pending_write = self._catalog.publish(space, job, result, now_ms=self._clock())
+                pending_write = self._catalog.publish(space, job, outcome, now_ms=self._clock())
                 return PendingWrite(
-                    {**pending_write.changes, **_result_deletions(job)}, pending_write.apply
+                    {**pending_write.changes, **_outcome_deletions(job)}, pending_write.apply
                 )
             case jobs.DeleteJob(job_id=job_id):
                 return self._delete_job(self._state.jobs[job_id])
@@ -232,7 +232,7 @@ class Driver:
         return PendingWrite(
             {
                 keys.job(job.job_id): None,
-                **_result_deletions(job),
+                **_outcome_deletions(job),
                 **removal_write.changes,
                 **mark_write.changes,
             },
@@ -240,7 +240,7 @@ class Driver:
         )
 
 
-def _result_deletions(job: Job) -> dict[bytes, bytes | None]:
+def _outcome_deletions(job: Job) -> dict[bytes, bytes | None]:
     return {keys.result(job.job_id, task.task_id): None for task in job.tasks}
 
 
@@ -254,7 +254,7 @@ def _load_state(
     for _, value in store.range(keys.JOBS):
         job = storage.decode_job(value)
         jobs_by_id[job.job_id] = replace(
-            job, tasks=tuple(_restore_result(store, job, task) for task in job.tasks)
+            job, tasks=tuple(_restore_outcome(store, job, task) for task in job.tasks)
         )
     manifests = {
         SpaceId(space.space_id): catalog.versions.get(space, space.version)
@@ -283,11 +283,11 @@ def _load_state(
     )
 
 
-def _restore_result(store: MetaStore, job: Job, task: Task) -> Task:
+def _restore_outcome(store: MetaStore, job: Job, task: Task) -> Task:
     if task.state is not JobState.FINISHED:
         return task
     value = store.get(keys.result(job.job_id, task.task_id))
-    return task if value is None else replace(task, result=storage.decode_result(value))
+    return task if value is None else replace(task, outcome=storage.decode_outcome(value))
 
 
 def _log_changes(before: MachineState, after: MachineState) -> None:

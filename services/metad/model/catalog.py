@@ -8,9 +8,10 @@ from enum import Enum
 
 from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
-from metad.model.task_results import Element, PartImageDigest, PartitionStats
+from metad.model.task_outcomes import PartImageDigest
 from metad.store.port import Changes
 
 

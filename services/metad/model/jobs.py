@@ -9,7 +9,7 @@ from enum import Enum
 from asterism_model.indexes import Index
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.job_kinds import JobOptions
-from metad.model.task_results import TaskResult
+from metad.model.task_outcomes import TaskOutcome
 
 
 class JobState(Enum):
@@ -66,7 +66,7 @@ class Task:
     started_ms: int = 0
     """When the latest attempt was ordered."""
     finished_ms: int = 0
-    result: TaskResult | None = None
+    outcome: TaskOutcome | None = None
     """Of a finished task: all of it until its job ends, then what no version's manifest tells."""
 
 
@@ -264,7 +264,7 @@ class TaskReport:
     cause: str = ""
     permanent: bool = False
     """FAILED only: another attempt would come to the same."""
-    result: TaskResult | None = None
+    outcome: TaskOutcome | None = None
     """FINISHED only."""
 
 
@@ -306,12 +306,12 @@ class SaveJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaveResult:
-    """Write what is to be kept of a finished task's result down."""
+class SaveOutcome:
+    """Store the part of a finished task's outcome that is kept."""
 
     job_id: JobId
     task_id: TaskId
-    result: TaskResult
+    outcome: TaskOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,7 +319,7 @@ class PublishVersion:
     """Write the job's version down, in the same write as the job itself."""
 
     job: Job
-    result: TaskResult
+    outcome: TaskOutcome
     """Of all tasks together, by part."""
 
 
@@ -335,4 +335,4 @@ class NotifyStorageds:
     """What storageds should be doing has changed: answer their polls."""
 
 
-Command = ReturnJob | SaveJob | SaveResult | PublishVersion | DeleteJob | NotifyStorageds
+Command = ReturnJob | SaveJob | SaveOutcome | PublishVersion | DeleteJob | NotifyStorageds

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import indexes_from_proto, indexes_to_proto
+from asterism_model.partition_stats import PartitionStats, element_from_proto
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
@@ -18,7 +19,7 @@ from asterism_proto.v1 import metad_pb2 as mpb
 from metad.hosts import HeartbeatReport, Host, Role
 from metad.model.catalog import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
-from metad.model.task_results import Element, PartImageDigest, PartitionStats
+from metad.model.task_outcomes import PartImageDigest
 
 # Catalog.
 
@@ -150,68 +151,6 @@ def new_chunk_from_proto(message: mpb.Chunk) -> NewChunk:
     )
 
 
-def element_from_proto(label: str, value: int) -> Element:
-    """The element of this number; InvalidRequest says ``label`` had another one."""
-    try:
-        return Element(value)
-    except ValueError as error:
-        raise InvalidRequest(f"{label}: element {value}; expected NODE (1) or EDGE (2)") from error
-
-
-def stats_to_proto(stats: PartitionStats) -> pb.Total:
-    """A total as it travels."""
-    return pb.Total(
-        part=stats.part,
-        element=stats.element.name,
-        type_id=stats.type_id,
-        count=stats.count,
-        positive=stats.positive,
-        weight=stats.weight,
-        weight_name=stats.weight_name,
-        audit_tv=stats.audit_tv,
-        audit_rel=stats.audit_rel,
-        mix_out=stats.mix_out,
-        mix_in=stats.mix_in,
-        count_in=stats.count_in,
-        dropped=stats.dropped,
-        underflow=stats.underflow,
-        zero=stats.zero,
-        subnormal=stats.subnormal,
-        negative=stats.negative,
-        nan=stats.nan,
-        infinite=stats.infinite,
-        squares=stats.squares,
-        largest=stats.largest,
-    )
-
-
-def stats_from_proto(message: pb.Total) -> PartitionStats:
-    """A total that travelled."""
-    return PartitionStats(
-        part=message.part,
-        element=element_from_proto(f"a total of part {message.part}", message.element),
-        type_id=message.type_id,
-        count=message.count,
-        positive=message.positive,
-        weight=message.weight,
-        weight_name=message.weight_name,
-        audit_tv=message.audit_tv,
-        audit_rel=message.audit_rel,
-        mix_out=message.mix_out,
-        mix_in=message.mix_in,
-        count_in=message.count_in,
-        dropped=message.dropped,
-        underflow=message.underflow,
-        zero=message.zero,
-        subnormal=message.subnormal,
-        negative=message.negative,
-        nan=message.nan,
-        infinite=message.infinite,
-        squares=message.squares,
-        largest=message.largest,
-    )
-
-
 def image_to_proto(image: PartImageDigest) -> pb.PartImage:
     """A part's image as it travels."""
     return pb.PartImage(part=image.part, digest=image.digest)
@@ -230,7 +169,7 @@ def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> pb.Manifest
         cut=manifest.cut,
         job_id=manifest.job_id,
         created_ms=manifest.created_ms,
-        totals=[stats_to_proto(stats) for stats in manifest.totals] if totals else (),
+        totals=[stats.to_proto() for stats in manifest.totals] if totals else (),
         images=[image_to_proto(image) for image in manifest.images],
         digest=manifest.digest,
         origin_space_id=manifest.origin_space_id,
@@ -247,7 +186,7 @@ def manifest_from_proto(message: pb.Manifest) -> Manifest:
         cut=message.cut,
         job_id=JobId(message.job_id),
         created_ms=message.created_ms,
-        totals=tuple(stats_from_proto(stats) for stats in message.totals),
+        totals=tuple(map(PartitionStats.from_proto, message.totals)),
         images=tuple(image_from_proto(image) for image in message.images),
         digest=message.digest,
         origin_space_id=message.origin_space_id,

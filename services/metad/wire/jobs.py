@@ -5,9 +5,11 @@ all that a job is.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import replace
 
 from asterism_io.remote_storage import redact
+from asterism_model.partition_stats import PartitionStats
+from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
@@ -15,14 +17,8 @@ from metad.jobs.progress import job_progress, task_eta_s
 from metad.model.ids import TaskId
 from metad.model.job_kinds import redacted_options
 from metad.model.jobs import Job, JobState, Task, TaskReport
-from metad.model.task_results import ExportedFile, PartUnits, TaskOutput, TaskResult, TypeAudit
-from metad.wire.catalog import (
-    element_from_proto,
-    image_from_proto,
-    image_to_proto,
-    stats_from_proto,
-    stats_to_proto,
-)
+from metad.model.task_outcomes import TaskOutcome
+from metad.wire.catalog import image_from_proto, image_to_proto
 
 
 def job_to_proto(job: Job, *, files: bool = True) -> pb.Job:
@@ -70,119 +66,37 @@ def _task_to_proto(job: Job, task: Task, *, files: bool) -> pb.Task:
         rows_per_s=task.rows_per_s,
         eta_s=task_eta_s(task) or 0.0,
         retry_at_ms=task.retry_at_ms if task.state is JobState.QUEUE else 0,
-        result=_output_to_proto(task.result.output, files=files)
-        if task.result is not None and task.result.output != TaskOutput()
+        result=_shown_result(task.outcome.result, files=files).to_proto()
+        if task.outcome is not None and task.outcome.result != TaskResult()
         else None,
     )
 
 
-def _output_to_proto(output: TaskOutput, *, files: bool = True) -> pb.TaskResult:
-    return pb.TaskResult(
-        audit=[
-            pb.TypeAudit(
-                element=audit.element.name,
-                type_id=audit.type_id,
-                count=audit.count,
-                positive=audit.positive,
-                weight=audit.weight,
-                table_tv=audit.table_tv,
-                table_rel=audit.table_rel,
-                alias_rows=audit.alias_rows,
-                row_tv=audit.row_tv,
-                row_rel=audit.row_rel,
-                underflow=audit.underflow,
-            )
-            for audit in output.audit
-        ],
-        files_read=output.files_read,
-        bytes_read=output.bytes_read,
-        folder=output.folder,
-        files=[
-            pb.ExportedFile(
-                path=file.path,
-                part=file.part,
-                element=file.element.name,
-                type_id=file.type_id,
-                weight_name=file.weight_name,
-                format=file.format,
-                rows=file.rows,
-                bytes=file.bytes,
-                sha256=file.sha256,
-            )
-            for file in output.files
-        ]
-        if files
-        else (),
-        bytes_before=output.bytes_before,
-        bytes_after=output.bytes_after,
-        units=[pb.PartUnits(**asdict(units)) for units in output.units] if files else (),
-    )
+def _shown_result(result: TaskResult, *, files: bool) -> TaskResult:
+    return result if files else replace(result, files=(), units=())
 
 
-def _output_from_proto(message: pb.TaskResult) -> TaskOutput:
-    return TaskOutput(
-        audit=tuple(
-            TypeAudit(
-                element=element_from_proto("an audit", audit.element),
-                type_id=audit.type_id,
-                count=audit.count,
-                positive=audit.positive,
-                weight=audit.weight,
-                table_tv=audit.table_tv,
-                table_rel=audit.table_rel,
-                alias_rows=audit.alias_rows,
-                row_tv=audit.row_tv,
-                row_rel=audit.row_rel,
-                underflow=audit.underflow,
-            )
-            for audit in message.audit
-        ),
-        files_read=message.files_read,
-        bytes_read=message.bytes_read,
-        folder=redact(message.folder),
-        files=tuple(
-            ExportedFile(
-                path=file.path,
-                part=file.part,
-                element=element_from_proto(f"exported file {file.path}", file.element),
-                type_id=file.type_id,
-                weight_name=file.weight_name,
-                format=file.format,
-                rows=file.rows,
-                bytes=file.bytes,
-                sha256=file.sha256,
-            )
-            for file in message.files
-        ),
-        bytes_before=message.bytes_before,
-        bytes_after=message.bytes_after,
-        units=tuple(
-            PartUnits(
-                part=units.part,
-                linked=units.linked,
-                built=units.built,
-                bytes_linked=units.bytes_linked,
-                bytes_built=units.bytes_built,
-            )
-            for units in message.units
-        ),
-    )
-
-
-def result_to_proto(result: TaskResult) -> pb.TaskResult:
-    """A task's result as it is kept."""
-    message = _output_to_proto(result.output)
-    message.totals.extend(stats_to_proto(stats) for stats in result.totals)
-    message.images.extend(image_to_proto(image) for image in result.images)
+def outcome_to_proto(outcome: TaskOutcome) -> pb.TaskResult:
+    """Return a task's outcome as it is stored: its result, with totals and images."""
+    message = outcome.result.to_proto()
+    message.totals.extend(stats.to_proto() for stats in outcome.totals)
+    message.images.extend(image_to_proto(image) for image in outcome.images)
     return message
 
 
-def result_from_proto(message: pb.TaskResult) -> TaskResult:
-    """A task's result that was kept."""
-    return TaskResult(
-        totals=tuple(stats_from_proto(stats) for stats in message.totals),
-        images=tuple(image_from_proto(image) for image in message.images),
-        output=_output_from_proto(message),
+def outcome_from_proto(message: pb.TaskResult) -> TaskOutcome:
+    """Return a task's outcome that was stored."""
+    return _outcome(message.totals, message.images, message)
+
+
+def _outcome(
+    totals: Iterable[pb.Total], images: Iterable[pb.PartImage], result: pb.TaskResult
+) -> TaskOutcome:
+    task_result = TaskResult.from_proto(result)
+    return TaskOutcome(
+        totals=tuple(map(PartitionStats.from_proto, totals)),
+        images=tuple(map(image_from_proto, images)),
+        result=replace(task_result, folder=redact(task_result.folder)),
     )
 
 
@@ -207,13 +121,9 @@ def task_report_from_proto(message: mpb.TaskReport) -> TaskReport:
             f"task {message.task_id}: state {message.state}; expected RUNNING, FINISHED, "
             "FAILED or STOPPED"
         ) from error
-    result = None
+    outcome = None
     if state is JobState.FINISHED:
-        result = TaskResult(
-            totals=tuple(stats_from_proto(stats) for stats in message.totals),
-            images=tuple(image_from_proto(image) for image in message.images),
-            output=_output_from_proto(message.result),
-        )
+        outcome = _outcome(message.totals, message.images, message.result)
     return TaskReport(
         task_id=TaskId(message.task_id),
         attempt=message.attempt,
@@ -223,5 +133,5 @@ def task_report_from_proto(message: mpb.TaskReport) -> TaskReport:
         rows_total=message.rows_total,
         cause=redact(message.cause),
         permanent=message.permanent,
-        result=result,
+        outcome=outcome,
     )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -18,7 +18,7 @@ from metad.hosts import Host
 from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.jobs import Job, JobState, Task
-from metad.model.task_results import TaskResult
+from metad.model.task_outcomes import TaskOutcome
 from metad.wire import catalog, jobs
 
 M = TypeVar("M", bound=Message)
@@ -101,24 +101,25 @@ def decode_host(value: bytes) -> Host:
     return catalog.host_from_proto(_parse(mpb.Host(), value))
 
 
-def encode_result(result: TaskResult) -> bytes:
-    """A task's result."""
-    return _serialize(jobs.result_to_proto(result))
+def encode_outcome(outcome: TaskOutcome) -> bytes:
+    """Return a task's outcome as it is stored."""
+    return _serialize(jobs.outcome_to_proto(outcome))
 
 
-def decode_result(value: bytes) -> TaskResult:
-    """A task's result."""
-    return jobs.result_from_proto(_parse(pb.TaskResult(), value))
+def decode_outcome(value: bytes) -> TaskOutcome:
+    """Return a task's outcome that was stored."""
+    return jobs.outcome_from_proto(_parse(pb.TaskResult(), value))
 
 
 def encode_job(job: Job) -> bytes:
-    """A job with its tasks, less their results, which have keys of their own."""
-    job_without_results = replace(
-        job, tasks=tuple(replace(task, result=None) for task in job.tasks)
-    )
-    return json.dumps(
-        asdict(job_without_results), sort_keys=True, separators=(",", ":"), default=_encode_state
-    ).encode()
+    """Return a job with its tasks as it is stored, without their outcomes, which have keys of their
+    own.
+    """
+    data = asdict(replace(job, tasks=tuple(replace(task, outcome=None) for task in job.tasks)))
+    for task in data["tasks"]:
+        task["result"] = task.pop("outcome")  # the name of the field on disk, always null
+    text = json.dumps(data, sort_keys=True, separators=(",", ":"), default=_encode_state)
+    return text.encode()
 
 
 def _encode_state(value: object) -> str:
@@ -128,22 +129,10 @@ def _encode_state(value: object) -> str:
 
 
 def decode_job(value: bytes) -> Job:
-    """A job with its tasks, less their results."""
+    """Return a job with its tasks that was stored, without their outcomes."""
     try:
         data = json.loads(value)
-        tasks = tuple(
-            Task(
-                **{
-                    **task,
-                    "task_id": TaskId(task["task_id"]),
-                    "host": HostId(task["host"]),
-                    "parts": tuple(task["parts"]),
-                    "state": JobState[task["state"]],
-                    "causes": tuple(task["causes"]),
-                }
-            )
-            for task in data["tasks"]
-        )
+        tasks = tuple(_decode_task({**task}) for task in data["tasks"])
         return Job(
             **{
                 **data,
@@ -163,6 +152,20 @@ def decode_job(value: bytes) -> Job:
         raise Corrupt(
             f"a stored job cannot be read ({error}): {value[:200]!r}; {_REMEDY}"
         ) from error
+
+
+def _decode_task(data: dict[str, Any]) -> Task:
+    data.pop("result", None)  # always null: a task's outcome has a key of its own
+    return Task(
+        **{
+            **data,
+            "task_id": TaskId(data["task_id"]),
+            "host": HostId(data["host"]),
+            "parts": tuple(data["parts"]),
+            "state": JobState[data["state"]],
+            "causes": tuple(data["causes"]),
+        }
+    )
 
 
 def _serialize(message: Message) -> bytes:

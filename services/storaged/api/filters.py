@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
 from asterism_model.filters.syntax import Term, parse
+from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb
@@ -141,7 +142,7 @@ class FilterHandlers(ABC):
             ),
         )
         totals = {
-            (where.element, type_id, part): sampling.PartitionTotals(
+            (where.element, type_id, part): PartitionTotals(
                 count=count, positive=positive, weight=weight
             )
             for (type_id, part), (count, positive, weight) in zip(

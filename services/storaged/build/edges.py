@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import EdgeType
 from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times, neighbor_time
 from asterism_proto.errors import Internal, InvalidRequest
@@ -34,7 +35,6 @@ from storaged.build.heavy_rows import build_alias_rows
 from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS
 from storaged.build.packed_rows import build_packed_rows, narrow_ids
-from storaged.build.task_records import PartitionStats
 from storaged.build.time_index import build_time_order, build_time_sums, edge_times, time_bits
 from storaged.build.unit import Unit
 from storaged.build.weights import (
@@ -172,7 +172,7 @@ def build_edges(context: BuildContext, type_id: int, nodes: Sequence[RowMap]) ->
     )
     shared: dict[str, Any] = {
         "part": context.part,
-        "element": 2,
+        "element": Element.EDGE,
         "type_id": type_id,
         "count": out_counts.slots,
         "count_in": in_counts.slots,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.relabel.hash_index import fill_index, index_slots
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_proto.errors import Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
 from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
@@ -21,7 +22,6 @@ from storaged.build.indexes import build_indexes
 from storaged.build.labels import build_labels
 from storaged.build.node_rows import RowMap
 from storaged.build.string_id_check import check_string_ids
-from storaged.build.task_records import PartitionStats
 from storaged.build.unit import InputDigest, Unit
 from storaged.build.weights import (
     InvalidWeights,
@@ -147,7 +147,11 @@ def build_node_tables(context: BuildContext, type_id: int, nodes: BuiltNodes) ->
     }
     totals = (
         PartitionStats(
-            part=context.part, element=1, type_id=type_id, count=rows.count, **result.stats_fields()
+            part=context.part,
+            element=Element.NODE,
+            type_id=type_id,
+            count=rows.count,
+            **result.stats_fields(),
         )
         for result in (own_weights, *extra_weights)
     )

@@ -10,7 +10,9 @@ from typing import Any
 
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import Schema
+from asterism_model.task_results import PartUnits
 from asterism_proto.errors import InvalidRequest
 
 MIB = 1 << 20
@@ -100,47 +102,6 @@ class BuildTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionStats:
-    """As common.proto's Total."""
-
-    part: int
-    element: int
-    """1 nodes, 2 edges."""
-    type_id: int
-    count: int
-    positive: int
-    weight: float
-    weight_name: str = "weight"
-    audit_tv: float = 0.0
-    audit_rel: float = 0.0
-    mix_out: int = 0
-    mix_in: int = 0
-    count_in: int = 0
-    dropped: int = 0
-    underflow: int = 0
-    zero: int = 0
-    subnormal: int = 0
-    negative: int = 0
-    nan: int = 0
-    infinite: int = 0
-    squares: float = 0.0
-    largest: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartUnits:
-    """As common.proto's PartUnits: how much of a part was linked from an earlier build, and how
-    much was made.
-    """
-
-    part: int
-    linked: int
-    built: int
-    bytes_linked: int
-    bytes_built: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PartResult:
     """What one part came to."""
 
@@ -154,14 +115,14 @@ class PartResult:
         return {
             "part": self.part,
             "digest": self.digest,
-            "totals": [asdict(total) for total in self.totals],
+            "totals": [total.to_dict() for total in self.totals],
             "units": asdict(self.units),
         }
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> PartResult:
         """What `to_dict` gave."""
-        totals = tuple(PartitionStats(**total) for total in data["totals"])
+        totals = tuple(map(PartitionStats.from_dict, data["totals"]))
         return cls(
             part=data["part"],
             digest=data["digest"],
@@ -173,7 +134,7 @@ class PartResult:
 def task_result(results: list[PartResult]) -> dict[str, Any]:
     """The content of the last line, and of the result file."""
     return {
-        "totals": [asdict(total) for result in results for total in result.totals],
+        "totals": [total.to_dict() for result in results for total in result.totals],
         "images": [{"part": result.part, "digest": result.digest} for result in results],
         "made": {"units": [asdict(result.units) for result in results]},
     }

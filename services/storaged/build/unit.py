@@ -28,11 +28,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_model.task_results import PartUnits
 from asterism_proto.errors import AsterismError, Internal
 from storaged.build.checkpoints import StepState
 from storaged.build.completion import CompletedPart, part_folder
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import FORMAT, PartUnits
+from storaged.build.task_records import FORMAT
 from storaged.store.block_store import BlockRef
 from storaged.store.image import FORMAT as IMAGE_FORMAT
 from storaged.store.image_writer import ImageWriter

@@ -37,13 +37,7 @@ from storaged.sampling.subgraphs.expand import Expansion, expand
 from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
 from storaged.sampling.subgraphs.khop import sample_khop
 from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
-from storaged.sampling.version import (
-    EDGE,
-    NODE,
-    LocalVersion,
-    PartitionTotals,
-    split_by_weight_name,
-)
+from storaged.sampling.version import EDGE, NODE, LocalVersion
 from storaged.sampling.walks.walks import (
     WalkPaths,
     WalkSpec,
@@ -70,7 +64,6 @@ __all__ = [
     "NeighborDraws",
     "NodeDraws",
     "PageRankScores",
-    "PartitionTotals",
     "RaggedNeighbors",
     "RemoteMatches",
     "RowFilter",
@@ -111,7 +104,6 @@ __all__ = [
     "sample_nodes_by_index",
     "sample_paths",
     "sample_temporal_neighbors",
-    "split_by_weight_name",
     "top_neighbors",
     "type_weights",
 ]

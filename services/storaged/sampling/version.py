@@ -4,7 +4,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
@@ -12,8 +12,10 @@ import numpy as np
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
+from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.prices import MESSAGE_BYTES
 from asterism_model.schema import Schema
+from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged.store.image import PartImage, with_weights
 
@@ -21,41 +23,10 @@ T = TypeVar("T")
 
 NODE, EDGE = 1, 2
 """Elements, as in `asterism.v1.Element`."""
-OWN_WEIGHT_NAMES = ("", "weight")
-"""Names of the weights that every row has."""
 MAX_OUTPUTS = 1 << 26
 """Values of one answer."""
 MAX_ROWS = 1 << 24
 """Rows of one answer that depend on what there is: more than a message of 64 MiB holds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionTotals:
-    """What one part holds of a type."""
-
-    count: int
-    """Live rows: the measure of uniform draws."""
-    positive: int
-    """Rows of positive weight."""
-    weight: float
-    """Sum of weights: the measure of weighted draws."""
-
-
-TotalsKey = tuple[int, int, int]
-"""(element, type, part)."""
-
-
-def split_by_weight_name(
-    totals: Iterable[tuple[str, TotalsKey, PartitionTotals]],
-) -> tuple[dict[TotalsKey, PartitionTotals], dict[str, dict[TotalsKey, PartitionTotals]]]:
-    """Totals of the rows' own weights ("" or "weight"), and those of each further weight name."""
-    own_totals: dict[TotalsKey, PartitionTotals] = {}
-    named_totals: dict[str, dict[TotalsKey, PartitionTotals]] = {}
-    for name, key, part_totals in totals:
-        (own_totals if name in OWN_WEIGHT_NAMES else named_totals.setdefault(name, {}))[key] = (
-            part_totals
-        )
-    return own_totals, named_totals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
@@ -123,7 +94,7 @@ class LocalVersion:
         InvalidRequest, NotFound
             Where one of ``types`` is unknown, or has no weights of that name.
         """
-        if weight_name in OWN_WEIGHT_NAMES or (
+        if weight_name in OWN_WEIGHTS or (
             self.filter_text and weight_name == self.filter_weight
         ):
             return self

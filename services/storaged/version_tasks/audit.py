@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.time_keys import running_weight_sums
 from asterism_graphkit.compile.jit import as_kernel_array
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema.edge_times import edge_time_dtype, has_symmetric_times
+from asterism_model.task_results import TypeAudit
 from asterism_proto.errors import Corrupt
 from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.block_kernels import audit_table, mix_records, weight_bits
 from storaged.build.completion import part_folder
 from storaged.build.edge_columns import value_bits
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import PartitionStats
 from storaged.build.time_index import first_unsorted, time_bits
 from storaged.store.checksums import check_files
 from storaged.store.column_index import OWN_WEIGHT_NAME
@@ -40,7 +41,7 @@ from storaged.store.image import (
 )
 from storaged.version_tasks import alias_audit
 from storaged.version_tasks.index_audit import check_edge_index, check_index, check_sorted_edges
-from storaged.version_tasks.task import EDGE, NODE, ResultLine, VersionTask
+from storaged.version_tasks.task import ResultLine, VersionTask
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]
@@ -58,7 +59,7 @@ _MESSAGES = {
 class _TypeAudit:
     """What is found of one type, over the parts."""
 
-    element: int
+    element: Element
     type_id: int
     count: int = 0
     positive: int = 0
@@ -91,8 +92,8 @@ class _AuditReport:
     files_read: int = 0
     bytes_read: int = 0
 
-    def type_audit(self, element: int, type_id: int) -> _TypeAudit:
-        return self.types.setdefault((element, type_id), _TypeAudit(element, type_id))
+    def type_audit(self, element: Element, type_id: int) -> _TypeAudit:
+        return self.types.setdefault((element.number, type_id), _TypeAudit(element, type_id))
 
 
 def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
@@ -116,19 +117,22 @@ def audit(task: VersionTask, progress: ProgressReporter) -> ResultLine:
         for type_id in range(len(task.schema.node_types)):
             for weight_name in _weight_names(image.nodes[type_id]):
                 _TypeAuditor(
-                    task, image, NODE, type_id, progress, report, weight_name
+                    task, image, Element.NODE, type_id, progress, report, weight_name
                 ).audit_nodes()
         for type_id in range(len(task.schema.edge_types)):
             for weight_name in _weight_names(image.edges[type_id]):
                 _TypeAuditor(
-                    task, image, EDGE, type_id, progress, report, weight_name
+                    task, image, Element.EDGE, type_id, progress, report, weight_name
                 ).audit_edges()
     _check_all_audited(task, report)
     return {
-        "totals": [asdict(total) for total in report.totals],
+        "totals": [total.to_dict() for total in report.totals],
         "images": [{"part": part, "digest": image.digest} for part, image in images.items()],
         "made": {
-            "audit": [asdict(type_audit) for _, type_audit in sorted(report.types.items())],
+            "audit": [
+                TypeAudit(**asdict(type_audit)).to_dict()
+                for _, type_audit in sorted(report.types.items())
+            ],
             "files_read": report.files_read,
             "bytes_read": report.bytes_read,
         },
@@ -213,7 +217,7 @@ class _TypeAuditor:
         self,
         task: VersionTask,
         image: PartImage,
-        element: int,
+        element: Element,
         type_id: int,
         progress: ProgressReporter,
         report: _AuditReport,
@@ -227,7 +231,8 @@ class _TypeAuditor:
         )
         self._image = with_weights(image, weight_name)
         self._progress, self._report = progress, report
-        owner = (task.schema.node_types if element == NODE else task.schema.edge_types)[type_id]
+        types = task.schema.node_types if element is Element.NODE else task.schema.edge_types
+        owner = types[type_id]
         self._weighted = owner.weighted or weight_name != WEIGHT
         self._where = f"part {image.part}, {task.type_label(element, type_id)}"
 
@@ -235,7 +240,7 @@ class _TypeAuditor:
         """Rows, weights and table of a node type."""
         node = self._image.nodes[self._type_id]
         self._progress.phase(
-            f"part {self._image.part}, {self._task.type_label(NODE, self._type_id)}"
+            f"part {self._image.part}, {self._task.type_label(Element.NODE, self._type_id)}"
         )
         live = (
             sum(
@@ -273,7 +278,7 @@ class _TypeAuditor:
             self._task.schema.edge_types[self._type_id],
         )
         self._progress.phase(
-            f"part {self._image.part}, {self._task.type_label(EDGE, self._type_id)}"
+            f"part {self._image.part}, {self._task.type_label(Element.EDGE, self._type_id)}"
         )
         schema = self._task.schema
         src, dst = (
@@ -588,7 +593,7 @@ class _TypeAuditor:
     def _audit_alias_rows(self, side: AdjacencyImage, local_nodes: NodeImage, name: str) -> None:
         max_errors, fault = alias_audit.new_outputs()
         equal_weight = float(side.weights[0]) if side.weights.size else 0.0
-        type_audit = self._report.type_audit(EDGE, self._type_id)
+        type_audit = self._report.type_audit(Element.EDGE, self._type_id)
         indptr, weights, sums, alias_threshold, alias_fraction = (
             as_kernel_array(array)
             for array in (side.indptr, side.weights, side.sums, side.hot, side.cold)

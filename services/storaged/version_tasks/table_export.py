@@ -10,17 +10,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, BinaryIO
 
 from asterism_io.remote_storage import RemoteFolder, redact
+from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.task_results import ExportedFile
 from asterism_proto.errors import Corrupt, NotReady
 from storaged.build.alias_table import BlockSums
 from storaged.build.progress import ProgressReporter
-from storaged.build.task_records import PartitionStats
 from storaged.store import keys
 from storaged.store.tables import Columns, StatStore
-from storaged.version_tasks.task import EDGE, NODE, ResultLine, VersionTask
+from storaged.version_tasks.task import ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
 """Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the
@@ -30,21 +31,6 @@ ROW_BYTES = 96
 """Of a row in a file, at most: all digits of its numbers."""
 GROUP_BLOCKS = 16
 """Blocks of a Parquet row group: 262 144 rows, about 9 MiB."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ExportedFile:
-    """As common.proto's ExportedFile."""
-
-    path: str
-    part: int
-    element: int
-    type_id: int
-    weight_name: str
-    format: str
-    rows: int
-    bytes: int
-    sha256: str
 
 
 class _HashingFile:
@@ -109,7 +95,7 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
         timeout_s=task.remote_timeout_s,
     )
     formats = task.options.get("format", "parquet").split(",")
-    totals = sorted(task.totals, key=lambda t: (t.part, t.element, t.type_id, t.weight_name))
+    totals = sorted(task.totals, key=lambda t: (t.part, t.element.number, t.type_id, t.weight_name))
     progress.add_total(sum(total.positive for total in totals) * len(formats))
     tables = StatStore.open(task.build, read_only=True)
     files = []
@@ -132,7 +118,7 @@ def export(task: VersionTask, progress: ProgressReporter) -> ResultLine:
     return {
         "totals": [],
         "images": [],
-        "made": {"folder": display_path, "files": [asdict(file) for file in files]},
+        "made": {"folder": display_path, "files": [file.to_dict() for file in files]},
     }
 
 
@@ -144,9 +130,9 @@ def _write_table(
     remote: RemoteFolder,
     write: Callable[[_HashingFile, Iterator[Columns]], None],
     progress: ProgressReporter,
-) -> _ExportedFile:
+) -> ExportedFile:
     """One table as one file."""
-    kind = keys.B1 | (keys.EDGE_TABLE if total.element == EDGE else 0)
+    kind = keys.B1 | (keys.EDGE_TABLE if total.element is Element.EDGE else 0)
     sums = BlockSums()
 
     def blocks() -> Iterator[Columns]:
@@ -157,7 +143,7 @@ def _write_table(
             yield columns
             progress.step(len(columns[0]))
 
-    type_key = f"{'n' if total.element == NODE else 'e'}{total.type_id}"
+    type_key = f"{'n' if total.element is Element.NODE else 'e'}{total.type_id}"
     name = f"p{total.part:05d}-{type_key}-{total.weight_name}.{file_format}"
     with remote.open(name, expected=total.positive * ROW_BYTES) as file:
         hashing_file = _HashingFile(file)
@@ -169,7 +155,7 @@ def _write_table(
                 f"{total.weight_name!r}: the table's weights sum up to "
                 f"{weight!r}, {total.weight!r} was published; build the version again"
             )
-    return _ExportedFile(
+    return ExportedFile(
         path=name,
         part=total.part,
         element=total.element,
@@ -223,15 +209,17 @@ def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
     return {"parquet": parquet, "csv": csv}
 
 
-def _manifest(task: VersionTask, files: list[_ExportedFile]) -> bytes:
+def _manifest(task: VersionTask, files: list[ExportedFile]) -> bytes:
     """What was exported, in words: names of types, rows, checksums."""
     tables = [
         {
             **asdict(file),
-            "element": "node" if file.element == NODE else "edge",
-            "type": (task.schema.node_types if file.element == NODE else task.schema.edge_types)[
-                file.type_id
-            ].name,
+            "element": file.element.lower(),
+            "type": (
+                task.schema.node_types
+                if file.element is Element.NODE
+                else task.schema.edge_types
+            )[file.type_id].name,
         }
         for file in files
     ]

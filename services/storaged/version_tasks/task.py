@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from storaged.build.task_records import PartitionStats
-
-NODE, EDGE = 1, 2
-"""Elements, as on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +55,7 @@ class VersionTask:
                     "schema": Schema.from_dict(data["schema"]),
                     "parts": tuple(int(part) for part in data["parts"]),
                     "images": {int(part): str(digest) for part, digest in data["images"].items()},
-                    "totals": tuple(PartitionStats(**total) for total in data["totals"]),
+                    "totals": tuple(map(PartitionStats.from_dict, data["totals"])),
                     "build": Path(data["build"]),
                 }
             )
@@ -68,7 +65,7 @@ class VersionTask:
             ) from error
 
     def published_stats(
-        self, part: int, element: int, type_id: int, weight_name: str
+        self, part: int, element: Element, type_id: int, weight_name: str
     ) -> PartitionStats | None:
         """What was published of one table."""
         key = (part, element, type_id, weight_name)
@@ -76,10 +73,10 @@ class VersionTask:
             (t for t in self.totals if (t.part, t.element, t.type_id, t.weight_name) == key), None
         )
 
-    def type_label(self, element: int, type_id: int) -> str:
+    def type_label(self, element: Element, type_id: int) -> str:
         """A type as people know it."""
-        types = self.schema.node_types if element == NODE else self.schema.edge_types
-        return f"{'node' if element == NODE else 'edge'} type {types[type_id].name}"
+        types = self.schema.node_types if element is Element.NODE else self.schema.edge_types
+        return f"{element.lower()} type {types[type_id].name}"
 
 
 ResultLine = dict[str, Any]

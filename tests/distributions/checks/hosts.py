@@ -44,10 +44,6 @@ class _DirectDispatcher:
 def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.RequestContext:
     """A version's surroundings on so many hosts."""
     parts = version.schema.parts
-    totals_by_share = {
-        key: totals.PartitionStats(count=share.count, positive=share.positive, weight=share.weight)
-        for key, share in version.totals.items()
-    }
     space = routes.SpaceRoute(
         space_id=1,
         name="s",
@@ -62,7 +58,7 @@ def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.Requ
         for host in range(hosts)
     ]
     published = routes.ServedVersion(
-        version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=totals_by_share)
+        version=1, digest="d", totals=totals.VersionTotals(parts=parts, part_totals=version.totals)
     )
     fanout: Any = _DirectDispatcher(host_views)
     return sampling.RequestContext(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from asterism.records.versions import PartitionStats
 from asterism.verification import statistics
 from asterism.verification.row_census import ZERO_CLASS, EdgeEnds, Neighborhood, TypeCensus
+from asterism_model.partition_stats import Element, PartitionStats
 
 
 @pytest.mark.parametrize("freedom", [0.5, 1, 2, 3, 10, 63, 1000, 20_000])
@@ -131,7 +131,7 @@ def part_stats(part: int, weights: np.ndarray) -> PartitionStats:
     exact = math.fsum(weights.astype(np.float64).tolist())
     return PartitionStats(
         part=part,
-        element="EDGE",
+        element=Element.EDGE,
         type_id=0,
         count=len(weights),
         positive=int((weights > 0).sum()),

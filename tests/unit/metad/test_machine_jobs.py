@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kit.jobs import EDGE, A, B, Scenario, result
+from tests.kit.jobs import EDGE, A, B, Scenario, outcome
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound, NotReady
 from metad.jobs import machine
@@ -94,8 +94,8 @@ def test_job_is_published_together_with_its_last_task() -> None:
     job = scenario.submit(cut=7)
     scenario.report_finished(job, A)
     assert scenario.job(job.job_id).state is JobState.RUNNING
-    assert scenario.commands_of(jobs.SaveResult) == [
-        jobs.SaveResult(job_id=job.job_id, task_id=job.tasks[0].task_id, result=result([0]))
+    assert scenario.commands_of(jobs.SaveOutcome) == [
+        jobs.SaveOutcome(job_id=job.job_id, task_id=job.tasks[0].task_id, outcome=outcome([0]))
     ]
     scenario.report_finished(job, B)
     finished = scenario.job(job.job_id)
@@ -103,8 +103,8 @@ def test_job_is_published_together_with_its_last_task() -> None:
     (publish,) = scenario.commands_of(jobs.PublishVersion)
     assert isinstance(publish, jobs.PublishVersion)
     assert (publish.job.version, publish.job.cut) == (1, 7)
-    assert [total.part for total in publish.result.totals] == [0, 1]
-    assert [image.digest for image in publish.result.images] == ["digest-0", "digest-1"]
+    assert [total.part for total in publish.outcome.totals] == [0, 1]
+    assert [image.digest for image in publish.outcome.images] == ["digest-0", "digest-1"]
     assert scenario.commands_of(jobs.SaveJob) == [jobs.SaveJob(job=finished)]
     assert scenario.assigned_tasks(A) == scenario.assigned_tasks(B) == []
 
@@ -122,8 +122,8 @@ def test_published_totals_do_not_depend_on_report_order() -> None:
     for scenario, hosts in ((one, (A, B)), (other, (B, A))):
         scenario.report_finished(scenario.submit(), *hosts)
     assert (
-        one.commands_of(jobs.PublishVersion)[0].result
-        == other.commands_of(jobs.PublishVersion)[0].result
+        one.commands_of(jobs.PublishVersion)[0].outcome
+        == other.commands_of(jobs.PublishVersion)[0].outcome
     )  # type: ignore[union-attr]
 
 
@@ -136,7 +136,7 @@ def test_copies_that_disagree_are_never_published(wrong: dict[str, int], words: 
     job = scenario.submit()
     scenario.report_finished(job, A)
     scenario.heartbeat(
-        B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], **wrong))
+        B, scenario.make_report(job, B, JobState.FINISHED, outcome=outcome([1], **wrong))
     )
     failed = scenario.job(job.job_id)
     assert failed.state is JobState.FAILED
@@ -151,12 +151,14 @@ def test_copies_may_differ_per_part_if_all_parts_agree() -> None:
     scenario.heartbeat(
         A,
         scenario.make_report(
-            job, A, JobState.FINISHED, result=result([0], count_in=2, mix_in=2**64 - 1)
+            job, A, JobState.FINISHED, outcome=outcome([0], count_in=2, mix_in=2**64 - 1)
         ),
     )
     scenario.heartbeat(
         B,
-        scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=8, mix_in=155)),
+        scenario.make_report(
+            job, B, JobState.FINISHED, outcome=outcome([1], count_in=8, mix_in=155)
+        ),
     )
     assert scenario.job(job.job_id).state is JobState.FINISHED
 
@@ -165,10 +167,12 @@ def test_absent_in_copies_are_not_compared() -> None:
     scenario = Scenario()
     job = scenario.submit(paired=())
     scenario.heartbeat(
-        A, scenario.make_report(job, A, JobState.FINISHED, result=result([0], count_in=0, mix_in=0))
+        A,
+        scenario.make_report(job, A, JobState.FINISHED, outcome=outcome([0], count_in=0, mix_in=0)),
     )
     scenario.heartbeat(
-        B, scenario.make_report(job, B, JobState.FINISHED, result=result([1], count_in=0, mix_in=0))
+        B,
+        scenario.make_report(job, B, JobState.FINISHED, outcome=outcome([1], count_in=0, mix_in=0)),
     )
     assert scenario.job(job.job_id).state is JobState.FINISHED
 
@@ -177,7 +181,7 @@ def test_absent_in_copies_are_not_compared() -> None:
 def test_result_of_wrong_parts_is_a_failed_attempt(parts: list[int]) -> None:
     scenario = Scenario()
     job = scenario.submit()
-    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, result=result(parts)))
+    scenario.heartbeat(B, scenario.make_report(job, B, JobState.FINISHED, outcome=outcome(parts)))
     task = scenario.task(job, B)
     assert (task.state, task.failures) == (JobState.QUEUE, 1)
     assert "where parts [1] were ordered" in task.causes[0]

@@ -7,22 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from tests.kit.jobs import A, B, Scenario, result
+from tests.kit.jobs import A, B, Scenario, outcome
 
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import Element
+from asterism_model.task_results import ExportedFile, PartUnits, TaskResult, TypeAudit
 from asterism_proto.errors import Conflict, InvalidRequest, NotReady
 from metad.jobs.progress import job_progress
 from metad.model import jobs as model
 from metad.model.job_kinds import KINDS, find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState
-from metad.model.task_results import (
-    Element,
-    ExportedFile,
-    PartUnits,
-    TaskOutput,
-    TaskResult,
-    TypeAudit,
-)
+from metad.model.task_outcomes import TaskOutcome
 from metad.wire import storage
 
 
@@ -131,7 +126,7 @@ def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
     scenario = Scenario()
     built = publish_build(scenario)
     job = scenario.submit(kind="audit", version=1)
-    output = TaskOutput(
+    output = TaskResult(
         audit=(
             TypeAudit(
                 element=Element.EDGE, type_id=0, count=5, positive=5, weight=5.0, table_tv=1e-17
@@ -147,21 +142,21 @@ def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
                 job,
                 host,
                 JobState.FINISHED,
-                result=replace(result(scenario.task(job, host).parts), output=output),
+                outcome=replace(outcome(scenario.task(job, host).parts), result=output),
             ),
         )
     ended = scenario.job(job.job_id)
     assert (ended.state, ended.version) == (JobState.FINISHED, 0)
     assert scenario.state.published[built.space_id] == model.CurrentVersion(version=1, cut=1)
     assert scenario.commands_of(model.PublishVersion) == []
-    assert [task.result for task in ended.tasks] == [TaskResult(output=output)] * 2
+    assert [task.outcome for task in ended.tasks] == [TaskOutcome(result=output)] * 2
     last = {
-        command.task_id: command.result
+        command.task_id: command.outcome
         for command in scenario.commands
-        if isinstance(command, model.SaveResult)
+        if isinstance(command, model.SaveOutcome)
     }
-    assert {storage.decode_result(storage.encode_result(stored)) for stored in last.values()} == {
-        TaskResult(output=output)
+    assert {storage.decode_outcome(storage.encode_outcome(stored)) for stored in last.values()} == {
+        TaskOutcome(result=output)
     }
     assert storage.decode_job(storage.encode_job(ended)).identity == ended.identity
 
@@ -169,7 +164,7 @@ def test_audit_publishes_no_version_and_keeps_its_findings() -> None:
 def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
     scenario = Scenario()
     job = scenario.submit()
-    output = TaskOutput(
+    output = TaskResult(
         units=(PartUnits(part=0, linked=4, built=2, bytes_linked=900, bytes_built=30),)
     )
     for host in (A, B):
@@ -179,19 +174,19 @@ def test_unit_counts_but_not_totals_are_kept_after_publication() -> None:
                 job,
                 host,
                 JobState.FINISHED,
-                result=replace(result(scenario.task(job, host).parts), output=output),
+                outcome=replace(outcome(scenario.task(job, host).parts), result=output),
             ),
         )
     ended = scenario.job(job.job_id)
     assert (ended.state, ended.version) == (JobState.FINISHED, 1)
-    assert [task.result for task in ended.tasks] == [TaskResult(output=output)] * 2
-    saves = [command for command in scenario.commands if isinstance(command, model.SaveResult)]
-    assert [storage.decode_result(storage.encode_result(command.result)) for command in saves][
+    assert [task.outcome for task in ended.tasks] == [TaskOutcome(result=output)] * 2
+    saves = [command for command in scenario.commands if isinstance(command, model.SaveOutcome)]
+    assert [storage.decode_outcome(storage.encode_outcome(command.outcome)) for command in saves][
         -2:
-    ] == [TaskResult(output=output)] * 2
+    ] == [TaskOutcome(result=output)] * 2
     last_index = {type(command): i for i, command in enumerate(scenario.commands)}
     assert (
-        last_index[model.PublishVersion] < last_index[model.SaveResult]
+        last_index[model.PublishVersion] < last_index[model.SaveOutcome]
     )  # publishing takes away what tasks reported: what is kept comes after
 
 
@@ -273,7 +268,7 @@ def test_audit_of_disagreeing_copies_fails_with_both_counts() -> None:
     scenario.heartbeat(
         B,
         scenario.make_report(
-            job, B, JobState.FINISHED, result=result(scenario.task(job, B).parts, count_in=4)
+            job, B, JobState.FINISHED, outcome=outcome(scenario.task(job, B).parts, count_in=4)
         ),
     )
     assert scenario.job(job.job_id).state is JobState.FAILED
@@ -446,5 +441,5 @@ def test_exported_files_survive_a_storage_round_trip() -> None:
         bytes=99,
         sha256="ab" * 32,
     )
-    stored = TaskResult(output=TaskOutput(folder="exports/a", files=(file,)))
-    assert storage.decode_result(storage.encode_result(stored)) == stored
+    stored = TaskOutcome(result=TaskResult(folder="exports/a", files=(file,)))
+    assert storage.decode_outcome(storage.encode_outcome(stored)) == stored

@@ -13,7 +13,7 @@ from metad.model import jobs
 from metad.model.ids import HostId
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job, JobPolicy, JobState, Task
-from metad.model.task_results import TaskResult, coverage_fault
+from metad.model.task_outcomes import TaskOutcome, coverage_fault
 
 _LONGEST_CAUSE = 2000
 
@@ -65,7 +65,7 @@ def _requeue_lost_output(
                 task,
                 state=JobState.QUEUE,
                 retry_at_ms=transition.now_ms,
-                result=None,
+                outcome=None,
                 finished_ms=0,
             ),
         )
@@ -119,15 +119,16 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
                     >= transition.policy.progress_interval_ms,
                 )
         case JobState.FINISHED:
-            result = report.result or TaskResult()
-            problem = coverage_fault(result, task.parts) if find_kind(job.kind).covers_parts else ""
+            outcome = report.outcome or TaskOutcome()
+            covers_parts = find_kind(job.kind).covers_parts
+            problem = coverage_fault(outcome, task.parts) if covers_parts else ""
             if problem:
                 _count_failure(transition, job, task, problem)
                 return
             finished = replace(
                 without_rate(task),
                 state=JobState.FINISHED,
-                result=result,
+                outcome=outcome,
                 phase=report.phase,
                 rows_done=report.rows_done,
                 rows_total=report.rows_total,
@@ -135,7 +136,7 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
             )
             transition.put_task(job, finished)
             transition.commands.append(
-                jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=result)
+                jobs.SaveOutcome(job_id=job.job_id, task_id=task.task_id, outcome=outcome)
             )
         case JobState.FAILED:
             _count_failure(

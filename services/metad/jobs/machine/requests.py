@@ -137,7 +137,7 @@ def _reset_task(task: Task) -> Task:
         phase="",
         rows_done=0,
         finished_ms=0,
-        result=None,
+        outcome=None,
     )
 
 

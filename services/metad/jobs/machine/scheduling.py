@@ -13,7 +13,7 @@ from metad.jobs.progress import without_rate
 from metad.model import jobs
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job, JobState, Task
-from metad.model.task_results import TaskResult, copy_mismatch
+from metad.model.task_outcomes import TaskOutcome, copy_mismatch
 
 
 def advance_jobs(transition: Transition) -> None:
@@ -70,17 +70,19 @@ def _is_due(transition: Transition, task: Task) -> bool:
     return remaining_ms <= 0 or remaining_ms > backoff_ms(transition.policy, task)
 
 
-def _combined_result(job: Job) -> TaskResult:
-    """What the tasks of a job report, by part."""
-    results = [task.result for task in job.tasks if task.result is not None]
-    return TaskResult(
+def _combined_outcome(job: Job) -> TaskOutcome:
+    """Return the totals and images of all tasks of a job, by part."""
+    outcomes = [task.outcome for task in job.tasks if task.outcome is not None]
+    return TaskOutcome(
         totals=tuple(
             sorted(
-                (t for r in results for t in r.totals),
-                key=lambda t: (t.element.value, t.type_id, t.part, t.weight_name),
+                (t for outcome in outcomes for t in outcome.totals),
+                key=lambda t: (t.element.number, t.type_id, t.part, t.weight_name),
             )
         ),
-        images=tuple(sorted((i for r in results for i in r.images), key=lambda i: i.part)),
+        images=tuple(
+            sorted((i for outcome in outcomes for i in outcome.images), key=lambda i: i.part)
+        ),
     )
 
 
@@ -88,41 +90,41 @@ def _finish_job(transition: Transition, job: Job) -> None:
     """The good end of a job that publishes nothing: of its tasks' results, what they made is
     kept.
     """
-    mismatch = copy_mismatch(_combined_result(job).totals, job.paired) if job.paired else ""
+    mismatch = copy_mismatch(_combined_outcome(job).totals, job.paired) if job.paired else ""
     if mismatch:
         transition.put_job(
             ended_job(transition, job, JobState.FAILED, f"version {job.target_version}: {mismatch}")
         )
         return
-    job = _with_outputs_only(ended_job(transition, job, JobState.FINISHED, ""))
+    job = _with_results_only(ended_job(transition, job, JobState.FINISHED, ""))
     transition.put_job(job)
-    _save_outputs(transition, job)
+    _save_outcomes(transition, job)
 
 
-def _with_outputs_only(job: Job) -> Job:
+def _with_results_only(job: Job) -> Job:
     """The job without what its tasks' results are needed for until it ends."""
     return replace(
         job,
         tasks=tuple(
-            replace(task, result=TaskResult(output=task.result.output))
-            if task.result is not None
+            replace(task, outcome=TaskOutcome(result=task.outcome.result))
+            if task.outcome is not None
             else task
             for task in job.tasks
         ),
     )
 
 
-def _save_outputs(transition: Transition, job: Job) -> None:
+def _save_outcomes(transition: Transition, job: Job) -> None:
     for task in job.tasks:
-        if task.result is not None:
+        if task.outcome is not None:
             transition.commands.append(
-                jobs.SaveResult(job_id=job.job_id, task_id=task.task_id, result=task.result)
+                jobs.SaveOutcome(job_id=job.job_id, task_id=task.task_id, outcome=task.outcome)
             )
 
 
 def _publish_version(transition: Transition, job: Job) -> None:
-    result = _combined_result(job)
-    mismatch = copy_mismatch(result.totals, job.paired) if job.paired else ""
+    outcome = _combined_outcome(job)
+    mismatch = copy_mismatch(outcome.totals, job.paired) if job.paired else ""
     if mismatch:
         transition.put_job(
             ended_job(transition, job, JobState.FAILED, f"not published: {mismatch}")
@@ -137,15 +139,15 @@ def _publish_version(transition: Transition, job: Job) -> None:
         else 1
     )
     job = replace(
-        _with_outputs_only(ended_job(transition, job, JobState.FINISHED, "")), version=version
+        _with_results_only(ended_job(transition, job, JobState.FINISHED, "")), version=version
     )
     transition.put_job(job)
     transition.published = {
         **transition.published,
         job.space_id: jobs.CurrentVersion(version=version, cut=job.cut, indexes=job.indexes),
     }
-    transition.commands.append(jobs.PublishVersion(job=job, result=result))
-    _save_outputs(transition, job)
+    transition.commands.append(jobs.PublishVersion(job=job, outcome=outcome))
+    _save_outcomes(transition, job)
 
 
 def _start_next_jobs(transition: Transition) -> None:

@@ -14,7 +14,7 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.evaluate.filters import Mask
 from asterism_graphkit.random import alias
 from asterism_graphkit.relabel.hash_index import build_index
-from storaged.sampling.version import PartitionTotals
+from asterism_model.partition_stats import PartitionTotals
 from storaged.store.image import EMPTY_U32, AdjacencyImage, AliasTable, EdgeImage, NodeImage
 
 EDGE_BYTES = 52

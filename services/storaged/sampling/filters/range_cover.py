@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias
+from asterism_model.partition_stats import PartitionTotals
 from storaged.kernels.global_draws.range_cover import cover_run
 from storaged.sampling.filters.index_ranges import RowRuns
-from storaged.sampling.version import PartitionTotals
 from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, ColumnIndex, level_block_sizes
 from storaged.store.image import AdjacencyImage, NodeImage
 

@@ -1,0 +1,99 @@
+"""Outcomes of finished tasks: totals, images and results; checks that they are complete, and that
+both copies of every edge agree.
+
+Called by `metad.jobs.machine` before a version is published or an audit ends well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.task_results import TaskResult
+from asterism_model.weight_stats import OWN_WEIGHTS
+
+_MASK64 = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartImageDigest:
+    """The image of one part, by the digest of its manifest."""
+
+    part: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOutcome:
+    """The report of a finished task: its result, with the totals and images of its partitions."""
+
+    totals: tuple[PartitionStats, ...] = ()
+    images: tuple[PartImageDigest, ...] = ()
+    result: TaskResult = field(default_factory=TaskResult)
+
+
+def coverage_fault(outcome: TaskOutcome, parts: Sequence[int]) -> str:
+    """Return the reason why ``outcome`` does not cover ``parts``; empty if it does."""
+    image_parts = sorted(image.part for image in outcome.images)
+    if image_parts != sorted(parts):
+        return f"it reports images of parts {image_parts} where parts {sorted(parts)} were ordered"
+    if any(not image.digest for image in outcome.images):
+        return (
+            "the image of part "
+            f"{next(image.part for image in outcome.images if not image.digest)} has no digest"
+        )
+    expected_parts = set(parts)
+    seen: set[tuple[int, Element, int, str]] = set()
+    for stats in outcome.totals:
+        key = (stats.part, stats.element, stats.type_id, stats.weight_name)
+        if stats.part not in expected_parts:
+            return (
+                f"it reports a total of part {stats.part} where parts {sorted(parts)} were ordered"
+            )
+        if key in seen:
+            return (
+                f"it reports part {stats.part}, {stats.element.name.lower()} type "
+                f"{stats.type_id}, weight {stats.weight_name!r} twice"
+            )
+        seen.add(key)
+    return ""
+
+
+def copy_mismatch(totals: Iterable[PartitionStats], edge_types: Sequence[str]) -> str:
+    """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some
+    name; empty if none does.
+
+    ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order
+    does not matter."""
+    groups: dict[tuple[int, str], list[PartitionStats]] = {}
+    for stats in totals:
+        if stats.element is Element.EDGE:
+            if stats.type_id >= len(edge_types):
+                return (
+                    f"edge type {stats.type_id} is reported, but the schema has "
+                    f"{len(edge_types)} edge types"
+                )
+            groups.setdefault(
+                (stats.type_id, "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name), []
+            ).append(stats)
+    for (type_id, weight_name), group in sorted(groups.items()):
+        label = f"edge type {edge_types[type_id]}" + (
+            f", weight {weight_name!r}" if weight_name else ""
+        )
+        count_out, count_in = (
+            sum(stats.count for stats in group),
+            sum(stats.count_in for stats in group),
+        )
+        if count_out != count_in:
+            return f"{label}: {count_out} out-copies but {count_in} in-copies"
+        mix_out, mix_in = (
+            sum(stats.mix_out for stats in group) & _MASK64,
+            sum(stats.mix_in for stats in group) & _MASK64,
+        )
+        if mix_out != mix_in:
+            return (
+                f"{label}: out- and in-copies differ in content (mix {mix_out:#018x} against "
+                f"{mix_in:#018x})"
+            )
+    return ""
