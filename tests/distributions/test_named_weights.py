@@ -16,7 +16,7 @@ from tests.kit.building import BuildResult, Op, run_build
 from asterism_graphkit.random.alias import implied_distribution
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from storaged.build.weights import weight_stats
+from storaged.build.weights import summarize_weights
 from storaged.store import block_store, keys
 from storaged.store.image import AliasTable, NodeImage, RowWeights
 from storaged.store.tables import StatStore
@@ -423,7 +423,7 @@ def test_weight_statistics_skip_holes_and_sum_fixed_blocks() -> None:
     rng = np.random.default_rng(1)
     weights = rng.random(200_000, np.float32) * (rng.random(200_000) < 0.8)
     live = (rng.random(200_000) < 0.7).astype(np.uint8)
-    statistics = weight_stats(weights, live, weights.size, int(live.sum()))
+    statistics = summarize_weights(weights, live, weights.size, int(live.sum()))
     live_weights = weights[live > 0].astype(np.float64)
     assert statistics.zero == np.count_nonzero(live_weights == 0)
     assert statistics.squares == pytest.approx((live_weights**2).sum(), rel=1e-14)

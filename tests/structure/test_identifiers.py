@@ -59,7 +59,6 @@ SAME_IDEA = frozenset(
         "TemporalFilter",
         "Transport",
         "WeightHistogram",
-        "WeightStats",
     }
 )
 

@@ -90,8 +90,8 @@ def check_weights(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeightStats:
-    """What weights are like, as common.proto's Total has it."""
+class WeightSummary:
+    """Counts of odd weights, and sums, of one type in one partition: fields of `PartitionStats`."""
 
     zero: int = 0
     subnormal: int = 0
@@ -99,10 +99,10 @@ class WeightStats:
     largest: float = 0.0
 
 
-def weight_stats(
+def summarize_weights(
     weights: F32 | None, live: NDArray[np.uint8], rows: int, count: int
-) -> WeightStats:
-    """Look at the weights of a type once more, in row order.
+) -> WeightSummary:
+    """Summarize the weights of a type, in row order.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def weight_stats(
         Rows, and those that count.
     """
     if weights is None:
-        return WeightStats(squares=float(count), largest=1.0 if count else 0.0)
+        return WeightSummary(squares=float(count), largest=1.0 if count else 0.0)
     zero, subnormal, largest = 0, 0, 0.0
     squares = BlockSums()
     for low in range(0, rows, SUM_BLOCK):
@@ -125,7 +125,7 @@ def weight_stats(
         subnormal += int(np.count_nonzero((chunk > 0) & (chunk < MIN_NORMAL)))
         largest = max(largest, float(chunk.max(initial=0)))
         squares.add(chunk.astype(np.float64) ** 2)
-    return WeightStats(zero=zero, subnormal=subnormal, squares=squares.total(), largest=largest)
+    return WeightSummary(zero=zero, subnormal=subnormal, squares=squares.total(), largest=largest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ def build_weights(
     """
     table = build_table(context, name=name, weights=weights, live=live, rows=rows, **table_options)
     stats = context.steps.run(
-        f"{name}.hygiene", lambda: asdict(weight_stats(weights, live, rows, count)), rows=rows
+        f"{name}.hygiene", lambda: asdict(summarize_weights(weights, live, rows, count)), rows=rows
     )
     return {
         "table": asdict(table),
