@@ -13,11 +13,12 @@ import time
 from dataclasses import dataclass, field
 from enum import Enum
 
+from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, NotReady
 from metad.catalog.catalog import Catalog
 from metad.catalog.history import Adoption, CatalogPosition, HighestIds, was_given_up
 from metad.catalog.loads import Loads
-from metad.catalog.removals import RemovalKind, RemovalRequest
+from metad.catalog.removals import PendingRemoval
 from metad.catalog.spaces import space_hosts
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
@@ -456,24 +457,25 @@ class Followers:
         return unknown_data
 
     def _order_removals(self, unknown_data: list[UnknownData]) -> None:
-        now_ms, removals = self.clock(), list[RemovalRequest]()
+        now_ms, removals = self.clock(), list[PendingRemoval]()
         for item in unknown_data:
-            pending = {removal.target for removal in self.catalog.removals.of_host(item.host)}
+            ordered = self.catalog.removals.of_host(item.host)
+            pending = {removal.request.target for removal in ordered}
             kinds = [RemovalKind.LOADS] if item.loads else [RemovalKind.SPACE]
             if item.build is not None:
                 kinds = [RemovalKind.BUILD, RemovalKind.LEFTOVERS]
             for kind in kinds:
-                removal = RemovalRequest(
+                request = RemovalRequest(
                     kind=kind,
                     space_id=item.space_id,
                     job_id=item.build.job_id if item.build is not None else 0,
                     loads=item.loads,
                     reason="given up when an older catalog was adopted",
-                    hosts=(item.host,),
-                    created_ms=now_ms,
                 )
-                if removal.target not in pending:
-                    removals.append(removal)
+                if request.target not in pending:
+                    removals.append(
+                        PendingRemoval(request=request, hosts=(item.host,), created_ms=now_ms)
+                    )
         if removals:
             pending_write = self.catalog.removals.add(removals)
             self.catalog.store.write(pending_write.changes)

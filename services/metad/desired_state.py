@@ -84,8 +84,7 @@ class DesiredStateBuilder:
             if any(task.host == uuid for task in job.tasks):
                 reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
         reply.removals.extend(
-            wire_history.removal_to_proto(removal)
-            for removal in self._catalog.removals.of_host(uuid)
+            removal.request.to_proto() for removal in self._catalog.removals.of_host(uuid)
         )
         for job, task in self._driver.assigned_tasks(uuid):
             loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)

@@ -105,9 +105,9 @@ class HostRegistry:
         for removal in self._catalog.removals.acknowledge(host, completed_removals):
             fields = {
                 "host": host,
-                "kind": removal.kind.name.lower(),
-                "space_id": removal.space_id,
-                "job": removal.job_id,
+                "kind": removal.request.kind.name.lower(),
+                "space_id": removal.request.space_id,
+                "job": removal.request.job_id,
             }
             logger.info("removal_done", extra=fields)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.catalog.history import CatalogPosition, HighestIds
-from metad.catalog.removals import RemovalRequest
 from metad.catalog_followers import (
     CatalogState,
     Follower,
@@ -83,18 +82,6 @@ def inventory_from_proto(message: mpb.Inventory) -> Inventory:
             )
             for space in message.spaces
         )
-    )
-
-
-def removal_to_proto(removal: RemovalRequest) -> mpb.RemovalOrder:
-    """Return a removal order as a message."""
-    return mpb.RemovalOrder(
-        removal_id=removal.removal_id,
-        kind=mpb.RemovalKind.Name(mpb.RemovalKind.ValueType(removal.kind.value)),
-        space_id=removal.space_id,
-        job_id=removal.job_id,
-        loads=removal.loads,
-        reason=removal.reason,
     )
 
 

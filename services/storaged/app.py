@@ -27,6 +27,7 @@ from asterism_daemonkit.tcp_server import TcpServer
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_model.indexes import indexes_from_proto
 from asterism_model.partition_stats import PartitionStats, totals_by_weight_name
+from asterism_model.removals import RemovalRequest
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
@@ -38,7 +39,7 @@ from storaged.api.sampling import StoreApi
 from storaged.cluster_identity import ClusterIdentity
 from storaged.folder_inventory import collect_inventory, highest_ids
 from storaged.fork_server import ForkServer
-from storaged.garbage_collector import GarbageCollector, RemovalKind, RemovalRequest
+from storaged.garbage_collector import GarbageCollector
 from storaged.image_repair import ImageRepairer
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.ownership import DatabaseOwner
@@ -412,7 +413,7 @@ class Storaged:
             self._local_spaces.apply(list(desired_spaces.values()))
             self._task_runner.apply(assignments)
             self._garbage_collector.set_removals(
-                [_removal_request(removal) for removal in reply.removals]
+                [RemovalRequest.from_proto(removal) for removal in reply.removals]
             )
         self._highest = highest_ids(self._paths, self._local_spaces)
         self._version_loader.wake()
@@ -600,17 +601,6 @@ def _position_fields(position: meta.CatalogPosition | None) -> dict[str, Any] | 
         {"history": position.history, "term": position.term, "revision": position.revision}
         if position is not None
         else None
-    )
-
-
-def _removal_request(message: meta.RemovalOrder) -> RemovalRequest:
-    return RemovalRequest(
-        removal_id=message.removal_id,
-        kind=RemovalKind(message.kind),
-        space_id=message.space_id,
-        job_id=message.job_id,
-        loads=tuple(message.loads),
-        reason=message.reason,
     )
 
 

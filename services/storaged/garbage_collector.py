@@ -19,10 +19,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
+from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import AsterismError
 from storaged.local_spaces import DesiredSpace, LocalSpaces
 from storaged.paths import DataPaths, used_bytes
@@ -35,27 +34,6 @@ BUILDING_SUFFIX = ".making"
 _STOP_S = 5.0
 _MEASURE_INTERVAL_S = 30.0
 """How old the measure of the folder grows before the next one: it looks at every file."""
-
-
-class RemovalKind(Enum):
-    """What an order names; the numbers are those of the wire."""
-
-    SPACE = 1
-    BUILD = 2
-    LEFTOVERS = 3
-    LOADS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemovalRequest:
-    """An order to remove something."""
-
-    removal_id: int
-    kind: RemovalKind
-    space_id: int
-    job_id: int = 0
-    loads: tuple[int, ...] = ()
-    reason: str = ""
 
 
 class GarbageCollector:

@@ -54,8 +54,6 @@ SAME_IDEA = frozenset(
         "Problem",
         "ProgressReporter",
         "RaggedNeighbors",
-        "RemovalKind",
-        "RemovalRequest",
         "TemporalFilter",
         "Transport",
         "WeightHistogram",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import uuid4
 
+from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
-from metad.catalog.removals import RemovalKind, RemovalRequest, Removals
+from metad.catalog.removals import PendingRemoval, Removals
 from metad.catalog.restores import Restores, SpaceRecord
 from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
@@ -91,10 +92,12 @@ class Catalog:
 
     def drop(self, space: Space, *, now_ms: int) -> PendingWrite:
         """The end of a space with everything in it, and the orders to remove its data."""
-        removal = RemovalRequest(
-            kind=RemovalKind.SPACE,
-            space_id=space.space_id,
-            reason=f"space {space.name} was dropped",
+        removal = PendingRemoval(
+            request=RemovalRequest(
+                kind=RemovalKind.SPACE,
+                space_id=space.space_id,
+                reason=f"space {space.name} was dropped",
+            ),
             hosts=tuple(sorted(space_hosts(space))),
             created_ms=now_ms,
         )
@@ -122,11 +125,13 @@ class Catalog:
     def retire(self, space: Space, versions: list[int], *, now_ms: int) -> PendingWrite:
         """The end of old versions, and the orders to remove what their jobs built."""
         removals = [
-            RemovalRequest(
-                kind=RemovalKind.BUILD,
-                space_id=space.space_id,
-                job_id=manifest.job_id,
-                reason=f"version {manifest.version} of space {space.name} was retired",
+            PendingRemoval(
+                request=RemovalRequest(
+                    kind=RemovalKind.BUILD,
+                    space_id=space.space_id,
+                    job_id=manifest.job_id,
+                    reason=f"version {manifest.version} of space {space.name} was retired",
+                ),
                 hosts=tuple(sorted(space_hosts(space))),
                 created_ms=now_ms,
             )

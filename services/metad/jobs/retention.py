@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from metad.catalog.removals import RemovalKind, RemovalRequest
+from asterism_model.removals import RemovalKind, RemovalRequest
+from metad.catalog.removals import PendingRemoval
 from metad.model.catalog import Manifest
 from metad.model.ids import SpaceId
 from metad.model.jobs import Job, JobState
@@ -53,18 +54,20 @@ def _is_superseded(job: Job, current: Manifest | None) -> bool:
     return current.created_ms >= job.finished_ms
 
 
-def leftover_removals(job: Job, *, now_ms: int) -> list[RemovalRequest]:
+def leftover_removals(job: Job, *, now_ms: int) -> list[PendingRemoval]:
     """Return the orders to remove what a job that is over left on its storageds, but for a build
     that it published.
     """
     hosts = tuple(sorted({task.host for task in job.tasks if task.attempt}))
     kinds = (RemovalKind.LEFTOVERS,) if job.version else (RemovalKind.BUILD, RemovalKind.LEFTOVERS)
     return [
-        RemovalRequest(
-            kind=kind,
-            space_id=job.space_id,
-            job_id=job.job_id,
-            reason=f"job {job.job_id} of space {job.space} is over ({job.state.name})",
+        PendingRemoval(
+            request=RemovalRequest(
+                kind=kind,
+                space_id=job.space_id,
+                job_id=job.job_id,
+                reason=f"job {job.job_id} of space {job.space} is over ({job.state.name})",
+            ),
             hosts=hosts,
             created_ms=now_ms,
         )

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from tests.kit.waiting import HANG_S
 
+from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Unavailable
-from storaged.garbage_collector import GarbageCollector, RemovalKind, RemovalRequest
+from storaged.garbage_collector import GarbageCollector
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
 from storaged.paths import DataPaths
 from storaged.quarantine import Quarantine, main

@@ -1,0 +1,62 @@
+"""Removal orders: the data that metad orders storageds to remove, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from asterism_proto.v1 import metad_pb2 as meta
+
+
+class RemovalKind(Enum):
+    """The kind of data to remove; the numbers are those of messages."""
+
+    SPACE = 1
+    """The folder of a space."""
+    BUILD = 2
+    """The output of one job."""
+    LEFTOVERS = 3
+    """Leftovers of a published build: its checkpoint, an unfinished export."""
+    LOADS = 4
+    """Blocks of loads that were given up by an adoption."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovalRequest:
+    """An order to remove something."""
+
+    removal_id: int = 0
+    """0 = not assigned yet."""
+    kind: RemovalKind
+    space_id: int
+    job_id: int = 0
+    loads: tuple[int, ...] = ()
+    reason: str = ""
+
+    @property
+    def target(self) -> tuple[RemovalKind, int, int, tuple[int, ...]]:
+        """The data to remove."""
+        return (self.kind, self.space_id, self.job_id, self.loads)
+
+    @classmethod
+    def from_proto(cls, message: meta.RemovalOrder) -> RemovalRequest:
+        """Return the order in a message."""
+        return cls(
+            removal_id=message.removal_id,
+            kind=RemovalKind(message.kind),
+            space_id=message.space_id,
+            job_id=message.job_id,
+            loads=tuple(message.loads),
+            reason=message.reason,
+        )
+
+    def to_proto(self) -> meta.RemovalOrder:
+        """Return the order as a message."""
+        return meta.RemovalOrder(
+            removal_id=self.removal_id,
+            kind=meta.RemovalKind.Name(meta.RemovalKind.ValueType(self.kind.value)),
+            space_id=self.space_id,
+            job_id=self.job_id,
+            loads=self.loads,
+            reason=self.reason,
+        )
