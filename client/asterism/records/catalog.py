@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asterism.records.display import graph_html, job_html
+from asterism.records.display import graph_html
+from asterism_model.html import table
 from asterism_model.schema import Schema
 from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
@@ -133,8 +134,32 @@ class Job:
     tasks: tuple[Task, ...]
 
     def _repr_html_(self) -> str:
-        """As a notebook shows it."""
-        return job_html(self)
+        """As a notebook shows it: a table of the job and one of its tasks."""
+        rows: list[tuple[str, object]] = [
+            ("state", self.state),
+            ("space", self.space),
+            ("rows", f"{self.rows_done:,} of {self.rows_total:,}"),
+        ]
+        rows += [
+            (name, value)
+            for name, value in (("version", self.version), ("cause", self.cause))
+            if value
+        ]
+        tasks = [
+            [
+                task.task_id,
+                task.host,
+                ", ".join(map(str, task.parts)),
+                task.state,
+                task.phase,
+                f"{task.rows_done:,} of {task.rows_total:,}",
+                task.attempt,
+            ]
+            for task in self.tasks
+        ]
+        return table(f"{self.kind} job {self.job_id}", ["", ""], rows) + table(
+            "tasks", ["task", "host", "parts", "state", "phase", "rows", "attempt"], tasks
+        )
 
     @property
     def ended(self) -> bool:

@@ -1,16 +1,12 @@
-"""How a client's objects show themselves: as text, and as HTML in notebooks."""
+"""Graphs as text, and as HTML for notebooks: a line or a table of their types."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from asterism.records.versions import VersionInfo
 from asterism_model.html import table
 from asterism_model.schema import EdgeType, NodeType, Schema
-
-if TYPE_CHECKING:
-    from asterism.records.catalog import Job
-    from asterism.records.versions import VersionInfo
 
 MAX_SHOWN_TYPES = 20
 """That a line of text names; HTML has all."""
@@ -57,33 +53,6 @@ def graph_html(title: str, schema: Schema, info: VersionInfo | None) -> str:
 
     return table(f"{title}: nodes", headers, rows("NODE", schema.node_types)) + table(
         f"{title}: edges", headers, rows("EDGE", schema.edge_types)
-    )
-
-
-def job_html(job: Job) -> str:
-    """A table of the job and one of its tasks."""
-    rows: list[tuple[str, object]] = [
-        ("state", job.state),
-        ("space", job.space),
-        ("rows", f"{job.rows_done:,} of {job.rows_total:,}"),
-    ]
-    rows += [
-        (name, value) for name, value in (("version", job.version), ("cause", job.cause)) if value
-    ]
-    tasks = [
-        [
-            task.task_id,
-            task.host,
-            ", ".join(map(str, task.parts)),
-            task.state,
-            task.phase,
-            f"{task.rows_done:,} of {task.rows_total:,}",
-            task.attempt,
-        ]
-        for task in job.tasks
-    ]
-    return table(f"{job.kind} job {job.job_id}", ["", ""], rows) + table(
-        "tasks", ["task", "host", "parts", "state", "phase", "rows", "attempt"], tasks
     )
 
 
