@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from asterism.calls import validation
 from asterism.calls.loads import Load
+from asterism.calls.query import query
 from asterism.client_state import Session, seconds_left
 from asterism.graph import Graph
 from asterism.records.catalog import Host, Job, SpaceInfo, parse_job_state
-from asterism.records.query_result import QueryResult, query
+from asterism.records.query_result import QueryResult
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.grpc import Transport
 from asterism.transport.retry_budget import Traffic

@@ -14,11 +14,12 @@ from asterism.calls.all_calls import AllCalls
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import find_nodes
 from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
+from asterism.calls.query import query
 from asterism.calls.string_ids import ids_and_names as written_ids
 from asterism.calls.writes import NO_FEATURES, WriteRows
 from asterism.client_state import Session
 from asterism.records.catalog import Job
-from asterism.records.query_result import QueryResult, query
+from asterism.records.query_result import QueryResult
 from asterism.records.samples import Features, FeatureValue
 from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text

@@ -13,8 +13,9 @@ from fastapi import APIRouter, Body
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism.calls.query import bind_parameter
 from asterism.client import Client
-from asterism.records.query_result import bind_parameter, decode_result
+from asterism.records.query_result import decode_result
 from asterism.transport.grpc import GrpcTransport
 from asterism.verification import VerificationReport, verify
 from asterism_daemonkit.calls import CallContext

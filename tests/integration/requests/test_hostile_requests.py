@@ -19,7 +19,7 @@ from tests.kit.metad import InProcessMetad
 from tests.kit.waiting import HANG_S
 
 import asterism
-from asterism.records.query_result import bind_parameter
+from asterism.calls.query import bind_parameter
 from asterism_proto.errors import AsterismError, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS

@@ -1,0 +1,88 @@
+"""Queries in statements: the request, its parameters, and the result's effect on the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism.client_state import Session
+from asterism.records.query_result import QueryResult, decode_result
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import DTYPES
+from asterism_proto.v1 import graphd_pb2 as wire
+
+_DTYPES = frozenset(np.dtype(name) for name in DTYPES)
+"""An array's own word for its type takes several times as long to ask."""
+
+
+def query(
+    session: Session,
+    statement: str,
+    parameters: Mapping[str, Any] | None,
+    *,
+    space: str,
+    language: str,
+    version: int = 0,
+) -> QueryResult:
+    """Have statements run, and give the last one's table."""
+    head = wire.QueryRequest(
+        space=space,
+        version=version,
+        statement=statement,
+        language=language,
+        seen=session.newest_versions(),
+    )
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, value in (parameters or {}).items():
+        bind_parameter(name, value, head, arrays)
+    reply = session.graph("query", head, arrays)
+    result = decode_result(reply)
+    for changed in reply.head.changed:  # type: ignore[attr-defined]  # a QueryReply
+        session.forget(changed)
+    if result.space and result.version:
+        session.note_version(result.space, result.version)
+    return result
+
+
+def bind_parameter(
+    name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        head.parameters[name].truth = value
+    elif isinstance(value, int):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise InvalidRequest(f"parameter ${name} = {value}: expected a whole number of 64 bits")
+        head.parameters[name].whole = value
+    elif isinstance(value, float):
+        head.parameters[name].number = value
+    elif isinstance(value, str):
+        head.parameters[name].text = value
+    elif isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+        head.parameters[name].texts.texts.extend(value)
+    else:
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError) as error:  # lists of different lengths, for example
+            raise InvalidRequest(
+                f"parameter ${name}: expected a number, a text, or a rectangular array of "
+                f"either ({error})"
+            ) from error
+        if array.dtype.kind == "U":
+            head.parameters[name].texts.texts.extend(array.reshape(-1).tolist())
+            return
+        if array.dtype not in _DTYPES and array.dtype.name not in DTYPES:
+            raise InvalidRequest(
+                f"parameter ${name}: {type(value).__name__} of {array.dtype}; expected a "
+                "number, a text, or an array of either"
+            )
+        arrays[f"${name}"] = (
+            array.astype(np.int64)
+            if array.size == 0 and not isinstance(value, np.ndarray)
+            else array
+        )
