@@ -87,7 +87,7 @@ class Graph(AllCalls):
         *,
         term_s: float = DEFAULT_TERM_S,
         owner: str | None = None,
-    ) -> PinnedVersion:
+    ) -> PinnedVersion[Graph]:
         """Hold a version while a block runs, however many newer ones are published meanwhile.
 
         The lease on it is renewed by a thread, at a third of its term. Where it could not be, the

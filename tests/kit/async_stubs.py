@@ -26,7 +26,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class _WrapperNames(ast.NodeTransformer):
-    """Names of classes that have a face, as the face's."""
+    """Names of classes that have a face, as the face's; a face has no parameters of its own."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id in WRAPPER_NAMES:
+            return self.visit_Name(node.value)
+        return self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.Name(

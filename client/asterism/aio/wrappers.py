@@ -139,7 +139,7 @@ class AsyncPairPasses(AsyncWrapper[PairPasses]):
 
 
 @wrapper_of(PinnedVersion)
-class AsyncPinned(AsyncWrapper[PinnedVersion]):
+class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
     """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
 
     async def __aenter__(self) -> AsyncGraph:

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from asterism.client_state import Session
 from asterism.records.versions import PinInfo
@@ -18,8 +18,8 @@ from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG
 from asterism_proto.v1 import metad_pb2 as meta
 
-if TYPE_CHECKING:
-    from asterism.graph import Graph
+PinnedGraph = TypeVar("PinnedGraph")
+"""The graph that a pin gives: `asterism.graph.Graph`, which imports this module."""
 
 DEFAULT_TERM_S = 60.0
 _RELEASE_S = 5.0
@@ -115,14 +115,14 @@ class Lease:
             self._expires_at, pause = requested_at + self.pin.term_s, self.pin.term_s / 3
 
 
-class PinnedVersion:
+class PinnedVersion(Generic[PinnedGraph]):
     """A version that is held while a block runs: what ``graph.pin()`` gives. Good for one block."""
 
     def __init__(
         self,
         session: Session,
         space: str,
-        make_graph: Callable[[Lease], Graph],
+        make_graph: Callable[[Lease], PinnedGraph],
         *,
         version: int,
         term_s: float,
@@ -136,7 +136,7 @@ class PinnedVersion:
         self._owner = f"{socket.gethostname()} pid {os.getpid()}" if owner is None else owner
         self._lease: Lease | None = None
 
-    def __enter__(self) -> Graph:
+    def __enter__(self) -> PinnedGraph:
         if self._lease is not None:
             raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
         requested_at = time.monotonic()
