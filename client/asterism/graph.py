@@ -1,10 +1,10 @@
-"""The graph in a space: sampling, reading, scanning, small writes."""
+"""The graph in a space (sampling, reading, scanning, small writes) and the client that opens it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
 from asterism.calls.query import query
 from asterism.calls.string_ids import ids_and_names as written_ids
 from asterism.calls.writes import NO_FEATURES, WriteRows
+from asterism.catalog_client import CatalogClient
 from asterism.client_state import Session
 from asterism.records.catalog import Job
 from asterism.records.query_result import QueryResult
@@ -26,10 +27,6 @@ from asterism_model import unicode_text
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.v1 import graphd_pb2 as wire
-
-if TYPE_CHECKING:
-    from asterism.client import Client
-
 
 @unicode_text.refuse_surrogates
 class Graph(AllCalls):
@@ -50,7 +47,7 @@ class Graph(AllCalls):
         self,
         session: Session,
         space: str,
-        client: Client,
+        client: GraphClient,
         *,
         version: int | None = None,
         lease: Lease | None = None,
@@ -355,6 +352,59 @@ class Graph(AllCalls):
                 f"features {names}: {reason}; say ntype, one of {', '.join(t.name for t in types)}"
             )
         return owners[0]
+
+
+class GraphClient(CatalogClient):
+    """The part of `asterism.client.Client` that graphs hold: the catalog, graphs and queries.
+
+    It knows nothing of verification, backups and graphs of other libraries, which read and write
+    graphs themselves.
+    """
+
+    def graph(self, name: str) -> Graph:
+        """The graph in a space: sampling, reading, small writes. The space is looked for at
+        once.
+        """
+        self.session.schema(name)
+        return Graph(self.session, name, self)
+
+    def query(
+        self,
+        statement: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        space: str | None = None,
+        language: str = "ngql",
+    ) -> QueryResult:
+        """Run statements in the style of nGQL, and give the last one's table;
+        ``docs/statements.md`` has them all.
+
+        Parameters
+        ----------
+        statement : str
+            One, or several with ``;`` between.
+        parameters : mapping, optional
+            What the text calls ``$name``: numbers, texts, and arrays of them.
+        space : str, optional
+            Where they begin; None: they say so themselves (``USE``). ``Result.space`` is where they
+            end.
+        language : {"ngql", "euler"}
+            ``"euler"``: Euler's GQL.
+
+        Raises
+        ------
+        InvalidRequest
+            Where it is none: the message shows the line with a caret, ``error.place`` has what was
+            expected, and whether it is cut short.
+
+        Examples
+        --------
+        >>> client.query(  # doctest: +SKIP
+        ...     "USE shop; SAMPLE 100 VERTICES ON item WHERE price > $least YIELD id, price",
+        ...     {"least": 3},
+        ... )
+        """
+        return query(self.session, statement, parameters, space=space or "", language=language)
 
 
 def _has_features(node_type: NodeType, names: list[str]) -> bool:

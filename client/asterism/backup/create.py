@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from asterism.backup.address import absolute_address
 from asterism.client_state import seconds_left
+from asterism.graph import GraphClient
 from asterism.records.catalog import Job
 from asterism_io.remote_storage import RemoteFolder, StoredFile
 from asterism_model.backup_manifest import (
@@ -24,9 +24,6 @@ from asterism_model.backup_manifest import (
 )
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
 from asterism_proto.v1 import metad_pb2 as meta
-
-if TYPE_CHECKING:
-    from asterism.client import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +43,7 @@ class BackupInfo:
 
 
 def backup(
-    client: Client,
+    client: GraphClient,
     space: str,
     address: str | Path,
     *,

@@ -6,11 +6,11 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
 from asterism.backup.address import absolute_address
+from asterism.catalog_client import CatalogClient
 from asterism.client_state import seconds_left
 from asterism.records.catalog import Job, SpaceInfo
 from asterism_io.remote_storage import RemoteFolder
@@ -18,12 +18,9 @@ from asterism_model.backup_manifest import CATALOG_FILE, MANIFEST_FILE, BackupMa
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
 from asterism_proto.v1 import metad_pb2 as meta
 
-if TYPE_CHECKING:
-    from asterism.client import Client
-
 
 def restore(
-    client: Client,
+    client: CatalogClient,
     address: str | Path,
     name: str | None = None,
     *,
@@ -112,7 +109,7 @@ def restore(
     return client.describe(space)
 
 
-def _is_restored(client: Client, space: str, record: BackupManifest) -> bool:
+def _is_restored(client: CatalogClient, space: str, record: BackupManifest) -> bool:
     """Whether a restore of this very backup has made the space: it went on while nobody waited for
     it.
     """

@@ -258,6 +258,13 @@ class Load:
             return registered
 
 
+def begin_load(session: Session, space: str, *, source: str = "", resume_key: str = "") -> Load:
+    """Begin a load into a space, or find the one that bears ``resume_key``."""
+    session.schema(space)
+    request = meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key)
+    return Load(session, session.catalog("begin_load", request))
+
+
 def find_nodes(
     session: Session, space: str, type_id: int, ids: NDArray[np.int64], load_id: int = 0
 ) -> NDArray[np.bool_]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
+from asterism.catalog_client import CatalogClient
+from asterism.graph import GraphClient
 from asterism.objects.named import with_string_ids
 from asterism.objects.opening import read_tables
 from asterism.objects.read_options import ReadOptions
@@ -25,10 +28,6 @@ from asterism.objects.tables import (
 from asterism.records.samples import FeatureValue
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
-
-if TYPE_CHECKING:
-    from asterism.calls.loads import Load
-    from asterism.client import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ class LoadedGraph:
 
 
 def load_graph(
-    client: Client,
+    client: GraphClient,
     space: str,
     graph: Any,
     *,
@@ -185,7 +184,7 @@ def _read_object(graph: Any, options: ReadOptions, salt: int) -> GraphTables:
     return with_string_ids(tables, salt) if options.string_ids else tables
 
 
-def _existing_schema(client: Client, space: str, ids: str, salt: int) -> Schema | None:
+def _existing_schema(client: CatalogClient, space: str, ids: str, salt: int) -> Schema | None:
     """The schema of a space that the salt is right for; None where it is not there."""
     try:
         existing = client.describe(space).schema
@@ -195,7 +194,9 @@ def _existing_schema(client: Client, space: str, ids: str, salt: int) -> Schema 
     return existing
 
 
-def _ensure_space(client: Client, space: str, schema: Schema, existing: Schema | None) -> None:
+def _ensure_space(
+    client: CatalogClient, space: str, schema: Schema, existing: Schema | None
+) -> None:
     """Make a space, or see that the one that is there can hold the graph."""
     if existing is None:
         client.create_space(space, schema)
@@ -207,7 +208,7 @@ def _ensure_space(client: Client, space: str, schema: Schema, existing: Schema |
 
 
 def _load_tables(
-    client: Client, space: str, tables: GraphTables, started_at: float, *, build: bool
+    client: GraphClient, space: str, tables: GraphTables, started_at: float, *, build: bool
 ) -> LoadedGraph:
     """Tables in a load of their own, committed; a load that does not succeed is given up."""
     load = client.begin_load(space, source=f"{tables.source_name} in memory")

@@ -8,21 +8,17 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.client_state import Session, seconds_left
+from asterism.graph import Graph, GraphClient
 from asterism.records.samples import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.records.versions import VersionInfo
 from asterism.verification.row_census import EdgeEnds
 from asterism_model.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
-
-if TYPE_CHECKING:
-    from asterism.client import Client
-    from asterism.graph import Graph
 
 NODE, EDGE = "NODE", "EDGE"
 DRAWS_PER_REQUEST = 1 << 16
@@ -73,9 +69,7 @@ class DrawSource:
         Of everything together.
     """
 
-    def __init__(self, client: Client, space: str, seed: int, timeout_s: float) -> None:
-        from asterism.graph import Graph
-
+    def __init__(self, client: GraphClient, space: str, seed: int, timeout_s: float) -> None:
         self._call_timeout_s = client.session.timeout_s
         self._session = Session(client.session.transport, self._call_timeout_s)
         self._graph = Graph(self._session, space, client)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
+from asterism.graph import GraphClient
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
 from asterism.verification.row_census import (
@@ -26,9 +26,6 @@ from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound
-
-if TYPE_CHECKING:
-    from asterism.client import Client
 
 MAX_DRAWS = 1 << 26
 _ROWS = 65536
@@ -464,7 +461,7 @@ def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[s
 
 
 def verify(
-    client: Client,
+    client: GraphClient,
     space: str,
     *,
     weights: str | Sequence[str] | None = None,
