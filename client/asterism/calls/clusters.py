@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import validation
 from asterism.calls.graph_protocol import GraphProtocol
+from asterism.calls.loads import begin_load
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.arrays import ArrayRecord, Ids
 from asterism.records.samples import NodeBatch, Subgraph
@@ -181,7 +182,7 @@ class Clusters(ArrayRecord):
         )
 
     @classmethod
-    def of_feature(cls, graph: Any, name: str, *, version: int | None = None) -> Clusters:
+    def of_feature(cls, graph: GraphProtocol, name: str, *, version: int | None = None) -> Clusters:
         """Clusters that a feature numbers: one whole number of each node, of every node type that
         has a feature of this name.
 
@@ -208,19 +209,15 @@ class Clusters(ArrayRecord):
         by_type = {}
         for ntype, _ in owners:
             batches = [
-                (batch.ids, batch.features[name])
+                (batch.ids, np.asarray(batch.features[name], np.int64))
                 for batch in graph.scan_nodes(ntype, name, version=info.version)
             ]
             ids = np.concatenate([np.zeros(0, np.int64), *(ids for ids, _ in batches)])
-            by_type[ntype] = (
-                ids,
-                np.concatenate(
-                    [np.zeros(0, np.int64), *(numbers.astype(np.int64) for _, numbers in batches)]
-                ),
-            )
+            numbers = np.concatenate([np.zeros(0, np.int64), *(column for _, column in batches)])
+            by_type[ntype] = (ids, numbers)
         return cls._of(graph, by_type, info)
 
-    def keep(self, graph: Any, feature: str) -> int:
+    def keep(self, graph: GraphProtocol, feature: str) -> int:
         """Write the clusters into a feature of their nodes, which keeps them in the space; give
         back the commit number.
 
@@ -251,7 +248,7 @@ class Clusters(ArrayRecord):
                 f"{self.space!r}; cluster this one"
             )
         with graph.pin(info.version) as pinned:
-            load = graph.client.begin_load(graph.space, source=f"clusters {self.identity}")
+            load = begin_load(graph._session, graph.space, source=f"clusters {self.identity}")
             try:
                 index = 0
                 for label in self.members:
@@ -280,7 +277,7 @@ class Clusters(ArrayRecord):
         return commit
 
     def _feature_batches(
-        self, graph: Any, label: str, feature: str
+        self, graph: GraphProtocol, label: str, feature: str
     ) -> Iterator[tuple[NodeBatch, dict[str, Any]]]:
         """All nodes of a type, with their features, one of which says their clusters."""
         node_type = graph.schema.node_types[self._type_id(graph, label)]
@@ -312,7 +309,7 @@ class Clusters(ArrayRecord):
             yield batch, {**batch.features, feature: numbers[positions]}
 
     @staticmethod
-    def _type_id(graph: Any, label: str) -> int:
+    def _type_id(graph: GraphProtocol, label: str) -> int:
         """Of a node type as a folder calls it."""
         types = graph.schema.node_types
         return (
@@ -404,7 +401,7 @@ class ClusterGrouping:
             )
         return cls(clusters=resolved, subgraph_options=subgraph_options)
 
-    def batch(self, graph: Any, numbers: Ids, version: int) -> ClusterBatch:
+    def batch(self, graph: GraphProtocol, numbers: Ids, version: int) -> ClusterBatch:
         """The batch of some clusters."""
         nodes_by_type = self.clusters.nodes(numbers)
         type_ids = {

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
 
+from numpy.typing import ArrayLike
+
+from asterism.calls.metapaths import Metapath
+from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import Session
 from asterism.records.samples import (
-    EdgeBatch,
     EdgeRows,
     Ids,
     NodeBatch,
+    NodeRows,
     NodeSample,
     RaggedNeighbors,
+    Subgraph,
     WalkSample,
 )
-from asterism.records.versions import VersionInfo
 from asterism_model.schema import Schema
+
+_Names = str | Iterable[str] | None
+"""As `asterism.calls.base.Names`, of a module that imports this one."""
 
 
 class GraphProtocol(Protocol):
-    """What `asterism.graph.Graph` offers to its own groups of calls; parameters are as there."""
+    """The calls of `asterism.graph.Graph` that its groups of calls and clusters need.
+
+    Only those parameters are listed that they use; `Graph` has more.
+    """
 
     _session: Session
     space: str
-    version: int | None
 
     @property
     def schema(self) -> Schema:
@@ -33,44 +43,118 @@ class GraphProtocol(Protocol):
     def _version(self, version: int | None) -> int:
         """Return the version to ask for."""
 
-    def _require_ids(self, *args: Any, **kwargs: Any) -> Ids:
+    def _require_ids(
+        self, argument: str, nodes: ArrayLike, ntype: NodeTypes, version: int | None
+    ) -> Ids:
         """Return nodes as int64[n]."""
 
-    def _nodes_at(self, *args: Any, **kwargs: Any) -> tuple[Ids, int, int]:
+    def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
         """Return nodes by position, with their count and the version."""
 
-    def _edges_at(self, *args: Any, **kwargs: Any) -> tuple[EdgeRows, int]:
+    def _edges_at(
+        self, etype: str, positions: Ids, weight: str, where: str, version: int | None
+    ) -> tuple[EdgeRows, int]:
         """Return edges by position, with their count."""
 
-    def manifest(self, version: int | None = None) -> VersionInfo:
-        """Return what a version holds."""
+    def pin(self, version: int | None = None) -> AbstractContextManager[GraphProtocol]:
+        """Hold a version while a block runs."""
 
-    def sample_nodes(self, *args: Any, **kwargs: Any) -> NodeSample:
+    def sample_nodes(
+        self,
+        n: int,
+        ntype: _Names = None,
+        *,
+        weighted: bool = True,
+        weight: str = "",
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> NodeSample:
         """Sample nodes."""
 
-    def sample_negatives(self, *args: Any, **kwargs: Any) -> Any:
+    def sample_negatives(
+        self,
+        pairs: ArrayLike,
+        n: int,
+        ntype: _Names = None,
+        *,
+        weighted: bool = True,
+        weight: str = "",
+        exclude_edges: _Names = None,
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> NodeRows:
         """Sample negative nodes per row."""
 
-    def random_walk(self, *args: Any, **kwargs: Any) -> WalkSample:
+    def random_walk(
+        self,
+        nodes: ArrayLike,
+        metapath: Sequence[str] | None = None,
+        length: int | None = None,
+        *,
+        ntype: NodeTypes = None,
+        weighted: bool = True,
+        weight: str = "",
+        where: str = "",
+        walks: int | None = None,
+        first_step: str = "independent",
+        seed: int | None = None,
+        version: int | None = None,
+    ) -> WalkSample:
         """Walk from nodes."""
 
-    def neighbors(self, *args: Any, **kwargs: Any) -> RaggedNeighbors:
+    def neighbors(
+        self,
+        nodes: ArrayLike,
+        etypes: _Names,
+        *,
+        ntype: NodeTypes = None,
+        direction: str = "out",
+        weight: str = "",
+        where: str = "",
+        edge_ids: bool = True,
+        version: int | None = None,
+    ) -> RaggedNeighbors:
         """Return all neighbors of nodes."""
 
-    def node_ids(self, *args: Any, **kwargs: Any) -> Ids:
+    def induced_subgraph(
+        self,
+        nodes: ArrayLike,
+        etypes: _Names = None,
+        *,
+        ntype: NodeTypes = None,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: Sequence[str] | Mapping[str, Sequence[str]] | None = None,
+        version: int | None = None,
+    ) -> Subgraph:
+        """Return the edges among nodes."""
+
+    def node_ids(
+        self, names: ArrayLike, ntype: NodeTypes = None, *, version: int | None = None
+    ) -> Ids:
         """Return the ids of nodes by name."""
 
-    def scan_nodes(self, *args: Any, **kwargs: Any) -> Iterator[NodeBatch]:
+    def scan_nodes(
+        self, ntype: str, names: str | Iterable[str] = (), *, version: int | None = None
+    ) -> Iterator[NodeBatch]:
         """Scan nodes of a type."""
 
-    def scan_edges(self, *args: Any, **kwargs: Any) -> Iterator[EdgeBatch]:
-        """Scan edges of a type."""
-
-    def nodes_at(self, *args: Any, **kwargs: Any) -> Any:
+    def nodes_at(self, ntype: str, places: ArrayLike, *, version: int | None = None) -> Ids:
         """Return nodes by position."""
 
-    def edges_at(self, *args: Any, **kwargs: Any) -> EdgeRows:
+    def edges_at(
+        self,
+        etype: str,
+        places: ArrayLike,
+        *,
+        weight: str = "",
+        where: str = "",
+        version: int | None = None,
+    ) -> EdgeRows:
         """Return edges by position."""
 
-    def metapaths(self, *args: Any, **kwargs: Any) -> Any:
+    def metapaths(self, text: str) -> tuple[Metapath, ...]:
         """Parse metapaths."""

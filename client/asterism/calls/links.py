@@ -90,7 +90,6 @@ class LinkCalls(GraphCalls):
         keys = [hashing.key_of(resolved_seed, hashing.NEGATIVE, end) for end in (0, 1)]
         heads = src
         if mode == "binary":
-            node_options = {"weighted": src_weight is not None, "weight": src_weight or ""}
             heads = (
                 self._graph()
                 .sample_nodes(
@@ -98,7 +97,8 @@ class LinkCalls(GraphCalls):
                     edge_type.src_type,
                     seed=keys[0],
                     version=version,
-                    **node_options,
+                    weighted=src_weight is not None,
+                    weight=src_weight or "",
                 )
                 .nodes
             )
