@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from math import fsum
 from typing import Protocol
 
-OWN_WEIGHTS = ("", "weight")
-"""Names of the weights that every row has."""
-
 
 class WeightTotals(Protocol):
     """What a build reported of one (part, type, weight name): the fields of ``asterism.v1.Total``

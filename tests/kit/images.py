@@ -17,10 +17,11 @@ from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
+from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
-from asterism_model.schema import EdgeType, Schema
+from asterism_model.schema import EdgeType, Schema, neighbor_time
 from asterism_model.schema.edge_times import neighbor_time
-from storaged.sampling.version import EDGE, NODE, LocalVersion
+from storaged.sampling.version import LocalVersion, PartitionTotals
 from storaged.store.column_index import (
     BLOCK_SIZES,
     ColumnIndex,

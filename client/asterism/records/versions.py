@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from asterism_model.elements import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.indexes import Index, indexes_from_proto
 from asterism_model.partition_stats import PartitionStats
-from asterism_model.weight_stats import OWN_WEIGHTS, WeightStats, compute_weight_stats
+from asterism_model.weight_stats import WeightStats, compute_weight_stats
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 
@@ -99,7 +100,7 @@ class VersionInfo:
         return [
             share
             for share in (*self.totals, *self.named)
-            if share.weight_name == ("" if name in OWN_WEIGHTS else name)
+            if share.weight_name == canonical_weight_name(name)
         ]
 
     def _shares(self, element: str, type_id: int, name: str) -> list[PartitionStats]:

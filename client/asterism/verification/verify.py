@@ -22,9 +22,9 @@ from asterism.verification.row_census import (
 )
 from asterism.verification.samples import EDGE, NODE, SINGLE_DRAWS, DrawSource, GlobalDraws
 from asterism.verification.statistics import GTestResult, detectable_bias, g_test, holm
+from asterism_model.elements import canonical_weight_name
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound
 
 MAX_DRAWS = 1 << 26
@@ -450,7 +450,7 @@ def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[s
     """Names of the weights to look at, "" for the rows' own; NotFound for one that no type has."""
     types: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
     known_names = ["", *sorted({table.name for kind in types for table in kind.tables})]
-    requested = ["" if name in OWN_WEIGHTS else name for name in validation.names(weights)]
+    requested = [canonical_weight_name(name) for name in validation.names(weights)]
     for name in requested:
         if name not in known_names:
             raise NotFound(

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.syntax import (
     ColumnOperand,
     Constant,
@@ -22,8 +23,6 @@ from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.string_ids import hash_string
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, SourceLocation
 
-NODE, EDGE = 1, 2
-"""Elements, as in `asterism.v1.Element`."""
 _NODE_COLUMNS = ("id", "weight", "type")
 _EDGE_COLUMNS = ("id", "src", "dst", "weight", "type")
 

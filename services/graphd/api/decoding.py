@@ -11,16 +11,15 @@ import numpy as np
 
 from asterism_graphkit.operators import khop
 from asterism_graphkit.random import rng
+from asterism_model.elements import NODE, OWN_WEIGHTS, canonical_weight_name
 from asterism_model.filters.syntax import parse
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.operators import hgt, labor, pagerank, reads, sampling, subgraphs, visit_counts, walks
 from graphd.operators.sampling import Ids, Types
 from graphd.operators.temporal import TemporalFilter, subgraph_filter
-from graphd.routing.totals import NODE
 
 
 def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
@@ -31,11 +30,6 @@ def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name
         if name not in OWN_WEIGHTS:
             (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
     return canonical_weight_name(name)
-
-
-def canonical_weight_name(weight_name: str) -> str:
-    """The name of weights, "" for the rows' own."""
-    return "" if weight_name in OWN_WEIGHTS else weight_name
 
 
 def decode_seed(head: Any) -> int:

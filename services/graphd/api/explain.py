@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.random import partition_choice
+from asterism_model.elements import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import Limits
 from asterism_proto import framing
@@ -28,7 +29,6 @@ from graphd.operators import reads
 from graphd.operators.sampling import RequestContext
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import ServedVersion, SpaceRoute
-from graphd.routing.totals import EDGE, NODE
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.operators import layers
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -47,7 +48,6 @@ from graphd.operators import layers as layer
 from graphd.operators.exclusions import RowExclusions
 from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 from graphd.routing.routes import ServedVersion
-from graphd.routing.totals import EDGE, NODE
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext, Transport
+from asterism_model.elements import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import DEFAULT_LIMITS, Limits, check
 from asterism_model.request_validation import MAX_ID, PIECES_PER_CHUNK
@@ -42,7 +43,6 @@ from graphd.operators.sampling import RequestContext, Sections
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.filter_cache import FilterTotalsCache
 from graphd.routing.routes import Routes, ServedVersion, SpaceRoute
-from graphd.routing.totals import EDGE, NODE
 from graphd.routing.updates import RoutingTable
 from graphd.writes import validation, writes
 from graphd.writes.small_writes import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind, column_location, reads_edge_columns
 from asterism_model.filters.syntax import ColumnOperand, Predicate, Term, iter_terms, parse
 from asterism_model.partition_stats import PartitionTotals
@@ -25,7 +26,7 @@ from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import resolve_weight_name
 from graphd.operators.sampling import REPLY_BYTES, RequestContext
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
-from graphd.routing.totals import EDGE, NODE, VersionTotals
+from graphd.routing.totals import VersionTotals
 
 TermResults = dict[str, NDArray[Any]]
 _ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
@@ -41,7 +42,7 @@ def with_filter(
     ----------
     context : RequestContext
     element : int
-        totals.NODE or totals.EDGE, what the condition is on.
+        NODE or EDGE, what the condition is on.
     types : iterable of int
         Those that the request is about.
     head : message

@@ -11,6 +11,7 @@ from asterism_graphkit.random import rng
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_graphkit.random.partition_choice import choose_entries_at
 from asterism_graphkit.random.successive import MIN_REMAINING_SHARE
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as store
@@ -19,7 +20,6 @@ from graphd.operators.exclusions import RowExclusions
 from graphd.operators.sampling import GlobalDraw, Ids, RequestContext, Sections, Types
 from graphd.operators.without_replacement import smallest_key_rows
 from graphd.routing import split_merge
-from graphd.routing.totals import NODE
 
 MAX_ATTEMPTS = 512
 """Of a draw that is left out, before the rest is looked at as a whole. Part of the law: it never

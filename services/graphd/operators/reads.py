@@ -12,6 +12,7 @@ import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -19,7 +20,6 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
-from graphd.routing.totals import EDGE, NODE
 
 _DEFAULT_ROWS = 65536
 _NEIGHBOR_BYTES = 24

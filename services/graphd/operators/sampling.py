@@ -15,6 +15,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.random import rng
 from asterism_graphkit.random.alias import neumaier_sum
 from asterism_graphkit.random.partition_choice import PartShares, choose_entries, group_by_key
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
@@ -29,7 +30,6 @@ from graphd.routing import split_merge
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.filter_cache import FilterTotalsCache
 from graphd.routing.routes import ServedVersion, SpaceRoute
-from graphd.routing.totals import EDGE, NODE
 
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
@@ -90,7 +90,7 @@ class GlobalDraw:
     """A draw of nodes or edges from all parts."""
 
     element: int
-    """totals.NODE or totals.EDGE."""
+    """NODE or EDGE."""
     types: tuple[int, ...]
     seed: int
     count: int

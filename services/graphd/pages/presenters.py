@@ -8,13 +8,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
+from asterism_model.elements import EDGE, NODE, OWN_WEIGHTS, canonical_weight_name
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
+from asterism_model.weight_stats import compute_weight_stats
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.pages import views
 from graphd.pages.plots import format_ranges
-from graphd.routing.totals import EDGE, NODE
 
 _STATE_NAMES: Mapping[int, views.StateName] = {
     pb.QUEUE: "QUEUE",
@@ -212,7 +212,7 @@ def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.Weigh
     """
     groups: dict[tuple[int, int, str], list[pb.Total]] = {}
     for total in totals:
-        name = "" if total.weight_name in OWN_WEIGHTS else total.weight_name
+        name = canonical_weight_name(total.weight_name)
         groups.setdefault((int(total.element), total.type_id, name), []).append(total)
     rows = []
     for (element, type_id, name), group in sorted(groups.items()):

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from asterism_model.weight_stats import OWN_WEIGHTS
+from asterism_model.elements import EDGE, NODE, canonical_weight_name
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
@@ -18,7 +18,6 @@ from graphd.pages import presenters, views
 from graphd.pages.data import PageData, schema_of
 from graphd.pages.plots import histogram_bars, part_ranges
 from graphd.pages.rates import RateMonitor, combine, quantile
-from graphd.routing.totals import EDGE, NODE
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9
@@ -302,19 +301,14 @@ def _versions(page_data: PageData) -> APIRouter:
         were built.
         """
         space = page_data.space(name)
-        manifest, element_id, is_own_weights = (
-            page_data.manifest(space, version),
-            NODE if element == "node" else EDGE,
-            weight in OWN_WEIGHTS,
-        )
+        manifest = page_data.manifest(space, version)
+        element_id = NODE if element == "node" else EDGE
         totals = [
             total
             for total in manifest.totals
             if total.element == element_id
             and total.type_id == type_id
-            and (
-                total.weight_name in OWN_WEIGHTS if is_own_weights else total.weight_name == weight
-            )
+            and canonical_weight_name(total.weight_name) == canonical_weight_name(weight)
         ]
         if not totals:
             raise NotFound(
@@ -349,7 +343,7 @@ def _versions(page_data: PageData) -> APIRouter:
             page_data.manifest(space, version),
             element_id,
             type_id,
-            "" if weight in OWN_WEIGHTS else weight,
+            canonical_weight_name(weight),
         )
         return views.HistogramView(
             bars=[views.BarView(**asdict(bar)) for bar in histogram_bars(histogram)],

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from asterism_model.elements import OWN_WEIGHTS
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
-from asterism_model.weight_stats import OWN_WEIGHTS
 from metad.catalog.spaces import parts_by_host
 from metad.hosts import Host
 from metad.model.catalog import Manifest, Pin, Space

@@ -8,9 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from asterism_model.elements import canonical_weight_name
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
-from asterism_model.weight_stats import OWN_WEIGHTS, compute_weight_stats
+from asterism_model.weight_stats import compute_weight_stats
 from metad.http.views import ApiModel
 
 
@@ -64,7 +65,7 @@ def weight_stats_views(schema: Schema, totals: Sequence[PartitionStats]) -> list
     """
     groups: dict[tuple[int, int, str], list[PartitionStats]] = {}
     for stats in totals:
-        name = "" if stats.weight_name in OWN_WEIGHTS else stats.weight_name
+        name = canonical_weight_name(stats.weight_name)
         groups.setdefault((stats.element.number, stats.type_id, name), []).append(stats)
     views = []
     for (element, type_id, name), group in sorted(groups.items()):

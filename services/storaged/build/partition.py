@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import shutil
 
-from asterism_model.filters.binding import EDGE, NODE
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Corrupt, Internal, NotFound
 from storaged.build.block_reader import BlockReader, BuildContext
 from storaged.build.checkpoints import PartSteps

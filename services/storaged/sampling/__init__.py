@@ -5,6 +5,7 @@ function of a `LocalVersion` and its arguments. Arguments are checked here, in w
 `storaged.kernels`'s. What may not: the network, a clock, protobuf, a database.
 `storaged.api.sampling` calls in."""
 
+from asterism_model.elements import EDGE, NODE
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
@@ -37,7 +38,7 @@ from storaged.sampling.subgraphs.expand import Expansion, expand
 from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
 from storaged.sampling.subgraphs.khop import sample_khop
 from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
-from storaged.sampling.version import EDGE, NODE, LocalVersion
+from storaged.sampling.version import LocalVersion, PartitionTotals, split_by_weight_name
 from storaged.sampling.walks.walks import (
     WalkPaths,
     WalkSpec,

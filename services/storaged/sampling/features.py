@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.byte_rows import gather_rows
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.node_rows import copy_ragged
 from storaged.sampling.node_lookup import LocatedNodes, group_nodes, locate_nodes
-from storaged.sampling.version import EDGE, NODE, LocalVersion, check_output_size
+from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_U8, EdgeImage, FeatureColumn, PartImage
 
 Sections = dict[str, NDArray[Any]]

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_graphkit.relabel import hash_index
+from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels import adjacency
 from storaged.kernels import node_rows as kernel_rows
 from storaged.sampling.blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.version import EDGE, NODE, LocalVersion, check_length
+from storaged.sampling.version import LocalVersion, check_length
 from storaged.store.huge_pages import copy_together
 from storaged.store.image import (
     EMPTY_I64,

@@ -12,17 +12,15 @@ import numpy as np
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
+from asterism_model.elements import NODE, OWN_WEIGHTS
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.prices import MESSAGE_BYTES
 from asterism_model.schema import Schema
-from asterism_model.weight_stats import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from storaged.store.image import PartImage, with_weights
 
 T = TypeVar("T")
 
-NODE, EDGE = 1, 2
-"""Elements, as in `asterism.v1.Element`."""
 MAX_OUTPUTS = 1 << 26
 """Values of one answer."""
 MAX_ROWS = 1 << 24
@@ -94,9 +92,7 @@ class LocalVersion:
         InvalidRequest, NotFound
             Where one of ``types`` is unknown, or has no weights of that name.
         """
-        if weight_name in OWN_WEIGHTS or (
-            self.filter_text and weight_name == self.filter_weight
-        ):
+        if weight_name in OWN_WEIGHTS or (self.filter_text and weight_name == self.filter_weight):
             return self
         for type_id in types:
             self.type_name(element, type_id)

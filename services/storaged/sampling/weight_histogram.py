@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from storaged.sampling.version import NODE, LocalVersion
+from asterism_model.elements import NODE
+from storaged.sampling.version import LocalVersion
 
 BINS_PER_OCTAVE = 4
 """Bins between two powers of two."""

@@ -14,12 +14,12 @@ from tests.distributions.checks.basis import require, require_counts
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
 from graphd.filters import filters
 from graphd.operators import reads, sampling, temporal
-from graphd.routing.totals import EDGE, NODE
 from storaged import sampling as draw
 
 SIZE, PARTS, DEGREE = 600, 8, 4

@@ -21,16 +21,16 @@ from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.random.exclusion import ExcludedIds
+from asterism_model.elements import NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from graphd.operators import graph_labels, negatives, sampling
 from graphd.operators.exclusions import NeighborExclusion, RowExclusions
-from graphd.routing import totals
 from storaged import sampling as draw
 
 
 def _draw_params(types: Sequence[int], seed: int, count: int) -> sampling.GlobalDraw:
     return sampling.GlobalDraw(
-        element=totals.NODE,
+        element=NODE,
         types=tuple(types),
         seed=seed,
         count=count,

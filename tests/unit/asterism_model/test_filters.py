@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asterism_graphkit.evaluate.filters import ColumnValues, RaggedColumn, evaluate_filter
-from asterism_model.filters.binding import EDGE, NODE, bind
+from asterism_model.elements import EDGE, NODE
+from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import (
     COMPARISONS,
     MAX_DEPTH,

@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import pytest
 
+from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import NotFound, NotReady
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from graphd.routing.totals import EDGE, NODE
 from graphd.routing.updates import RoutingTable
 
 

@@ -12,6 +12,7 @@ from itertools import count
 from weakref import WeakKeyDictionary
 
 from asterism_graphkit.evaluate.filters import Mask
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Predicate, parse
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
@@ -33,7 +34,7 @@ from storaged.sampling.filters.range_cover import RangeCover, RangeCovers, build
 from storaged.sampling.filters.scan import RemoteMatches, scan_edges, scan_nodes
 from storaged.sampling.neighbors.indexed import IndexRanges, resolve_ranges
 from storaged.sampling.node_lookup import IN, OUT
-from storaged.sampling.version import EDGE, NODE, LocalVersion
+from storaged.sampling.version import LocalVersion, PartitionTotals, TotalsKey
 from storaged.store.column_index import ColumnIndex
 from storaged.store.image import EdgeImage, NodeImage, PartImage
 

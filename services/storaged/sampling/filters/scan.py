@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.evaluate.filters import ColumnValues, Mask, RaggedColumn, evaluate_filter
 from asterism_graphkit.random import partition_choice
+from asterism_model.elements import EDGE, NODE
 from asterism_model.filters.binding import (
     ResolvedColumn,
     column_location,
@@ -24,7 +25,7 @@ from asterism_model.filters.syntax import Predicate, Term, iter_terms
 from asterism_proto.errors import Stale
 from storaged.sampling import features
 from storaged.sampling.node_lookup import OUT, select_adjacency
-from storaged.sampling.version import EDGE, NODE, LocalVersion
+from storaged.sampling.version import LocalVersion
 from storaged.store.image import AdjacencyImage, FeatureColumn, PartImage
 
 _BLOCK_BYTES = 8 << 20

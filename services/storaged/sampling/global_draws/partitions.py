@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
+from asterism_model.elements import NODE
 from asterism_proto.errors import Corrupt, InvalidRequest
 from storaged.kernels.global_draws import rows as columns
 from storaged.kernels.global_draws.range_cover import draw_covered_rows
 from storaged.sampling.filters.range_cover import RangeCoverTable, combine_covers
-from storaged.sampling.version import NODE, LocalVersion, check_output_size
+from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_I32, EMPTY_I64, EMPTY_U32, AliasTable, PartImage
 
 

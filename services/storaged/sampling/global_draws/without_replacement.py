@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel import hash_index
+from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels import exponential_race
 from storaged.kernels.neighbors import probabilities
 from storaged.sampling.blocks import Checkpoint, blocks, no_checkpoint
 from storaged.sampling.cancellation import StopFlag
-from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.image import F32, I64, U8, PartImage
 
 _ROWS, _SORTED = 1 << 20, 1 << 16

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
+from asterism_model.elements import EDGE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Filter
 from storaged.kernels.neighbors import indexed as kernel
@@ -28,7 +29,7 @@ from storaged.sampling.node_lookup import (
     locate_nodes,
     resolve_local_types,
 )
-from storaged.sampling.version import EDGE, LocalVersion, check_length, check_output_size
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
 from storaged.store.image import EMPTY_I64, EMPTY_U32
 
