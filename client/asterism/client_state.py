@@ -5,7 +5,6 @@ each space.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
+from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.grpc import Transport
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
@@ -43,18 +43,6 @@ class Stoppable(Protocol):
         """Run no more."""
 
 
-_open: WeakSet[Session] = WeakSet()
-
-
-def _in_child() -> None:
-    """A forked child has none of its parent's threads: what they held of locks is free."""
-    for session in list(_open):
-        session._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_in_child)
-
-
 class Session:
     """One connection's shared state; thread-safe."""
 
@@ -70,7 +58,7 @@ class Session:
         self._manifests: dict[str, VersionInfo] = {}
         self.leases: WeakSet[Stoppable] = WeakSet()
         """Whoever calls by itself: told when the session closes."""
-        _open.add(self)
+        FORK_GUARD.add_lock_owner(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {
@@ -85,6 +73,10 @@ class Session:
         # The lock stays behind.
         self.__init__(state["transport"], state["timeout_s"], state["waits"])  # type: ignore[misc]
         self._schemas, self._newest = dict(state["schemas"]), dict(state["newest"])
+
+    def renew_lock(self) -> None:
+        """Replace the lock, in a forked child."""
+        self._lock = threading.Lock()
 
     def catalog(self, name: str, request: Message) -> Any:
         """A call to the catalog: the reply's message."""

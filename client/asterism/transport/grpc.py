@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol
-from weakref import WeakSet
 
 import grpc
 from google.protobuf.message import Message
@@ -103,18 +102,6 @@ _MAX_CONCURRENT_REQUESTS = 64
 """Requests of one client on an event loop; further ones wait here for their turn, and not at
 graphd's door, which would refuse them.
 """
-
-
-_open: WeakSet[GrpcTransport] = WeakSet()
-
-
-def _in_child() -> None:
-    """A forked child has none of its parent's threads: what they held of locks is free."""
-    for transport in list(_open):
-        transport._lock = threading.Lock()
-
-
-os.register_at_fork(after_in_child=_in_child)
 
 
 class Transport(Protocol):
@@ -207,13 +194,17 @@ class GrpcTransport:
         self._retries = RetryBudget(share=_RETRY_SHARE, burst=_RETRY_BURST, per_s=_RETRIES_PER_S)
         self._hedges = RetryBudget(share=_HEDGE_SHARE, burst=_HEDGE_BURST)
         self._slots = FairSemaphore(waits, _MAX_CONCURRENT_REQUESTS)
-        _open.add(self)
+        FORK_GUARD.add_lock_owner(self)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"addresses": self.addresses, "hedge": self._hedge, "waits": self._waiter}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]  # a copy in another process starts afresh
+
+    def renew_lock(self) -> None:
+        """Replace the lock, in a forked child."""
+        self._lock = threading.Lock()
 
     @property
     def traffic(self) -> Traffic:
