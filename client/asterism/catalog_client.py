@@ -13,7 +13,7 @@ from asterism.calls.loads import Load, begin_load
 from asterism.client_state import Session, seconds_left
 from asterism.records.catalog import Host, Job, SpaceInfo, parse_job_state
 from asterism.records.versions import PinInfo, VersionInfo
-from asterism.transport.grpc import Transport
+from asterism.transport.grpc import ClientTransport
 from asterism.transport.retry_budget import Traffic
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.schema.schema import Schema
@@ -38,7 +38,7 @@ class CatalogClient:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: ClientTransport,
         *,
         timeout_s: float = 30.0,
         on_close: Callable[[], None] | None = None,

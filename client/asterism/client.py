@@ -27,7 +27,7 @@ class Client(GraphClient):
 
     Parameters
     ----------
-    transport : Transport
+    transport : ClientTransport
         Who carries the calls.
     timeout_s : float
         Of every call, in seconds.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from asterism.records.catalog import SpaceInfo
 from asterism.records.versions import VersionInfo
 from asterism.transport.fork_guard import FORK_GUARD
-from asterism.transport.grpc import Transport
+from asterism.transport.grpc import ClientTransport
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
@@ -47,7 +47,7 @@ class Session:
     """One connection's shared state; thread-safe."""
 
     def __init__(
-        self, transport: Transport, timeout_s: float, waiter: Waiter = THREAD_WAITER
+        self, transport: ClientTransport, timeout_s: float, waiter: Waiter = THREAD_WAITER
     ) -> None:
         self.transport = transport
         self.timeout_s = timeout_s

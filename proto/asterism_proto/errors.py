@@ -19,9 +19,8 @@
      └─ Internal               INTERNAL             500   never   a fault of ours; the message
                                                                   carries its id in the log
 
-A message says what was wrong, with the value, and what to do. Servers turn an error into (code,
-text, reason) in one place (`asterism_daemonkit.grpc_server`), clients turn it back in one place
-(`from_status`)."""
+A message says what was wrong, with the value, and what to do. `asterism_proto.grpc_status` maps
+errors to gRPC statuses and back."""
 
 from __future__ import annotations
 
@@ -143,6 +142,8 @@ class Unavailable(AsterismError):
     code = "UNAVAILABLE"
     http = 503
     retry = Retry.NOW
+    never_arrived = False
+    """Whether the request certainly did not reach the daemon, so that any call may be repeated."""
 
 
 class Deadline(Unavailable):

@@ -12,17 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from google.protobuf.message import Message
-
 from asterism_proto.errors import Deadline, NotFound
-from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
-
-MAX_MESSAGE_BYTES = 64 << 20
-"""Bytes of one message, both ways."""
-
-Content = Message | Frame
-"""What a call carries: a message, or a head with arrays."""
+from asterism_proto.transport import Content, Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +65,11 @@ class PendingCall(Protocol):
         """Nobody will ask for its result."""
 
 
-class Transport(Protocol):
-    """Whoever carries a call to a service."""
-
-    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+class ConcurrentTransport(Transport, Protocol):
+    """A transport that sends calls to several hosts before the first reply is read."""
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """As `call`, but come back at once: how one asks several hosts at a time."""
-
-    def close(self) -> None:
-        """Let go of what it holds."""
+        """Send a call and return at once; its reply is read with `PendingCall.result`."""
 
 
 class _LocalCall:

@@ -5,29 +5,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import grpc
 
-from asterism_daemonkit.calls import (
-    MAX_MESSAGE_BYTES,
-    Content,
-    PendingCall,
-    TrafficCallback,
-    ignore_traffic,
-)
+from asterism_daemonkit.calls import PendingCall, TrafficCallback, ignore_traffic
 from asterism_io.unix_sockets import grpc_target
-from asterism_proto.errors import (
-    REASON_KEY,
-    AsterismError,
-    Deadline,
-    InvalidRequest,
-    Unavailable,
-    from_status,
-)
+from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
+from asterism_proto.grpc_status import error_from_rpc
 from asterism_proto.methods import Method
+from asterism_proto.transport import MAX_MESSAGE_BYTES, Content
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -43,21 +32,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 """Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
 MAX_CONCURRENT_CALLS = 64
 """Calls under way at a time in one process; more wait their turn, within their deadlines."""
-
-
-def error_from_grpc(error: grpc.RpcError, address: str) -> AsterismError:
-    """gRPC's error as ours, by the class named in its trailing metadata, else by its code."""
-    code: grpc.StatusCode = error.code()
-    trailing: Iterable[Any] = error.trailing_metadata() or ()
-    reason = next((str(value) for key, value in trailing if key == REASON_KEY), None)
-    text = str(error.details() or "")
-    if reason is None and code is grpc.StatusCode.UNAVAILABLE:
-        return Unavailable(f"{address} does not answer ({text}); is it running?")
-    if reason is None and code is grpc.StatusCode.DEADLINE_EXCEEDED:
-        text = f"{address} did not answer in time"
-    if reason is None and code is grpc.StatusCode.RESOURCE_EXHAUSTED and "larger than max" in text:
-        return InvalidRequest(f"{address}: {text}; ask in smaller pieces")
-    return from_status(code.name, text, reason)
 
 
 class _CallThreads:
@@ -171,7 +145,7 @@ class RemoteTransport:
         try:
             reply: bytes = self._stub(path, data, timeout_s)(data, timeout=timeout_s)
         except grpc.RpcError as error:
-            asterism_error = error_from_grpc(error, self.address)
+            asterism_error = error_from_rpc(error, self.address)
             if type(asterism_error) is Unavailable:
                 self._check_target()
             raise asterism_error from error

@@ -19,31 +19,27 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
+from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
 from asterism_io.unix_sockets import socket_name
 from asterism_proto.errors import (
     CALLER_KEY,
-    PLACE_KEY,
-    REASON_KEY,
     AsterismError,
     Busy,
     Internal,
     InvalidRequest,
     Unavailable,
 )
+from asterism_proto.grpc_status import status_from_error
 from asterism_proto.methods import Method
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT_S = 60.0
 """What a call gets that names no deadline: nothing may hang."""
 MAX_TIMEOUT_S = 3600.0
-_MAX_TEXT_BYTES = 2000
-"""Bytes of an error's text: it travels in a header, at up to three bytes each, and headers end at 8
-KiB.
-"""
 _MAX_CALLER_CHARS = 64
 """Characters of a caller's name that tell him from others."""
 _OPTIONS = (
@@ -346,13 +342,7 @@ class GrpcServer:
 
 
 def _abort(context: Any, error: AsterismError) -> NoReturn:
-    raw = error.message.encode(errors="replace")
-    text = (
-        raw.decode()
-        if len(raw) <= _MAX_TEXT_BYTES
-        else raw[:_MAX_TEXT_BYTES].decode(errors="ignore") + " ..."
-    )
-    location = () if error.place is None else ((PLACE_KEY, error.place.to_json()),)
-    context.set_trailing_metadata(((REASON_KEY, type(error).__name__), *location))
-    context.abort(grpc.StatusCode[error.code], text)
+    status = status_from_error(error)
+    context.set_trailing_metadata(status.metadata)
+    context.abort(grpc.StatusCode[status.code], status.details)
     raise AssertionError("abort always raises")

@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from asterism_daemonkit.calls import Transport
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_proto.errors import AsterismError, Conflict, Stale
 from asterism_proto.methods import HEARTBEATS
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as pb
 
 logger = logging.getLogger(__name__)

@@ -36,11 +36,9 @@ from functools import partial
 import numpy as np
 
 from asterism_daemonkit.calls import (
-    MAX_MESSAGE_BYTES,
-    Content,
+    ConcurrentTransport,
     PendingCall,
     TrafficCallback,
-    Transport,
     ignore_traffic,
 )
 from asterism_daemonkit.liveness_probe import PING_TIMEOUT_S, PROBE_AFTER_S, LivenessProbe
@@ -57,6 +55,7 @@ from asterism_proto.errors import (
 )
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE, Method
+from asterism_proto.transport import MAX_MESSAGE_BYTES, Content
 from asterism_proto.v1 import storaged_pb2 as store
 
 logger = logging.getLogger(__name__)
@@ -308,14 +307,14 @@ class TcpTransport:
     ----------
     address : str
         host:port of its gRPC door.
-    grpc : Transport
+    grpc : ConcurrentTransport
         Calls over that.
     on_traffic : callable
         Told of each call that was answered over a connection.
     """
 
     def __init__(
-        self, address: str, grpc: Transport, on_traffic: TrafficCallback = ignore_traffic
+        self, address: str, grpc: ConcurrentTransport, on_traffic: TrafficCallback = ignore_traffic
     ) -> None:
         self.address = address
         self.on_traffic = on_traffic

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
+from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.grpc_server import MAX_TIMEOUT_S, typed_error
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.settings import split_address
@@ -41,6 +41,7 @@ from asterism_proto.errors import (
 )
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 
 logger = logging.getLogger(__name__)
 

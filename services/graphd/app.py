@@ -11,10 +11,9 @@ from typing import Any
 
 from asterism_daemonkit.calls import (
     CallContext,
-    Content,
+    ConcurrentTransport,
     Handler,
     TrafficCallback,
-    Transport,
     handlers_of,
 )
 from asterism_daemonkit.daemon_identity import Identity
@@ -27,6 +26,7 @@ from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.api.sampling import GraphService
@@ -66,7 +66,7 @@ class Graphd:
         self,
         settings: GraphdSettings,
         metad: Transport,
-        connect: Callable[[str, TrafficCallback], Transport],
+        connect: Callable[[str, TrafficCallback], ConcurrentTransport],
         *,
         on_poll_reply: Callable[[meta.PollReply], None] | None = None,
     ) -> None:

@@ -16,13 +16,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
-from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport, PendingCall
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, PendingCall
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.malloc_tuning import keep_freed_memory
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_model.prices import Limits
 from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavailable
 from asterism_proto.methods import GRAPH, Method
+from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.api.sampling import GraphService
 from graphd.routing.dispatch import Dispatcher, StoragedPool

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from asterism_daemonkit.calls import Handler, Transport, handlers_of
+from asterism_daemonkit.calls import Handler, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
@@ -31,6 +31,7 @@ from asterism_model.removals import RemovalRequest
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from storaged import task_runner, tasks

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from asterism_daemonkit.calls import CallContext, Content, Handler
+from asterism_daemonkit.calls import CallContext, Handler
 from asterism_model import prices
 from asterism_model.prices import Limits, Price, neighbor_width
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
+from asterism_proto.transport import Content
 from asterism_proto.v1 import storaged_pb2 as pb
 from storaged.sampling import EDGE, NODE, LocalVersion
 from storaged.sampling.scans import DEFAULT_ROWS

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from asterism import Client
-from asterism_daemonkit.calls import Content, Handler, LocalTransport
+from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import Method
+from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from asterism_standalone.transport import FolderTransport

@@ -10,6 +10,7 @@ from typing import Any, cast
 from asterism_daemonkit.calls import LocalTransport, Transport
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.methods import CATALOG, HEARTBEATS
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.catalog.history import HighestIds

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import asterism
-from asterism.transport.grpc import Content, Transport
+from asterism.transport.grpc import ClientTransport
 from asterism_proto.methods import Method
+from asterism_proto.transport import Content
 from tests.kit import cases
 from tests.kit.waiting import HANG_S
 
@@ -60,7 +61,7 @@ def run_calls(
 class TimedTransport:
     """A client's transport that notes the seconds of every request."""
 
-    def __init__(self, transport: Transport) -> None:
+    def __init__(self, transport: ClientTransport) -> None:
         self._inner, self.piece_bytes = transport, transport.piece_bytes
         self.seconds: list[float] = []
 

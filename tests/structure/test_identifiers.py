@@ -55,7 +55,6 @@ SAME_IDEA = frozenset(
         "ProgressReporter",
         "RaggedNeighbors",
         "TemporalFilter",
-        "Transport",
         "WeightHistogram",
     }
 )

@@ -16,9 +16,10 @@ from asterism.aio.wrappers import AsyncClient, AsyncGraph, ClosingWrapper
 from asterism.client import Client
 from asterism.transport.direct import DirectTransport
 from asterism.transport.embedded import start_embedded
-from asterism.transport.grpc import Content, GrpcTransport, Transport
+from asterism.transport.grpc import ClientTransport, GrpcTransport
 from asterism.transport.retry_budget import Traffic
 from asterism_proto.methods import Method
+from asterism_proto.transport import Content
 
 ClosingClient = TypeVar("ClosingClient", bound=ClosingWrapper[Any])
 Value = TypeVar("Value")
@@ -59,11 +60,11 @@ class ThreadPoolTransport:
 
     Parameters
     ----------
-    inner : Transport
+    inner : ClientTransport
         Who carries them.
     """
 
-    def __init__(self, inner: Transport) -> None:
+    def __init__(self, inner: ClientTransport) -> None:
         self._inner = inner
         self.piece_bytes = inner.piece_bytes
         self.addresses: tuple[str, ...] = getattr(inner, "addresses", ())

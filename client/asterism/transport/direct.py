@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from asterism.transport.fork_guard import FORK_GUARD
-from asterism.transport.grpc import Content, GrpcTransport
+from asterism.transport.grpc import GrpcTransport
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, Method
+from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as wire
 
 if TYPE_CHECKING:

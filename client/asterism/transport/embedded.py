@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism.transport.grpc import Transport
+from asterism.transport.grpc import ClientTransport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddedService:
     """A service that was started."""
 
-    transport: Transport
+    transport: ClientTransport
     stop: Callable[[], None]
 
 

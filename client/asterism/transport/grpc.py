@@ -1,9 +1,9 @@
 """How a client's calls travel: over gRPC to one of several graphds, or by an equal object in this
 process.
 
-A transport is anything with `Transport`'s two methods. The one over gRPC opens its channels lazily
-and once per process, so that a client may cross a fork or be pickled into a data loader's worker.
-It is the same for threads and for event loops (`asterism.transport.waiting`)."""
+A transport is any object that implements `ClientTransport`. The one over gRPC opens its channels
+lazily and once per process, so that a client may cross a fork or be pickled into a data loader's
+worker. It is the same for threads and for event loops (`asterism.transport.waiting`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 import grpc
-from google.protobuf.message import Message
 
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.hedging import HedgedRequest
@@ -26,22 +25,17 @@ from asterism.transport.waiting import THREAD_WAITER, FairSemaphore, Waiter
 from asterism_io.unix_sockets import grpc_target
 from asterism_proto.errors import (
     CALLER_KEY,
-    PLACE_KEY,
-    REASON_KEY,
     AsterismError,
     Busy,
     Deadline,
     InvalidRequest,
     Stale,
     Unavailable,
-    from_status,
 )
-from asterism_proto.framing import Frame
+from asterism_proto.grpc_status import error_from_rpc
 from asterism_proto.methods import CATALOG, GRAPH, Method
+from asterism_proto.transport import MAX_MESSAGE_BYTES, Content, Transport
 
-Content = Message | Frame
-
-MESSAGE_LIMIT = 64 << 20
 DEFAULT_PORT = 9669
 NON_IDEMPOTENT_METHODS = frozenset(
     [
@@ -77,8 +71,8 @@ HEDGED_METHODS = frozenset(
 """Reads: who is asked twice gives the same answer twice, and nothing has changed."""
 
 _OPTIONS = (
-    ("grpc.max_send_message_length", MESSAGE_LIMIT),
-    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -104,20 +98,12 @@ graphd's door, which would refuse them.
 """
 
 
-class Transport(Protocol):
-    """Whoever carries a client's calls."""
+class ClientTransport(Transport, Protocol):
+    """The transport of a client, which reads large replies in pieces."""
 
     @property
     def piece_bytes(self) -> int:
-        """How large a piece of an answer should be that can be asked for in pieces; one and a half
-        fit into a reply.
-        """
-
-    def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
-
-    def close(self) -> None:
-        """Let go of what it holds."""
+        """Bytes of one piece of a reply that is read in pieces; one and a half fit into a reply."""
 
 
 def parse_addresses(addresses: str | Sequence[str]) -> tuple[str, ...]:
@@ -216,10 +202,10 @@ class GrpcTransport:
         """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
         deadline = time.monotonic() + timeout_s
         data = method.pack(request)
-        if len(data) > MESSAGE_LIMIT:
+        if len(data) > MAX_MESSAGE_BYTES:
             raise InvalidRequest(
                 f"{method.name}: the request is {len(data)} bytes, a message at most "
-                f"{MESSAGE_LIMIT}; ask in smaller pieces"
+                f"{MAX_MESSAGE_BYTES}; ask in smaller pieces"
             )
         self._count(calls=1)
         for attempt in range(_ATTEMPTS):
@@ -228,7 +214,7 @@ class GrpcTransport:
             except (Unavailable, Stale, Busy) as error:
                 retryable = not isinstance(error, Deadline) and (
                     method.path not in NON_IDEMPOTENT_METHODS
-                    or getattr(error, "never_arrived", False)
+                    or (isinstance(error, Unavailable) and error.never_arrived)
                 )
                 pause = min(_FIRST_BACKOFF_S * 2**attempt, _MAX_BACKOFF_S) * random.uniform(
                     0.5, 1.0
@@ -342,16 +328,13 @@ class GrpcTransport:
             return available[0], self._stub_at(available[0], path)
 
     def _translate_error(self, rpc_error: grpc.RpcError, address_index: int) -> AsterismError:
-        """The error that was raised, as ours; an address that did not answer rests."""
-        error = _error(rpc_error, self.addresses[address_index])
+        """Return the typed error; an address that did not answer is not called for a while."""
+        error = error_from_rpc(rpc_error, f"graphd at {self.addresses[address_index]}")
         if isinstance(error, Unavailable) and not isinstance(error, Deadline):
             self._cooldown_ends[address_index] = time.monotonic() + _COOLDOWN_S
-            if getattr(error, "never_arrived", False):
-                self._checked_at[
-                    address_index
-                ] = (
-                    -math.inf
-                )  # it may have been started anew, and be reached in another way than before
+            if error.never_arrived:
+                # It may have been restarted, and be reached in another way than before.
+                self._checked_at[address_index] = -math.inf
         return error
 
     def _count(self, **increments: int) -> None:
@@ -413,26 +396,3 @@ class GrpcTransport:
                 path
             )
         return stub
-
-
-def _error(rpc_error: grpc.RpcError, address: str) -> AsterismError:
-    """What a server sent, or that it did not answer."""
-    call: Any = rpc_error
-    metadata = dict(call.trailing_metadata() or ())
-    reason, location = metadata.get(REASON_KEY), metadata.get(PLACE_KEY)
-    code, details = call.code().name, call.details() or ""
-    if reason is None and code in ("UNAVAILABLE", "CANCELLED"):
-        error = Unavailable(f"no answer from graphd at {address}: {details}; is it running there?")
-        # Read by the retry rule alone.
-        error.never_arrived = "failed to connect" in details.lower()  # type: ignore[attr-defined]
-        return error
-    if reason is None and code == "DEADLINE_EXCEEDED":
-        return Deadline(
-            f"no answer from graphd at {address} in time; ask for less, or with a longer timeout"
-        )
-    return from_status(
-        code,
-        details,
-        reason if isinstance(reason, str) else None,
-        location if isinstance(location, str) else None,
-    )

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext, Transport
+from asterism_daemonkit.calls import CallContext
 from asterism_model.elements import EDGE, NODE
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import DEFAULT_LIMITS, Limits, check
 from asterism_model.request_validation import MAX_ID, PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
 from asterism_proto.framing import Frame
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store

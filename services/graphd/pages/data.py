@@ -15,6 +15,7 @@ from asterism_daemonkit.calls import CallContext, Transport
 from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, NotFound
 from asterism_proto.methods import CATALOG
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.operators.reads import WeightHistogram

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from fastapi import APIRouter
 
-from asterism_daemonkit.calls import Transport
 from asterism_daemonkit.metrics import Metrics
+from asterism_proto.transport import Transport
 from graphd.pages import files, routes
 from graphd.pages.data import PageData, ReadHistogram
 from graphd.pages.rates import INTERVAL_S, RateMonitor

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_proto.errors import NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, Method
+from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.api.explain import EXPLAINABLE_CALLS
 

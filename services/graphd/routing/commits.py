@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import cast
 
-from asterism_daemonkit.calls import CallContext, Transport
+from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import CATALOG
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import metad_pb2 as meta
 from graphd.routing.routes import SpaceRoute
 

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from asterism_daemonkit.calls import CallContext, Content, PendingCall, Transport
+from asterism_daemonkit.calls import CallContext, ConcurrentTransport, PendingCall
 from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE, Method
+from asterism_proto.transport import Content
 from graphd.routing.routes import SpaceRoute
 
 
@@ -24,11 +25,11 @@ class StoragedPool:
         Gives a transport to an address.
     """
 
-    def __init__(self, connect: Callable[[str], Transport]) -> None:
+    def __init__(self, connect: Callable[[str], ConcurrentTransport]) -> None:
         self._connect = connect
         self._lock = threading.Lock()
         self._addresses: dict[str, str] = {}
-        self._transports: dict[str, Transport] = {}
+        self._transports: dict[str, ConcurrentTransport] = {}
 
     def update_addresses(self, addresses: Mapping[str, str]) -> None:
         """Take over where each host is; transports to addresses that nobody has any more are
@@ -53,7 +54,7 @@ class StoragedPool:
             )
         return address
 
-    def transport(self, uuid: str) -> Transport:
+    def transport(self, uuid: str) -> ConcurrentTransport:
         """What carries calls to a host."""
         address = self.address(uuid)
         with self._lock:

@@ -17,9 +17,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext, Transport
+from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
 from asterism_proto.methods import CATALOG
+from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_proto.v1 import storaged_pb2 as store

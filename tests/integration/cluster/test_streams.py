@@ -18,7 +18,7 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.endpoints import METHOD, echo, endpoints, request
 from tests.kit.waiting import HANG_S, wait_until
 
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext, Handler
+from asterism_daemonkit.calls import CallContext, Handler
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.tcp_client import (
     GREETING,
@@ -41,6 +41,7 @@ from asterism_proto.errors import (
 )
 from asterism_proto.framing import DTYPES, Frame
 from asterism_proto.methods import STORE
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 from asterism_proto.v1 import storaged_pb2 as pb
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism.transport.grpc import GrpcTransport
-from asterism_daemonkit.calls import MAX_MESSAGE_BYTES, CallContext
+from asterism_daemonkit.calls import CallContext
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.metrics import Metrics
@@ -28,6 +28,7 @@ from asterism_proto.errors import (
     Unavailable,
 )
 from asterism_proto.methods import CATALOG
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 from asterism_proto.v1 import common_pb2, metad_pb2
 
 METHOD = CATALOG["describe_space"]

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_proto.framing import Frame
 from asterism_proto.methods import Method
+from asterism_proto.transport import Content
 from tests.kit.fuzzing.campaign import HANG_S, Send
 
 

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import asterism
-from asterism_daemonkit.calls import CallContext, Content, Handler, LocalTransport
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.methods import STORE, Method
+from asterism_proto.transport import Content
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad

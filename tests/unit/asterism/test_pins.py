@@ -18,11 +18,11 @@ from asterism import Client, Graph
 from asterism.calls.pins import Lease
 from asterism.client_state import Session
 from asterism.records.samples import PinInfo, SpaceInfo
-from asterism.transport.grpc import Content
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, Method
+from asterism_proto.transport import Content
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 

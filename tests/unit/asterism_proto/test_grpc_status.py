@@ -1,0 +1,138 @@
+"""The mapping of errors to gRPC statuses and back, as one table."""
+
+from __future__ import annotations
+
+import pytest
+
+from asterism_proto.errors import (
+    ALL,
+    PLACE_KEY,
+    REASON_KEY,
+    AsterismError,
+    Busy,
+    Conflict,
+    Corrupt,
+    Deadline,
+    Internal,
+    InvalidRequest,
+    NotFound,
+    NotReady,
+    SourceLocation,
+    Stale,
+    Unavailable,
+)
+from asterism_proto.grpc_status import (
+    MAX_DETAILS_BYTES,
+    GrpcStatus,
+    error_from_rpc,
+    error_from_status,
+    status_from_error,
+)
+
+PEER = "graphd at 10.0.0.1:9669"
+SILENT = "no answer from graphd at 10.0.0.1:9669: {}; is it running there?"
+LATE = "no answer from graphd at 10.0.0.1:9669 in time; ask for less, or with a longer timeout"
+TOO_LARGE = "Received message larger than max (67108865 vs. 67108864)"
+
+# Code, class named in the metadata, details -> class, text.
+TABLE: list[tuple[str, str | None, str, type[AsterismError], str]] = [
+    ("INVALID_ARGUMENT", "InvalidRequest", "k=-1", InvalidRequest, "k=-1"),
+    ("NOT_FOUND", "NotFound", "no space", NotFound, "no space"),
+    ("FAILED_PRECONDITION", "NotReady", "no version", NotReady, "no version"),
+    ("ALREADY_EXISTS", "Conflict", "the space exists", Conflict, "the space exists"),
+    ("RESOURCE_EXHAUSTED", "Busy", "queue full", Busy, "queue full"),
+    ("UNAVAILABLE", "Unavailable", "no storaged", Unavailable, "no storaged"),
+    ("DEADLINE_EXCEEDED", "Deadline", "time is up", Deadline, "time is up"),
+    ("ABORTED", "Stale", "version 3", Stale, "version 3"),
+    ("DATA_LOSS", "Corrupt", "block 7", Corrupt, "block 7"),
+    ("INTERNAL", "Internal", "id 1f", Internal, "id 1f"),
+    # The class decides where it and the code differ; the code where the class is unknown.
+    ("ABORTED", "NotFound", "gone", NotFound, "gone"),
+    ("ABORTED", "Renamed", "gone", Stale, "gone"),
+    # gRPC's own errors name no class.
+    ("UNAVAILABLE", None, "Failed to connect", Unavailable, SILENT.format("Failed to connect")),
+    ("UNAVAILABLE", None, "Socket closed", Unavailable, SILENT.format("Socket closed")),
+    ("CANCELLED", None, "Channel closed", Unavailable, SILENT.format("Channel closed")),
+    ("DEADLINE_EXCEEDED", None, "Deadline Exceeded", Deadline, LATE),
+    (
+        "RESOURCE_EXHAUSTED",
+        None,
+        TOO_LARGE,
+        InvalidRequest,
+        f"{PEER}: {TOO_LARGE}; ask in smaller pieces",
+    ),
+    ("RESOURCE_EXHAUSTED", None, "too many streams", Busy, "too many streams"),
+    ("UNIMPLEMENTED", None, "Method not found!", Internal, "UNIMPLEMENTED: Method not found!"),
+    ("UNKNOWN", None, "", Internal, "UNKNOWN: "),
+]
+
+
+@pytest.mark.parametrize(("code", "reason", "details", "expected_class", "text"), TABLE)
+def test_status_becomes_a_typed_error(
+    code: str, reason: str | None, details: str, expected_class: type[AsterismError], text: str
+) -> None:
+    metadata = () if reason is None else ((REASON_KEY, reason),)
+    error = error_from_status(GrpcStatus(code=code, details=details, metadata=metadata), PEER)
+    assert (type(error), error.message) == (expected_class, text)
+
+
+@pytest.mark.parametrize("error_class", ALL)
+def test_error_survives_the_wire(error_class: type[AsterismError]) -> None:
+    location = SourceLocation(line=2, column=7, expected=("'('",), incomplete=True)
+    status = status_from_error(error_class("nodes[3]=-5: expected 0 or more", location))
+    error = error_from_status(status, PEER)
+    assert status.code == error_class.code
+    assert (type(error), error.message, error.place) == (
+        error_class,
+        "nodes[3]=-5: expected 0 or more",
+        location,
+    )
+
+
+def test_error_without_a_place_sends_none() -> None:
+    assert status_from_error(NotFound("no space")).metadata == ((REASON_KEY, "NotFound"),)
+
+
+def test_damaged_place_is_left_out() -> None:
+    metadata = ((REASON_KEY, "InvalidRequest"), (PLACE_KEY, "{"))
+    status = GrpcStatus(code="INVALID_ARGUMENT", details="k=-1", metadata=metadata)
+    assert error_from_status(status, PEER).place is None
+
+
+@pytest.mark.parametrize(
+    ("details", "never_arrived"),
+    [("failed to connect to all addresses", True), ("Socket closed", False)],
+)
+def test_failed_connection_is_a_request_that_never_arrived(
+    details: str, never_arrived: bool
+) -> None:
+    error = error_from_status(GrpcStatus(code="UNAVAILABLE", details=details), PEER)
+    assert isinstance(error, Unavailable)
+    assert error.never_arrived is never_arrived
+
+
+def test_long_text_is_cut_at_a_character() -> None:
+    details = status_from_error(Internal("a" + "é" * MAX_DETAILS_BYTES)).details
+    assert details == "a" + "é" * ((MAX_DETAILS_BYTES - 1) // 2) + " ..."
+
+
+class _Code:
+    name = "NOT_FOUND"
+
+
+class _RpcError(Exception):
+    """A call that grpcio ended, with metadata of both kinds."""
+
+    def code(self) -> _Code:
+        return _Code()
+
+    def details(self) -> str | None:
+        return None
+
+    def trailing_metadata(self) -> tuple[tuple[str, str | bytes], ...] | None:
+        return (("trace-bin", b"\x00"), (REASON_KEY, "Stale"))
+
+
+def test_exception_of_grpcio_becomes_a_typed_error() -> None:
+    error = error_from_rpc(_RpcError(), PEER)  # type: ignore[arg-type]  # as grpcio's own
+    assert type(error) is Stale
