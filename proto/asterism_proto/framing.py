@@ -19,7 +19,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
@@ -29,6 +29,7 @@ from asterism_proto.errors import InvalidRequest
 
 Array = NDArray[Any]
 Head = TypeVar("Head", bound=Message)
+HeadFields_co = TypeVar("HeadFields_co", covariant=True)
 
 MAGIC = 0x4D525341  # "ASRM"
 _FRAME_HEADER = struct.Struct("<IIII")
@@ -60,11 +61,22 @@ DTYPES = frozenset(_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """A head and its arrays, as handlers take and give them."""
+class Frame(Generic[HeadFields_co]):
+    """A head and its arrays: what a handler takes, and what it returns.
 
-    head: Message
+    The type parameter is the message of the head. A function that reads a few fields of several
+    messages names these fields by a protocol instead: a frame with any such message fits."""
+
+    head: HeadFields_co
     arrays: Mapping[str, Array] = field(default_factory=dict)
+
+    def with_head(self, head_type: type[Head]) -> Frame[Head]:
+        """Return this frame as one whose head is a ``head_type``; TypeError where it is not."""
+        if not isinstance(self.head, head_type):
+            raise TypeError(
+                f"frame head: expected {head_type.__name__}, found {type(self.head).__name__}"
+            )
+        return cast("Frame[Head]", self)
 
     def array(self, name: str, dtype: str, ndim: int = 1) -> Array:
         """The section called ``name``; InvalidRequest when it is missing or of another dtype or
@@ -121,13 +133,13 @@ def _widen(array: Array, flags: int) -> Array:
     return wide
 
 
-def encode(frame: Frame, *, narrow: bool = True, envelope: bool = True) -> bytes:
+def encode(frame: Frame[Message], *, narrow: bool = True, envelope: bool = True) -> bytes:
     """One buffer that holds ``frame``; parameters as of `encode_pieces`."""
     return b"".join(encode_pieces(frame, narrow=narrow, envelope=envelope))
 
 
 def encode_pieces(
-    frame: Frame, *, narrow: bool = True, envelope: bool = True
+    frame: Frame[Message], *, narrow: bool = True, envelope: bool = True
 ) -> list[bytes | memoryview]:
     """What ``frame`` travels as, in the order in which it does: arrays that need no change are not
     copied.
@@ -198,7 +210,9 @@ def _body_start(buffer: bytes | memoryview) -> int:
     raise InvalidRequest("not a frame: the body's length does not end")
 
 
-def decode(buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool = True) -> Frame:
+def decode(
+    buffer: bytes | memoryview, head_type: type[Head], *, envelope: bool = True
+) -> Frame[Head]:
     """The frame in ``buffer``, its arrays views of it (read-only) where they were not narrowed.
 
     Raises

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import get_args
 
 from google.protobuf.descriptor import ServiceDescriptor
 from google.protobuf.message import DecodeError, Message
@@ -37,21 +38,21 @@ class Method:
         """What gRPC calls it: ``/asterism.v1.Graph/SampleNodes``."""
         return f"/{self.service}/{self.name}"
 
-    def pack(self, content: Message | Frame) -> bytes:
+    def pack(self, content: Message | Frame[Message]) -> bytes:
         """A request or reply of this method as the bytes that travel."""
         return (
             framing.encode(content) if isinstance(content, Frame) else content.SerializeToString()
         )
 
-    def unpack_request(self, data: bytes) -> Message | Frame:
+    def unpack_request(self, data: bytes) -> Message | Frame[Message]:
         """The request in ``data``; InvalidRequest where it is none."""
         return self._unpack(data, self.request)
 
-    def unpack_reply(self, data: bytes) -> Message | Frame:
+    def unpack_reply(self, data: bytes) -> Message | Frame[Message]:
         """The reply in ``data``; InvalidRequest where it is none."""
         return self._unpack(data, self.reply)
 
-    def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame:
+    def _unpack(self, data: bytes, kind: type[Message]) -> Message | Frame[Message]:
         if self.is_framed:
             return framing.decode(data, kind)
         message = kind()
@@ -95,3 +96,25 @@ CATALOG = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
 """What trainers ask of metad, through graphd."""
 HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Beats"])
 """What storaged and graphd ask of metad."""
+
+SamplingRequest = (
+    graphd_pb2.SampleNodesRequest
+    | graphd_pb2.SampleEdgesRequest
+    | graphd_pb2.SampleNeighborsRequest
+    | graphd_pb2.SampleFanoutRequest
+    | graphd_pb2.SampleNodesLikeRequest
+    | graphd_pb2.SampleNegativesRequest
+    | graphd_pb2.SampleLayerRequest
+    | graphd_pb2.SampleLayersRequest
+    | graphd_pb2.SampleGraphLabelsRequest
+    | graphd_pb2.SampleSubgraphRequest
+    | graphd_pb2.SampleEgoSubgraphsRequest
+    | graphd_pb2.SampleLaborRequest
+    | graphd_pb2.SampleHgtRequest
+    | graphd_pb2.RandomWalkRequest
+    | graphd_pb2.SamplePinsageRequest
+)
+"""Requests of `GRAPH` that draw by a seed: they can be explained and replayed."""
+_GRAPH_NAMES = {method.request: name for name, method in GRAPH.items()}
+SAMPLING_METHODS = tuple(_GRAPH_NAMES[request] for request in get_args(SamplingRequest))
+"""The methods of sampling requests, by handler name."""

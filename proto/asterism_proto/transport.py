@@ -16,7 +16,7 @@ from asterism_proto.methods import Method
 MAX_MESSAGE_BYTES = 64 << 20
 """Bytes of one message, in both directions."""
 
-Content = Message | Frame
+Content = Message | Frame[Message]
 """Content of a call: a message, or a head with arrays."""
 
 
