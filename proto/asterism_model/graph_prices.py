@@ -5,8 +5,8 @@ graphd checks them before it calls storageds, clients before they send a request
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from asterism_model.prices import Price, neighbor_width
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
+
+Head_co = TypeVar("Head_co", covariant=True)
 
 _DEFAULT_SCAN_ROWS = 65536
 _RAGGED_ROW_BYTES = 256
@@ -43,7 +45,7 @@ class UnknownCounts:
         return 1 << 62
 
 
-class _RequestSizes:
+class _RequestSizes(Generic[Head_co]):
     """One request's numbers.
 
     Parameters
@@ -59,7 +61,11 @@ class _RequestSizes:
     """
 
     def __init__(
-        self, head: Any, sizes: Mapping[str, int], schema: Schema | None, counts: VersionCounts
+        self,
+        head: Head_co,
+        sizes: Mapping[str, int],
+        schema: Schema | None,
+        counts: VersionCounts,
     ) -> None:
         self.head, self.sizes, self.schema, self.counts = head, sizes, schema, counts
 
@@ -70,13 +76,13 @@ class _RequestSizes:
 
     def neighbor_width(self, types: int) -> int:
         """Bytes of one drawn neighbor."""
-        head, fields = self.head, self.head.DESCRIPTOR.fields_by_name
+        head, until = self.head, getattr(self.head, "until", None)
         return neighbor_width(
             types=types,
-            weights="want_weights" in fields and head.want_weights,
-            edge_ids="want_edge_ids" in fields and head.want_edge_ids,
-            probabilities="want_probabilities" in fields and head.want_probabilities,
-            times="until" in fields and head.until.want_times,
+            weights=getattr(head, "want_weights", False),
+            edge_ids=getattr(head, "want_edge_ids", False),
+            probabilities=getattr(head, "want_probabilities", False),
+            times=until is not None and until.want_times,
         )
 
     def feature_width(
@@ -101,14 +107,14 @@ def _dense_bytes(feature: Feature) -> int:
     )
 
 
-def _price_nodes(request: _RequestSizes) -> Price:
+def _price_nodes(request: _RequestSizes[wire.SampleNodesRequest]) -> Price:
     head = request.head
     width = 8 + 4 * (len(set(head.types)) != 1) + 8 * head.want_probabilities
     available = request.counts.nodes(head.types) if head.distinct else 0
     return prices.draw_rows(head.count, width=width, distinct=head.distinct, available=available)
 
 
-def _price_edges(request: _RequestSizes) -> Price:
+def _price_edges(request: _RequestSizes[wire.SampleEdgesRequest]) -> Price:
     head = request.head
     available = request.counts.edges(head.types) if head.distinct else 0
     return prices.draw_rows(
@@ -119,19 +125,19 @@ def _price_edges(request: _RequestSizes) -> Price:
     )
 
 
-def _price_nodes_like(request: _RequestSizes) -> Price:
+def _price_nodes_like(request: _RequestSizes[wire.SampleNodesLikeRequest]) -> Price:
     return prices.draw_per_row(
         request.nodes, request.head.count, width=8 + 8 * request.head.want_probabilities
     )
 
 
-def _price_negatives(request: _RequestSizes) -> Price:
+def _price_negatives(request: _RequestSizes[wire.SampleNegativesRequest]) -> Price:
     return prices.draw_per_row(
         request.head.rows, request.head.count, width=12 + 8 * request.head.want_probabilities
     )
 
 
-def _price_neighbors(request: _RequestSizes) -> Price:
+def _price_neighbors(request: _RequestSizes[wire.SampleNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
     return prices.neighbors(
         request.nodes,
@@ -142,7 +148,7 @@ def _price_neighbors(request: _RequestSizes) -> Price:
     )
 
 
-def _price_fanout(request: _RequestSizes) -> Price:
+def _price_fanout(request: _RequestSizes[wire.SampleFanoutRequest]) -> Price:
     head = request.head
     types = [len(hop.edge_types) for hop in head.hops]
     widths = [request.neighbor_width(type_count) for type_count in types]
@@ -155,7 +161,11 @@ def _price_fanout(request: _RequestSizes) -> Price:
     )
 
 
-def _price_subgraph(request: _RequestSizes) -> Price:
+def _price_subgraph(
+    request: _RequestSizes[
+        wire.SampleSubgraphRequest | wire.SampleEgoSubgraphsRequest | wire.SampleLaborRequest
+    ],
+) -> Price:
     head, schema = request.head, request.schema
     # Types are not distinguished without a schema.
     ends: Callable[[int], tuple[int, int]] = lambda _: (0, 0)  # noqa: E731
@@ -172,7 +182,7 @@ def _price_subgraph(request: _RequestSizes) -> Price:
         (*ends(fanout.edge_type), request.counts.edges([fanout.edge_type]), tuple(fanout.counts))
         for fanout in head.reach
     ]
-    disjoint = "disjoint" in head.DESCRIPTOR.fields_by_name and head.disjoint
+    disjoint = not isinstance(head, wire.SampleLaborRequest) and head.disjoint
     return prices.subgraph(
         request.nodes,
         fanouts,
@@ -182,15 +192,18 @@ def _price_subgraph(request: _RequestSizes) -> Price:
     )
 
 
-def _price_layer(request: _RequestSizes) -> Price:
+def _price_layer(request: _RequestSizes[wire.SampleLayerRequest]) -> Price:
     return _price_layered(request, [(request.head.count, request.head.edge_types)])
 
 
-def _price_layers(request: _RequestSizes) -> Price:
+def _price_layers(request: _RequestSizes[wire.SampleLayersRequest]) -> Price:
     return _price_layered(request, [(hop.count, hop.edge_types) for hop in request.head.hops])
 
 
-def _price_layered(request: _RequestSizes, hops: list[tuple[int, Any]]) -> Price:
+def _price_layered(
+    request: _RequestSizes[wire.SampleLayerRequest | wire.SampleLayersRequest],
+    hops: Sequence[tuple[int, Iterable[int]]],
+) -> Price:
     layers = request.nodes // request.head.width if request.head.width > 0 else 1
     edges = max((request.counts.edges(types) for _, types in hops), default=0)
     return prices.layer(
@@ -201,7 +214,7 @@ def _price_layered(request: _RequestSizes, hops: list[tuple[int, Any]]) -> Price
     )
 
 
-def _price_hgt(request: _RequestSizes) -> Price:
+def _price_hgt(request: _RequestSizes[wire.SampleHgtRequest]) -> Price:
     head = request.head
     layers = max((len(type_counts.counts) for type_counts in head.counts), default=0)
     count = max(
@@ -220,7 +233,7 @@ def _price_hgt(request: _RequestSizes) -> Price:
     )
 
 
-def _price_walks(request: _RequestSizes) -> Price:
+def _price_walks(request: _RequestSizes[wire.RandomWalkRequest]) -> Price:
     head = request.head
     width = (
         8
@@ -236,7 +249,7 @@ def _price_walks(request: _RequestSizes) -> Price:
     )
 
 
-def _price_visit_counts(request: _RequestSizes) -> Price:
+def _price_visit_counts(request: _RequestSizes[wire.SamplePinsageRequest]) -> Price:
     head = request.head
     width = 8 + 4 * any(len(step.edge_types) > 1 for step in head.steps)
     return prices.visit_counts(
@@ -244,7 +257,7 @@ def _price_visit_counts(request: _RequestSizes) -> Price:
     )
 
 
-def _price_pagerank(request: _RequestSizes) -> Price:
+def _price_pagerank(request: _RequestSizes[wire.PersonalizedPagerankRequest]) -> Price:
     head, counts = request.head, request.counts
     return prices.pagerank(
         request.nodes,
@@ -256,7 +269,7 @@ def _price_pagerank(request: _RequestSizes) -> Price:
     )
 
 
-def _price_all_neighbors(request: _RequestSizes) -> Price:
+def _price_all_neighbors(request: _RequestSizes[wire.NeighborsRequest]) -> Price:
     head, edges = request.head, request.counts.edges(request.head.edge_types)
     width = (
         12
@@ -268,15 +281,17 @@ def _price_all_neighbors(request: _RequestSizes) -> Price:
     return prices.all_neighbors(request.nodes, edges=edges, width=width)
 
 
-def _price_degrees(request: _RequestSizes) -> Price:
+def _price_degrees(request: _RequestSizes[wire.DegreesRequest]) -> Price:
     return prices.per_node(request.nodes, len(request.head.edge_types), width=8, scratch=8)
 
 
-def _price_node_types(request: _RequestSizes) -> Price:
+def _price_node_types(request: _RequestSizes[wire.NodeTypesRequest]) -> Price:
     return prices.per_node(request.nodes, width=4)
 
 
-def _price_edges_between(request: _RequestSizes) -> Price:
+def _price_edges_between(
+    request: _RequestSizes[wire.AdjacencyRequest | wire.InducedSubgraphRequest],
+) -> Price:
     head = request.head
     return prices.edges_between(
         request.nodes,
@@ -286,11 +301,11 @@ def _price_edges_between(request: _RequestSizes) -> Price:
     )
 
 
-def _price_graph_labels(request: _RequestSizes) -> Price:
+def _price_graph_labels(request: _RequestSizes[wire.SampleGraphLabelsRequest]) -> Price:
     return prices.draw_rows(request.head.count, width=8)
 
 
-def _price_node_features(request: _RequestSizes) -> Price:
+def _price_node_features(request: _RequestSizes[wire.NodeFeaturesRequest]) -> Price:
     head, schema = request.head, request.schema
     owner = (
         schema.node_types[head.type_id]
@@ -301,7 +316,7 @@ def _price_node_features(request: _RequestSizes) -> Price:
     return prices.features(request.nodes, width=width, ragged=ragged)
 
 
-def _price_edge_features(request: _RequestSizes) -> Price:
+def _price_edge_features(request: _RequestSizes[wire.EdgeFeaturesRequest]) -> Price:
     head, schema = request.head, request.schema
     owner = (
         schema.edge_types[head.type_id]
@@ -312,20 +327,20 @@ def _price_edge_features(request: _RequestSizes) -> Price:
     return prices.features(request.sizes.get("eids", 0), width=width, ragged=ragged)
 
 
-def _price_scan(request: _RequestSizes) -> Price:
+def _price_scan(request: _RequestSizes[wire.ScanNodesRequest | wire.ScanEdgesRequest]) -> Price:
     return prices.scan(
         min(request.head.limit or _DEFAULT_SCAN_ROWS, prices.REPLY_BYTES // 8), width=28
     )
 
 
-def _price_positions(request: _RequestSizes) -> Price:
+def _price_positions(request: _RequestSizes[wire.NodesAtRequest | wire.EdgesAtRequest]) -> Price:
     return prices.per_node(
         request.sizes.get("places", 0),
         width=8 if isinstance(request.head, wire.NodesAtRequest) else 28,
     )
 
 
-_PRICES: dict[type, Callable[[_RequestSizes], Price]] = {
+_PRICES: dict[type, Callable[[_RequestSizes[Any]], Price]] = {
     wire.SampleNodesRequest: _price_nodes,
     wire.SampleEdgesRequest: _price_edges,
     wire.SampleNodesLikeRequest: _price_nodes_like,
@@ -372,7 +387,7 @@ def section_sizes(arrays: Mapping[str, NDArray[Any]]) -> dict[str, int]:
 
 
 def price_request(
-    head: Any,
+    head: object,
     sizes: Mapping[str, int],
     *,
     schema: Schema | None = None,
