@@ -23,7 +23,7 @@ from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
-from asterism_proto.methods import CATALOG, GRAPH, STORE
+from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_standalone import published_file
@@ -32,7 +32,7 @@ from graphd.query.service import QueryService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
 from graphd.warmup import compile_kernels
-from storaged.api.sampling import StoreApi
+from storaged.api.service import StoreService
 from storaged.local_spaces import LocalSpaces
 from storaged.paths import DataPaths
 from storaged.pricing import with_price_checks
@@ -214,7 +214,7 @@ class ReadOnlyService:
             RoutingTable(),
             StoragedPool(
                 lambda _: LocalTransport(
-                    with_price_checks(handlers_of(STORE, StoreApi(images)), limits, images.version)
+                    with_price_checks(StoreService(images).handlers, limits, images.version)
                 )
             ),
         )

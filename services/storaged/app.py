@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, cast
 
-from asterism_daemonkit.calls import Handler, handlers_of
+from asterism_daemonkit.calls import Handler
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.grpc_server import GrpcServer
@@ -36,7 +36,7 @@ from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from storaged import task_runner, tasks
 from storaged.admission import Admission, Admissions, RegisteredChunk
-from storaged.api.sampling import StoreApi
+from storaged.api.service import StoreService
 from storaged.cluster_identity import ClusterIdentity
 from storaged.folder_inventory import collect_inventory, highest_ids
 from storaged.fork_server import ForkServer
@@ -163,14 +163,14 @@ class Storaged:
         self.metrics = Metrics("storaged")
         self._add_gauges()
         admissions = Admissions(self._admit)
-        api = StoreApi(
+        service = StoreService(
             self._local_spaces,
             self._stream_endpoint,
             filter_cache_bytes=settings.conditions_mib << 20,
             admissions=admissions,
         )
         self.handlers: dict[str, Handler] = with_price_checks(
-            handlers_of(STORE, api), settings.limits, self._local_spaces.version
+            service.handlers, settings.limits, self._local_spaces.version
         )
         self._heartbeats = HeartbeatClient(
             metad=metad,

@@ -1,7 +1,7 @@
 """The spaces that this storaged holds parts of: their stores, and the versions it serves.
 
 `storaged.app` brings each desired state in; `storaged.version_loader` opens versions,
-`storaged.garbage_collector` removes what orders name; `storaged.api.sampling` reads."""
+`storaged.garbage_collector` removes what orders name; `storaged.api` reads."""
 
 from __future__ import annotations
 

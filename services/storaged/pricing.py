@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_model import prices
@@ -12,20 +12,22 @@ from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.transport import Content
 from asterism_proto.v1 import storaged_pb2 as pb
+from storaged.requests import VersionFields
 from storaged.sampling import EDGE, NODE, LocalVersion
 from storaged.sampling.scans import DEFAULT_ROWS
 
+Head_co = TypeVar("Head_co", bound=VersionFields, covariant=True)
 VersionLookup = Callable[[int, int, str], LocalVersion]
 """Version by space id, number and digest; raises `Stale` where it is not held."""
 _FREE_NEIGHBORS = 1 << 12
 """Neighbors per node up to which the number of edges does not matter."""
 
 
-class _RequestSizes:
+class _RequestSizes(Generic[Head_co]):
     """One request's numbers."""
 
-    def __init__(self, request: Frame, version_lookup: VersionLookup) -> None:
-        self.head: Any = request.head
+    def __init__(self, request: Frame[Head_co], version_lookup: VersionLookup) -> None:
+        self.head = request.head
         self._arrays, self._versions = request.arrays, version_lookup
 
     def size(self, section: str) -> int:
@@ -49,7 +51,9 @@ class _RequestSizes:
         return version.cached((_RequestSizes, element, type_ids), count_rows)
 
 
-def _draw(request: _RequestSizes, element: int, width: int) -> Price:
+def _draw(
+    request: _RequestSizes[pb.DrawNodesRequest | pb.DrawEdgesRequest], element: int, width: int
+) -> Price:
     head = request.head
     width += 8 * head.want_probabilities
     if head.race or head.rest:
@@ -62,19 +66,19 @@ def _draw(request: _RequestSizes, element: int, width: int) -> Price:
     return prices.draw_rows(head.count, width=width)
 
 
-def _draw_nodes(request: _RequestSizes) -> Price:
+def _draw_nodes(request: _RequestSizes[pb.DrawNodesRequest]) -> Price:
     return _draw(request, NODE, 12)
 
 
-def _draw_edges(request: _RequestSizes) -> Price:
+def _draw_edges(request: _RequestSizes[pb.DrawEdgesRequest]) -> Price:
     return _draw(request, EDGE, 32)
 
 
-def _draw_by_index(request: _RequestSizes) -> Price:
+def _draw_by_index(request: _RequestSizes[pb.DrawNumberedRequest]) -> Price:
     return prices.draw_rows(request.size("numbers"), width=12 + 8 * request.head.want_probabilities)
 
 
-def _draw_neighbors(request: _RequestSizes) -> Price:
+def _draw_neighbors(request: _RequestSizes[pb.DrawNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
     width = neighbor_width(
         types=types,
@@ -88,7 +92,7 @@ def _draw_neighbors(request: _RequestSizes) -> Price:
     )
 
 
-def _walk(request: _RequestSizes) -> Price:
+def _walk(request: _RequestSizes[pb.WalkRequest]) -> Price:
     head = request.head
     width = (
         8
@@ -104,11 +108,11 @@ def _walk(request: _RequestSizes) -> Price:
     )
 
 
-def _has_edge(request: _RequestSizes) -> Price:
+def _has_edge(request: _RequestSizes[pb.JoinRequest]) -> Price:
     return prices.per_node(request.size("ids"), width=1)
 
 
-def _read_neighbors(request: _RequestSizes) -> Price:
+def _read_neighbors(request: _RequestSizes[pb.ReadNeighborsRequest]) -> Price:
     head = request.head
     if head.top:
         edges = request.count(EDGE, head.edge_types) if head.top > _FREE_NEIGHBORS else head.top
@@ -120,15 +124,15 @@ def _read_neighbors(request: _RequestSizes) -> Price:
     )
 
 
-def _read_degrees(request: _RequestSizes) -> Price:
+def _read_degrees(request: _RequestSizes[pb.ReadDegreesRequest]) -> Price:
     return prices.per_node(request.size("ids"), len(request.head.edge_types), width=8, scratch=8)
 
 
-def _read_node_types(request: _RequestSizes) -> Price:
+def _read_node_types(request: _RequestSizes[pb.ReadNodeTypesRequest]) -> Price:
     return prices.per_node(request.size("ids"), width=4)
 
 
-def _push_pagerank(request: _RequestSizes) -> Price:
+def _push_pagerank(request: _RequestSizes[pb.RankRequest]) -> Price:
     head = request.head
     nodes, edges = request.count(NODE, None), request.count(EDGE, head.edge_types)
     return prices.pagerank(
@@ -141,13 +145,13 @@ def _push_pagerank(request: _RequestSizes) -> Price:
     )
 
 
-def _read_at(request: _RequestSizes) -> Price:
+def _read_at(request: _RequestSizes[pb.ReadNodesAtRequest | pb.ReadEdgesAtRequest]) -> Price:
     return prices.per_node(
         request.size("places"), width=8 if isinstance(request.head, pb.ReadNodesAtRequest) else 28
     )
 
 
-def _read_page(request: _RequestSizes) -> Price:
+def _read_page(request: _RequestSizes[pb.ReadNodesRequest | pb.ReadEdgesRequest]) -> Price:
     head, nodes = request.head, isinstance(request.head, pb.ReadNodesRequest)
     # Fewer rows than the server would choose itself are never refused.
     rows = (
@@ -158,7 +162,7 @@ def _read_page(request: _RequestSizes) -> Price:
     return prices.draw_rows(rows or DEFAULT_ROWS, width=16 if nodes else 28)
 
 
-PRICES: dict[str, Callable[[_RequestSizes], Price]] = {
+PRICES: dict[str, Callable[[_RequestSizes[Any]], Price]] = {
     "draw_nodes": _draw_nodes,
     "draw_edges": _draw_edges,
     "draw_numbered": _draw_by_index,
@@ -219,11 +223,11 @@ def with_price_checks(
 
 def _with_price_check(
     handler: Handler,
-    price: Callable[[_RequestSizes], Price],
+    price: Callable[[_RequestSizes[Any]], Price],
     limits: Limits,
     version_lookup: VersionLookup,
 ) -> Handler:
-    def run(request: Frame, call: CallContext) -> Content:
+    def run(request: Frame[VersionFields], call: CallContext) -> Content:
         request_price = price(_RequestSizes(request, version_lookup))
         prices.check(request_price, limits)
         prices.check_reply(request_price)

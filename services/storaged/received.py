@@ -29,7 +29,9 @@ _BLOCK = 1 << 15
 """Edge ids that stay in a core's cache between two passes."""
 
 
-def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) -> list[Block]:
+def decode_blocks(
+    request: Frame[pb.WriteBlocksRequest], schema: Schema, local_parts: Collection[int]
+) -> list[Block]:
     """Return the blocks of a WriteBlocks request, one per partition.
 
     Parameters
@@ -48,7 +50,7 @@ def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) 
     Stale
         Where a partition is not held here.
     """
-    head: Any = request.head
+    head = request.head
     request_validation.block_type(schema, head.kind, head.type_id)
     parts = list(head.parts)
     _check_parts(head, parts, schema, local_parts)
@@ -82,7 +84,7 @@ def decode_blocks(request: Frame, schema: Schema, local_parts: Collection[int]) 
 
 
 def _check_parts(
-    head: Any, parts: Sequence[int], schema: Schema, local_parts: Collection[int]
+    head: pb.WriteBlocksRequest, parts: Sequence[int], schema: Schema, local_parts: Collection[int]
 ) -> None:
     if not head.load_id:
         raise InvalidRequest("load_id=0: expected the id of an open load")
@@ -100,7 +102,7 @@ def _check_parts(
         raise InvalidRequest(f"parts={parts}: expected each partition once")
 
 
-def _offsets(request: Frame, parts: Sequence[int]) -> NDArray[np.int64]:
+def _offsets(request: Frame[pb.WriteBlocksRequest], parts: Sequence[int]) -> NDArray[np.int64]:
     offsets: NDArray[np.int64] = request.array("offsets", "int64")
     if (
         offsets.size != len(parts) + 1
@@ -147,10 +149,9 @@ def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, 
             yield name, array[start:stop]
 
 
-def registered_chunk_number(head: Any) -> int:
+def registered_chunk_number(head: pb.WriteBlocksRequest) -> int:
     """Return the number of the registered chunk that a request's blocks belong to."""
-    chunk: int = head.chunk // request_validation.PIECES_PER_CHUNK
-    return chunk
+    return head.chunk // request_validation.PIECES_PER_CHUNK
 
 
 def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
@@ -162,7 +163,9 @@ def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
     }
 
 
-def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
+def check_chunk(
+    request: Frame[pb.WriteBlocksRequest], schema: Schema, chunk: RegisteredChunk
+) -> None:
     """Raise InvalidRequest if the rows of a request do not belong to the registered chunk.
 
     Parameters
@@ -173,7 +176,7 @@ def check_chunk(request: Frame, schema: Schema, chunk: RegisteredChunk) -> None:
     chunk : RegisteredChunk
         As it was registered at metad.
     """
-    head: Any = request.head
+    head = request.head
     nodes = head.kind in request_validation.NODE_KINDS
     max_rows = chunk.rows
     if nodes and not chunk.is_nodes:

@@ -11,10 +11,9 @@ which every call documents its result.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
@@ -28,6 +27,12 @@ MAX_ATTEMPT = 1 << 62
 _SHOWN = 8
 """The most values of a list in a message."""
 _NODE_SECTIONS = ("types", "positions", "times", "groups")
+
+
+class VersionFields(Protocol):
+    """Fields of every request that names a version."""
+
+    at: pb.At
 
 
 def check_types(name: str, values: Collection[int], type_count: int) -> None:
@@ -77,7 +82,7 @@ def check_range(name: str, value: float, minimum: float, maximum: float) -> None
         raise InvalidRequest(f"{name}={value}: expected {minimum} to {maximum}")
 
 
-def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
+def check_sections(request: Frame[object], length: int, names: Collection[str]) -> None:
     """Raise InvalidRequest where a section that is present is not of shape ``(length,)``."""
     arrays, expected = request.arrays, (length,)
     for name in names:
@@ -88,7 +93,9 @@ def check_sections(request: Frame, length: int, names: Collection[str]) -> None:
             )
 
 
-def check_kinds(request: Frame, name: str, type_count: int, *, required: bool = False) -> None:
+def check_kinds(
+    request: Frame[object], name: str, type_count: int, *, required: bool = False
+) -> None:
     """Raise InvalidRequest where a section of type ids has one that is neither -1 nor in the
     schema.
 
@@ -155,9 +162,17 @@ def _edge_types(version: sampling.LocalVersion) -> int:
     return len(version.schema.edge_types)
 
 
-def _check_node_fields(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_node_fields(
+    request: Frame[
+        pb.DrawNeighborsRequest
+        | pb.ReadNeighborsRequest
+        | pb.ReadDegreesRequest
+        | pb.ReadBetweenRequest
+    ],
+    version: sampling.LocalVersion,
+) -> None:
     """Check the fields of requests that name nodes and the edge types to follow from them."""
-    head: Any = request.head
+    head = request.head
     node_types = _node_types(version)
     _check_edge_types(head.edge_types[:], version)
     check_range("node_type", head.node_type, -1, node_types - 1)
@@ -171,8 +186,12 @@ def _check_edge_types(edge_types: list[int], version: sampling.LocalVersion) -> 
     check_distinct("edge_types", edge_types)
 
 
-def _check_global(request: Frame, version: sampling.LocalVersion, type_count: int) -> None:
-    head: Any = request.head
+def _check_global(
+    request: Frame[pb.DrawNodesRequest | pb.DrawEdgesRequest],
+    version: sampling.LocalVersion,
+    type_count: int,
+) -> None:
+    head = request.head
     check_types("types", head.types[:], type_count)
     check_parts("parts", head.parts[:], version)
     if head.race or head.rest:
@@ -181,16 +200,18 @@ def _check_global(request: Frame, version: sampling.LocalVersion, type_count: in
         check_kinds(request, "taken_types", type_count, required=True)
 
 
-def _check_draw_nodes(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_draw_nodes(request: Frame[pb.DrawNodesRequest], version: sampling.LocalVersion) -> None:
     _check_global(request, version, _node_types(version))
 
 
-def _check_draw_edges(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_draw_edges(request: Frame[pb.DrawEdgesRequest], version: sampling.LocalVersion) -> None:
     _check_global(request, version, _edge_types(version))
 
 
-def _check_draw_by_index(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_draw_by_index(
+    request: Frame[pb.DrawNumberedRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     check_types("types", head.types, _node_types(version))
     kinds = request.optional_array("kinds", "int32")
     if kinds is not None:
@@ -203,19 +224,25 @@ def _check_draw_by_index(request: Frame, version: sampling.LocalVersion) -> None
             )
 
 
-def _check_draw_neighbors(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_draw_neighbors(
+    request: Frame[pb.DrawNeighborsRequest], version: sampling.LocalVersion
+) -> None:
     _check_node_fields(request, version)
     _check_temporal_filter(request, "times")
 
 
-def _check_temporal_filter(request: Frame, section: str) -> None:
-    head: Any = request.head
+def _check_temporal_filter(
+    request: Frame[pb.DrawNeighborsRequest | pb.ExpandRequest | pb.GrowRequest], section: str
+) -> None:
+    head = request.head
     if section in request.arrays and head.HasField("until"):
         check_times(section, request.arrays[section])
 
 
-def _check_fanouts(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_fanouts(
+    request: Frame[pb.ExpandRequest | pb.RaiseImportancesRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     edge_types = [fanout.edge_type for fanout in head.along]
     check_types("along.edge_type", edge_types, _edge_types(version))
     check_distinct("along.edge_type", edge_types)
@@ -238,16 +265,16 @@ def _check_fanouts(request: Frame, version: sampling.LocalVersion) -> None:
             )
 
 
-def _check_expand(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_expand(request: Frame[pb.ExpandRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     _check_fanouts(request, version)
     for fanout in head.along:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         _check_temporal_filter(request, f"times.{local_type}")
 
 
-def _check_sample_k_hop(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_sample_k_hop(request: Frame[pb.GrowRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     edge_types = [fanout.edge_type for fanout in head.reach]
     check_types("reach.edge_type", edge_types, _edge_types(version))
     check_distinct("reach.edge_type", edge_types)
@@ -258,8 +285,8 @@ def _check_sample_k_hop(request: Frame, version: sampling.LocalVersion) -> None:
     _check_temporal_filter(request, "times")
 
 
-def _check_walk(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_walk(request: Frame[pb.WalkRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     for step in head.steps:
         check_types("steps.edge_types", step.edge_types, _edge_types(version))
     check_range("length", head.length, 0, MAX_OUTPUTS - 1)
@@ -274,8 +301,8 @@ def _check_walk(request: Frame, version: sampling.LocalVersion) -> None:
     check_values("attempts", request.optional_array("attempts", "int64"), 0, MAX_ATTEMPT)
 
 
-def _check_has_edge(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_has_edge(request: Frame[pb.JoinRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     ids = request.array("ids", "int64")
     check_sections(request, ids.size, ("types", "targets", "target_types"))
@@ -283,39 +310,51 @@ def _check_has_edge(request: Frame, version: sampling.LocalVersion) -> None:
         check_kinds(request, name, _node_types(version))
 
 
-def _check_read_edges_between(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_read_edges_between(
+    request: Frame[pb.ReadBetweenRequest], version: sampling.LocalVersion
+) -> None:
     _check_node_fields(request, version)
     cols = request.array("cols", "int64")
     check_sections(request, cols.size, ("col_types", "col_groups"))
     check_kinds(request, "col_types", _node_types(version))
 
 
-def _check_read_neighbors(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_read_neighbors(
+    request: Frame[pb.ReadNeighborsRequest], version: sampling.LocalVersion
+) -> None:
     _check_node_fields(request, version)
-    head: Any = request.head
+    head = request.head
     check_range("top", head.top, 0, MAX_OUTPUTS)
 
 
-def _check_read_node_types(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_read_node_types(
+    request: Frame[pb.ReadNodeTypesRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     check_range("node_type", head.node_type, -1, _node_types(version) - 1)
     check_sections(request, request.array("ids", "int64").size, ("types",))
     check_kinds(request, "types", _node_types(version))
 
 
-def _check_read_graph_labels(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_read_graph_labels(
+    request: Frame[pb.ReadLabelsRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     check_parts("parts", head.parts, version)
     check_range("cursor", head.cursor, 0, np.iinfo(np.int64).max)
 
 
-def _check_read_nodes_by_label(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_read_nodes_by_label(
+    request: Frame[pb.ReadLabelledRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_evaluate_terms(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_evaluate_terms(
+    request: Frame[pb.JudgeRequest | pb.ReadSpreadRequest], version: sampling.LocalVersion
+) -> None:
+    head = request.head
     check_element("element", head.element)
     check_types(
         "type_id",
@@ -325,61 +364,73 @@ def _check_evaluate_terms(request: Frame, version: sampling.LocalVersion) -> Non
     check_parts("parts", head.parts, version)
 
 
-def _check_filter_rows(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_filter_rows(request: Frame[pb.RestrictRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     check_parts("parts", head.parts, version)
 
 
-def _check_read_weight_histogram(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_read_weight_histogram(
+    request: Frame[pb.ReadSpreadRequest], version: sampling.LocalVersion
+) -> None:
     _check_evaluate_terms(request, version)
 
 
-def _check_node_type(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_node_type(
+    request: Frame[pb.ReadNodeFeaturesRequest | pb.ReadNodesRequest | pb.ReadNodesAtRequest],
+    version: sampling.LocalVersion,
+) -> None:
+    head = request.head
     check_types("type_id", [head.type_id], _node_types(version))
 
 
-def _check_edge_type(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_edge_type(
+    request: Frame[pb.ReadEdgeFeaturesRequest | pb.ReadEdgesAtRequest | pb.ReadEdgesRequest],
+    version: sampling.LocalVersion,
+) -> None:
+    head = request.head
     check_types("type_id", [head.type_id], _edge_types(version))
 
 
-def _check_read_nodes(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_read_nodes(request: Frame[pb.ReadNodesRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     _check_node_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_read_edges(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_read_edges(request: Frame[pb.ReadEdgesRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     _check_edge_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_places(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_places(request: Frame[object], version: sampling.LocalVersion) -> None:
     check_sections(request, request.array("places", "int64").size, ("parts",))
     check_values("parts", request.array("parts", "int32"), 0, version.schema.parts - 1)
 
 
-def _check_read_nodes_at(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_read_nodes_at(
+    request: Frame[pb.ReadNodesAtRequest], version: sampling.LocalVersion
+) -> None:
     _check_node_type(request, version)
     _check_places(request, version)
 
 
-def _check_read_edges_at(request: Frame, version: sampling.LocalVersion) -> None:
+def _check_read_edges_at(
+    request: Frame[pb.ReadEdgesAtRequest], version: sampling.LocalVersion
+) -> None:
     _check_edge_type(request, version)
     _check_places(request, version)
 
 
-def _check_push_pagerank(request: Frame, version: sampling.LocalVersion) -> None:
-    head: Any = request.head
+def _check_push_pagerank(request: Frame[pb.RankRequest], version: sampling.LocalVersion) -> None:
+    head = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     check_range("top", head.top, 1, MAX_OUTPUTS)
     check_sections(request, request.array("ids", "int64").size, ("types",))
     check_kinds(request, "types", _node_types(version), required=True)
 
 
-_CHECKS: Mapping[type[Message], Callable[[Frame, sampling.LocalVersion], None]] = {
+_CHECKS: Mapping[type, Callable[[Frame[Any], sampling.LocalVersion], None]] = {
     pb.DrawNodesRequest: _check_draw_nodes,
     pb.DrawNumberedRequest: _check_draw_by_index,
     pb.DrawEdgesRequest: _check_draw_edges,
@@ -409,7 +460,7 @@ _CHECKS: Mapping[type[Message], Callable[[Frame, sampling.LocalVersion], None]] 
 """The checks of every request that names a version."""
 
 
-def validate(request: Frame, version: sampling.LocalVersion) -> None:
+def validate(request: Frame[VersionFields], version: sampling.LocalVersion) -> None:
     """Check that all fields and sections of a request are in range of its version.
 
     Raises

@@ -19,9 +19,9 @@ from asterism_graphkit.random import alias, partition_choice
 from asterism_graphkit.relabel import hash_index
 from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
-from asterism_model.schema import EdgeType, Schema, neighbor_time
+from asterism_model.schema import EdgeType, Schema
 from asterism_model.schema.edge_times import neighbor_time
-from storaged.sampling.version import LocalVersion, PartitionTotals
+from storaged.sampling.version import LocalVersion
 from storaged.store.column_index import (
     BLOCK_SIZES,
     ColumnIndex,

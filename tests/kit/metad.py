@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from asterism_daemonkit.calls import LocalTransport, Transport
+from asterism_daemonkit.calls import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport

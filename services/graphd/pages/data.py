@@ -11,7 +11,7 @@ from typing import Generic, TypeVar, cast
 
 from google.protobuf.message import Message
 
-from asterism_daemonkit.calls import CallContext, Transport
+from asterism_daemonkit.calls import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, NotFound
 from asterism_proto.methods import CATALOG

@@ -3,7 +3,7 @@
 What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure
 function of a `LocalVersion` and its arguments. Arguments are checked here, in words; the loops are
 `storaged.kernels`'s. What may not: the network, a clock, protobuf, a database.
-`storaged.api.sampling` calls in."""
+`storaged.api` calls in."""
 
 from asterism_model.elements import EDGE, NODE
 from storaged.sampling.features import edge_features, node_features

@@ -11,7 +11,6 @@ from typing import Any
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from storaged.build.task_records import PartitionStats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

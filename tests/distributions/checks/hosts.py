@@ -12,10 +12,11 @@ from tests.kit.images import restrict_to_parts
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
+from asterism_proto.methods import STORE
 from graphd.operators import sampling
 from graphd.routing import routes, totals
 from storaged import sampling as draw
-from storaged.api.sampling import StoreApi
+from storaged.api.service import StoreService
 
 
 class _SingleVersion:
@@ -33,12 +34,16 @@ class _DirectDispatcher:
 
     def __init__(self, versions: Sequence[draw.LocalVersion]) -> None:
         # All that draws ask of them.
-        self._apis: list[Any] = [StoreApi(_SingleVersion(version)) for version in versions]  # type: ignore[arg-type]
+        self._handlers = [
+            StoreService(_SingleVersion(version)).handlers  # type: ignore[arg-type]
+            for version in versions
+        ]
 
     def dispatch(
         self, name: str, space: routes.SpaceRoute, requests: Iterable[tuple[int, Frame]], call: Any
     ) -> list[Frame]:
-        return [getattr(self._apis[host], name)(request, call) for host, request in requests]
+        path = STORE[name].path
+        return [self._handlers[host][path](request, call) for host, request in requests]
 
 
 def request_context(version: draw.LocalVersion, hosts: int = 1) -> sampling.RequestContext:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kit.images import Edges, Nodes, version_of
 
-from asterism_daemonkit.calls import CallContext, handlers_of
+from asterism_daemonkit.calls import CallContext
 from asterism_model import graph_prices, prices
 from asterism_model.prices import Limits, Price
 from asterism_model.schema import EdgeType, NodeType, Schema
@@ -24,7 +24,7 @@ from asterism_proto.methods import GRAPH, STORE
 from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as pb
 from storaged import pricing, sampling
-from storaged.api.sampling import StoreApi
+from storaged.api.service import StoreService
 
 NUMBERS = st.integers(0, 1 << 40)
 FAMILIES: dict[str, Callable[..., Price]] = {
@@ -179,7 +179,7 @@ class SingleVersion:
 
 
 SINGLE_VERSION = SingleVersion()
-HANDLERS = handlers_of(STORE, StoreApi(SINGLE_VERSION))  # type: ignore[arg-type]
+HANDLERS = StoreService(SINGLE_VERSION).handlers  # type: ignore[arg-type]
 SMALL, FLAG = st.integers(0, 30), st.booleans()
 EDGE_TYPES = st.sampled_from([[0], [1], [0, 1]])
 

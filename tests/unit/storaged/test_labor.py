@@ -418,7 +418,7 @@ def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.Monk
         want_weights=False,
     )
     graph, nodes = version("none"), np.arange(41) * 7
-    monkeypatch.setattr("storaged.api.reads.MAX_NEIGHBORS", 60)
+    monkeypatch.setattr("storaged.api.subgraphs.MAX_NEIGHBORS", 60)
     with pytest.raises(
         InvalidRequest,
         match=(
@@ -428,6 +428,6 @@ def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.Monk
     ):
         graphd.sample_labor(request_context(graph, 3), request, nodes, 0, None)
     on_one_host = graphd.sample_labor(request_context(graph, 1), request, nodes, 0, None)
-    monkeypatch.setattr("storaged.api.reads.MAX_NEIGHBORS", 500)
+    monkeypatch.setattr("storaged.api.subgraphs.MAX_NEIGHBORS", 500)
     on_three_hosts = graphd.sample_labor(request_context(graph, 3), request, nodes, 0, None)
     assert all(np.array_equal(on_one_host[name], on_three_hosts[name]) for name in on_one_host)

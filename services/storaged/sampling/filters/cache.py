@@ -34,7 +34,7 @@ from storaged.sampling.filters.range_cover import RangeCover, RangeCovers, build
 from storaged.sampling.filters.scan import RemoteMatches, scan_edges, scan_nodes
 from storaged.sampling.neighbors.indexed import IndexRanges, resolve_ranges
 from storaged.sampling.node_lookup import IN, OUT
-from storaged.sampling.version import LocalVersion, PartitionTotals, TotalsKey
+from storaged.sampling.version import LocalVersion
 from storaged.store.column_index import ColumnIndex
 from storaged.store.image import EdgeImage, NodeImage, PartImage
 

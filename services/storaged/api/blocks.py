@@ -1,0 +1,107 @@
+"""Blocks of loads: writes, seals, and what graphd looks up in the store before a commit."""
+
+from __future__ import annotations
+
+import numpy as np
+from asterism_model.schema.schema import Schema
+
+from asterism_daemonkit.calls import CallContext
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import received
+from storaged.admission import Admissions
+from storaged.local_spaces import LocalSpaces
+
+
+class BlockHandlers:
+    """The handlers of the Store service for loads and their blocks.
+
+    Parameters
+    ----------
+    local_spaces : LocalSpaces
+        Graph spaces and stores held here.
+    admissions : Admissions
+        The loads that may be written.
+    """
+
+    def __init__(self, local_spaces: LocalSpaces, admissions: Admissions) -> None:
+        self._local_spaces = local_spaces
+        self._admissions = admissions
+
+    def write_blocks(
+        self, request: Frame[pb.WriteBlocksRequest], call: CallContext
+    ) -> Frame[pb.WriteBlocksReply]:
+        """Write blocks; they are durable once answered."""
+        head = request.head
+        space = self._local_spaces.space(head.space_id)
+        blocks = received.decode_blocks(request, space.schema, space.parts)
+        chunk, extents = received.registered_chunk_number(head), received.block_extents(blocks)
+        with self._admissions.admit_write(
+            head.space_id, head.load_id, chunk, extents, call
+        ) as registered:
+            received.check_chunk(request, space.schema, registered)
+            call.remaining()
+            return Frame(
+                pb.WriteBlocksReply(bytes=self._local_spaces.store(head.space_id).write(blocks))
+            )
+
+    def seal_load(
+        self, request: Frame[pb.SealLoadRequest], call: CallContext
+    ) -> Frame[pb.SealLoadReply]:
+        """End the writing of a load, and return the fingerprint of what was written."""
+        head = request.head
+        local_parts = self._local_spaces.space(head.space_id).parts
+        with self._admissions.seal(head.space_id, head.load_id, head.number, call) as seal:
+            fingerprints = (
+                self._local_spaces.store(head.space_id).fingerprints(head.load_id, seal.extents)
+                if seal.has_writes
+                else {}
+            )
+        parts = [
+            fingerprint.to_proto()
+            for part, fingerprint in sorted(fingerprints.items())
+            if part in local_parts
+        ]
+        return Frame(pb.SealLoadReply(number=seal.number, parts=parts))
+
+    def exists(self, request: Frame[pb.ExistsRequest], call: CallContext) -> Frame[pb.ExistsReply]:
+        """Return which ids are nodes."""
+        head = request.head
+        _check_node_type(self._local_spaces.space(head.space_id).schema, head.type_id)
+        ids = request.array("ids", "int64")
+        mask = self._local_spaces.store(head.space_id).exists(
+            head.type_id, ids, head.load_id, list(head.loads)
+        )
+        return Frame(pb.ExistsReply(), {"exists": mask})
+
+    def list_births(
+        self, request: Frame[pb.ListBirthsRequest], call: CallContext
+    ) -> Frame[pb.ListBirthsReply]:
+        """Return the chunks in which a load writes nodes that are deleted so far."""
+        head = request.head
+        store = self._local_spaces.store(head.space_id)
+        type_chunks = np.array(store.revivals(head.load_id, list(head.loads)), np.int64).reshape(
+            -1, 2
+        )
+        return Frame(
+            pb.ListBirthsReply(deletes=store.deletes_nodes(head.load_id)),
+            {"types": type_chunks[:, 0].astype(np.int32), "chunks": type_chunks[:, 1].copy()},
+        )
+
+    def read_births(
+        self, request: Frame[pb.ReadBirthsRequest], call: CallContext
+    ) -> Frame[pb.ReadBirthsReply]:
+        """Return the nodes of one chunk that are deleted so far."""
+        head = request.head
+        _check_node_type(self._local_spaces.space(head.space_id).schema, head.type_id)
+        ids = self._local_spaces.store(head.space_id).revived_ids(
+            head.type_id, head.chunk, head.load_id, list(head.loads)
+        )
+        return Frame(pb.ReadBirthsReply(), {"ids": ids})
+
+
+def _check_node_type(schema: Schema, type_id: int) -> None:
+    type_count = len(schema.node_types)
+    if type_id >= type_count:
+        raise InvalidRequest(f"node type {type_id}: the schema has {type_count}")

@@ -1,0 +1,48 @@
+"""Features of nodes and edges that live here, and the types of nodes."""
+
+from __future__ import annotations
+
+from asterism_daemonkit.calls import CallContext
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import sampling
+from storaged.api.versions import RequestVersions
+
+
+def read_node_features(
+    versions: RequestVersions, request: Frame[pb.ReadNodeFeaturesRequest], call: CallContext
+) -> Frame[pb.ReadNodeFeaturesReply]:
+    """Read feature columns of local nodes."""
+    head = request.head
+    version = versions.filtered(request, call).with_weights(
+        head.weight, sampling.NODE, [head.type_id]
+    )
+    sections = sampling.node_features(
+        version, head.type_id, list(head.names), request.array("ids", "int64")
+    )
+    return Frame(pb.ReadNodeFeaturesReply(), sections)
+
+
+def read_edge_features(
+    versions: RequestVersions, request: Frame[pb.ReadEdgeFeaturesRequest], call: CallContext
+) -> Frame[pb.ReadEdgeFeaturesReply]:
+    """Read feature columns of edges that have them here."""
+    head = request.head
+    sections = sampling.edge_features(
+        versions.filtered(request, call),
+        head.type_id,
+        list(head.names),
+        request.array("eids", "int64"),
+    )
+    return Frame(pb.ReadEdgeFeaturesReply(), sections)
+
+
+def read_node_types(
+    versions: RequestVersions, request: Frame[pb.ReadNodeTypesRequest], call: CallContext
+) -> Frame[pb.ReadNodeTypesReply]:
+    """Read the types of local nodes."""
+    version, types = versions.filtered(request, call), request.optional_array("types", "int32")
+    node_types = sampling.node_types(
+        version, request.head.node_type, request.array("ids", "int64"), types, call.remaining
+    )
+    return Frame(pb.ReadNodeTypesReply(), {"types": node_types})

@@ -1,0 +1,33 @@
+"""Graph labels of local partitions, and the nodes that have them."""
+
+from __future__ import annotations
+
+from asterism_daemonkit.calls import CallContext
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import sampling
+from storaged.api.versions import RequestVersions
+
+
+def read_labels(
+    versions: RequestVersions, request: Frame[pb.ReadLabelsRequest], call: CallContext
+) -> Frame[pb.ReadLabelsReply]:
+    """Read a page of graph labels."""
+    head = request.head
+    sections, cursor = sampling.read_graph_labels(
+        versions.filtered(request, call), list(head.parts), head.cursor
+    )
+    return Frame(pb.ReadLabelsReply(next_cursor=cursor), sections)
+
+
+def read_labelled(
+    versions: RequestVersions, request: Frame[pb.ReadLabelledRequest], call: CallContext
+) -> Frame[pb.ReadLabelledReply]:
+    """Read the nodes of graph labels."""
+    sections = sampling.read_nodes_by_label(
+        versions.filtered(request, call),
+        list(request.head.parts),
+        request.array("indptr", "int64"),
+        request.array("values", "uint8"),
+    )
+    return Frame(pb.ReadLabelledReply(), sections)

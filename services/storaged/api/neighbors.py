@@ -1,0 +1,140 @@
+"""Neighbors: draws, reads and degrees of the nodes that live here, and joins with targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from asterism_daemonkit.calls import CallContext
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import sampling
+from storaged.api.decoding import decode_temporal_filter, node_arguments, present_sections
+from storaged.api.versions import RequestVersions
+
+
+def draw_neighbors(
+    versions: RequestVersions, request: Frame[pb.DrawNeighborsRequest], call: CallContext
+) -> Frame[pb.DrawNeighborsReply]:
+    """Draw neighbors of local nodes."""
+    head = request.head
+    temporal_filter = decode_temporal_filter(request)
+    ranges = (
+        versions.index_ranges(request) if temporal_filter is None and not head.different else {}
+    )
+    version = (
+        versions.unfiltered(request) if ranges else versions.filtered(request, call)
+    ).with_weights(head.weight, sampling.EDGE, head.edge_types)
+    arguments: dict[str, Any] = {
+        "edge_types": list(head.edge_types),
+        "node_type": head.node_type,
+        "ids": request.array("ids", "int64"),
+        "types": request.optional_array("types", "int32"),
+        "positions": request.array("positions", "int64"),
+        "count": head.count,
+        "replace": head.replace,
+        "uniform": head.uniform,
+        "direction": head.direction,
+        "seed": head.seed,
+        "hop": head.hop,
+        "want_weights": head.want_weights,
+        "want_edge_ids": head.want_edge_ids,
+        "checkpoint": call.remaining,
+    }
+    if temporal_filter is not None:
+        sample = sampling.sample_temporal_neighbors(
+            version, **arguments, temporal_filter=temporal_filter
+        )
+    elif ranges:
+        sample = sampling.sample_indexed_neighbors(
+            version,
+            **arguments,
+            want_probabilities=head.want_probabilities,
+            weight_name=head.weight,
+            ranges=ranges,
+        )
+    else:
+        sample = sampling.sample_neighbors(
+            version,
+            **arguments,
+            want_probabilities=head.want_probabilities,
+            distinct_neighbors=head.different,
+        )
+    sections = present_sections(
+        ids=sample.ids,
+        types=sample.types,
+        weights=sample.weights,
+        eids=sample.eids,
+        times=sample.times,
+        probabilities=sample.probabilities,
+    )
+    return Frame(pb.DrawNeighborsReply(), sections)
+
+
+def read_neighbors(
+    versions: RequestVersions, request: Frame[pb.ReadNeighborsRequest], call: CallContext
+) -> Frame[pb.ReadNeighborsReply]:
+    """Read all neighbors of local nodes, or the heaviest."""
+    head = request.head
+    version = versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, head.edge_types
+    )
+    if head.top:
+        neighbors = sampling.top_neighbors(
+            version,
+            count=head.top,
+            want_edge_ids=head.want_edge_ids,
+            checkpoint=call.remaining,
+            **node_arguments(request),
+        )
+    else:
+        neighbors = sampling.read_neighbors(
+            version,
+            want_weights=head.want_weights,
+            want_edge_ids=head.want_edge_ids,
+            **node_arguments(request),
+        )
+    sections = present_sections(
+        indptr=neighbors.indptr,
+        ids=neighbors.ids,
+        types=neighbors.types,
+        weights=neighbors.weights,
+        eids=neighbors.eids,
+    )
+    return Frame(pb.ReadNeighborsReply(), sections)
+
+
+def read_degrees(
+    versions: RequestVersions, request: Frame[pb.ReadDegreesRequest], call: CallContext
+) -> Frame[pb.ReadDegreesReply]:
+    """Count the edges of local nodes, or sum their weights."""
+    head, version = request.head, versions.filtered(request, call)
+    if head.measures:
+        measures = sampling.type_weights(
+            version.with_weights(head.weight, sampling.EDGE, head.edge_types),
+            uniform=head.uniform,
+            checkpoint=call.remaining,
+            **node_arguments(request),
+        )
+        return Frame(pb.ReadDegreesReply(), {"measures": measures})
+    degrees = sampling.degrees(version, checkpoint=call.remaining, **node_arguments(request))
+    return Frame(pb.ReadDegreesReply(), {"degrees": degrees})
+
+
+def join(
+    versions: RequestVersions, request: Frame[pb.JoinRequest], call: CallContext
+) -> Frame[pb.JoinReply]:
+    """Return which local nodes have an edge to their targets."""
+    head = request.head
+    joined = sampling.has_edge(
+        versions.filtered(request, call),
+        edge_types=list(head.edge_types),
+        ids=request.array("ids", "int64"),
+        kinds=request.optional_array("types", "int32"),
+        targets=request.array("targets", "int64"),
+        target_kinds=request.optional_array("target_types", "int32"),
+        direction=head.direction,
+        checkpoint=call.remaining,
+    )
+    return Frame(pb.JoinReply(), {"joined": joined.astype(np.uint8)})

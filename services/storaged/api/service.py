@@ -1,0 +1,116 @@
+"""The Store service: the table of its methods, and what they run with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NoReturn
+
+from google.protobuf.message import Message
+
+from asterism_daemonkit.calls import CallContext, Handler
+from asterism_daemonkit.tcp_client import TcpEndpoint
+from asterism_proto.errors import Conflict
+from asterism_proto.framing import Frame
+from asterism_proto.methods import STORE
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged.admission import Admissions
+from storaged.api import (
+    features,
+    filters,
+    global_draws,
+    graph_labels,
+    neighbors,
+    scans,
+    subgraphs,
+    walks,
+)
+from storaged.api.blocks import BlockHandlers
+from storaged.api.versions import FILTER_CACHE_BYTES, RequestVersions
+from storaged.local_spaces import LocalSpaces
+
+Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]
+"""Answers a request at a version: decodes the request, calls `storaged.sampling`, encodes."""
+
+OPERATIONS: Mapping[str, Operation] = {
+    "draw_nodes": global_draws.draw_nodes,
+    "draw_edges": global_draws.draw_edges,
+    "draw_numbered": global_draws.draw_numbered,
+    "draw_neighbors": neighbors.draw_neighbors,
+    "read_neighbors": neighbors.read_neighbors,
+    "read_degrees": neighbors.read_degrees,
+    "join": neighbors.join,
+    "expand": subgraphs.expand,
+    "grow": subgraphs.grow,
+    "raise_importances": subgraphs.raise_importances,
+    "read_between": subgraphs.read_between,
+    "walk": walks.walk,
+    "rank": walks.rank,
+    "judge": filters.judge,
+    "restrict": filters.restrict,
+    "read_node_features": features.read_node_features,
+    "read_edge_features": features.read_edge_features,
+    "read_node_types": features.read_node_types,
+    "read_nodes": scans.read_nodes,
+    "read_edges": scans.read_edges,
+    "read_nodes_at": scans.read_nodes_at,
+    "read_edges_at": scans.read_edges_at,
+    "read_spread": scans.read_spread,
+    "read_labels": graph_labels.read_labels,
+    "read_labelled": graph_labels.read_labelled,
+}
+"""Methods that read a version, by handler name."""
+
+
+class StoreService:
+    """The handlers of the Store service.
+
+    Parameters
+    ----------
+    local_spaces : LocalSpaces
+        Graph spaces, stores and versions held here.
+    stream_endpoint : callable
+        Returns the endpoint of the binary RPC server.
+    filter_cache_bytes : int
+        Memory for rows that satisfy the conditions of requests.
+    admissions : Admissions, optional
+        The loads that may be written; without it none may.
+    """
+
+    def __init__(
+        self,
+        local_spaces: LocalSpaces,
+        stream_endpoint: Callable[[], TcpEndpoint] = TcpEndpoint,
+        *,
+        filter_cache_bytes: int = FILTER_CACHE_BYTES,
+        admissions: Admissions | None = None,
+    ) -> None:
+        self._stream_endpoint = stream_endpoint
+        versions = RequestVersions(local_spaces, filter_cache_bytes)
+        blocks = BlockHandlers(local_spaces, admissions or Admissions(_refuse_writes))
+        handlers: dict[str, Handler] = {
+            name: partial(operation, versions) for name, operation in OPERATIONS.items()
+        }
+        handlers |= {
+            "find_stream": self._find_stream,
+            "write_blocks": blocks.write_blocks,
+            "seal_load": blocks.seal_load,
+            "exists": blocks.exists,
+            "list_births": blocks.list_births,
+            "read_births": blocks.read_births,
+        }
+        self.handlers: dict[str, Handler] = {
+            STORE[name].path: handler for name, handler in handlers.items()
+        }
+        """By method path."""
+
+    def _find_stream(self, request: pb.FindStreamRequest, call: CallContext) -> pb.FindStreamReply:
+        """Return the endpoint of the binary RPC server."""
+        endpoint = self._stream_endpoint()
+        return pb.FindStreamReply(port=endpoint.port, key=endpoint.key, local=endpoint.socket_name)
+
+
+def _refuse_writes(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:
+    raise Conflict(
+        f"load {load_id} of space {space_id}: nothing is written here; write through a graphd"
+    )

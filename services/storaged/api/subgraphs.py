@@ -1,0 +1,188 @@
+"""Subgraphs: one hop or all hops from local nodes, LABOR's importances, and edges among nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import NDArray
+
+from asterism_daemonkit.calls import CallContext
+from asterism_graphkit.operators.labor import UNTIL_CONVERGED
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import sampling
+from storaged.api.decoding import Sections, decode_temporal_filter, present_sections
+from storaged.api.versions import RequestVersions
+
+MAX_NEIGHBORS = (60 << 20) // 16
+"""Neighbors in the reply to an importance step, so that it fits into a message of 64 MiB."""
+
+FanoutRequest = pb.ExpandRequest | pb.RaiseImportancesRequest
+
+
+def expand(
+    versions: RequestVersions, request: Frame[pb.ExpandRequest], call: CallContext
+) -> Frame[pb.ExpandReply]:
+    """Draw one hop of a subgraph from local nodes."""
+    head = request.head
+    version = _version(versions, request, call)
+    expansion, sections = _decode_expansion(head), Sections()
+    for fanout in head.along:
+        local_type = sampling.end_types(version, fanout.edge_type, head.direction)[0]
+        sample = sampling.expand(
+            version,
+            expansion,
+            ids=request.array(f"ids.{local_type}", "int64"),
+            trees=request.optional_array(f"trees.{local_type}", "int32"),
+            temporal_filter=decode_temporal_filter(request, f"times.{local_type}"),
+            importance_state=_decode_importances(request, fanout.edge_type),
+            edge_type=fanout.edge_type,
+            hop=head.hop,
+            count=fanout.count,
+            checkpoint=call.remaining,
+        )
+        columns = present_sections(
+            sizes=sample.sizes,
+            ids=sample.ids,
+            eids=sample.eids,
+            weights=sample.weights,
+            times=sample.times,
+        )
+        sections |= {f"{name}.{fanout.edge_type}": column for name, column in columns.items()}
+        call.remaining()
+    return Frame(pb.ExpandReply(), sections)
+
+
+def grow(
+    versions: RequestVersions, request: Frame[pb.GrowRequest], call: CallContext
+) -> Frame[pb.GrowReply]:
+    """Draw a whole subgraph from seeds, where all partitions are held here."""
+    head = request.head
+    version = versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.reach]
+    )
+    sections = sampling.sample_khop(
+        version,
+        _decode_expansion(head),
+        {fanout.edge_type: tuple(fanout.counts) for fanout in head.reach},
+        request.array("ids", "int64"),
+        request.array("types", "int32"),
+        disjoint=head.disjoint,
+        every=head.every,
+        most_bytes=head.most_bytes,
+        checkpoint=call.remaining,
+        temporal_filter=decode_temporal_filter(request),
+    )
+    return Frame(pb.GrowReply(), sections)
+
+
+def raise_importances(
+    versions: RequestVersions, request: Frame[pb.RaiseImportancesRequest], call: CallContext
+) -> Frame[pb.RaiseImportancesReply]:
+    """Make an importance step of LABOR for local nodes."""
+    head = request.head
+    version = _version(versions, request, call)
+    sections = Sections()
+    for fanout in head.along:
+        local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
+        levels, importances = _decode_importances(request, fanout.edge_type) or (None, None)
+        importance_steps = sampling.ImportanceSteps(
+            version,
+            edge_type=fanout.edge_type,
+            direction=head.direction,
+            uniform=head.uniform,
+            count=fanout.count,
+            ids=request.array(f"ids.{local_type}", "int64"),
+            levels=levels,
+            checkpoint=call.remaining,
+        )
+        if importance_steps.neighbors.size > MAX_NEIGHBORS:
+            raise InvalidRequest(
+                "the nodes of the hop that live on one host lead to "
+                f"{importance_steps.neighbors.size} different ones, with importance "
+                "steps to "
+                f"{MAX_NEIGHBORS} at most; start from fewer seeds, or ask without "
+                "importance steps"
+            )
+        outputs: Sections = {
+            "largest": importance_steps.raise_importances(importances),
+            "levels": importance_steps.levels,
+        }
+        if importances is None:
+            outputs["neighbors"] = importance_steps.neighbors
+        sections |= {f"{name}.{fanout.edge_type}": column for name, column in outputs.items()}
+    return Frame(pb.RaiseImportancesReply(), sections)
+
+
+def read_between(
+    versions: RequestVersions, request: Frame[pb.ReadBetweenRequest], call: CallContext
+) -> Frame[pb.ReadBetweenReply]:
+    """Read the edges of local nodes to some others."""
+    head = request.head
+    edges = sampling.find_induced_edges(
+        versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),
+        edge_types=list(head.edge_types),
+        node_type=head.node_type,
+        ids=request.array("ids", "int64"),
+        types=request.optional_array("types", "int32"),
+        cols=request.array("cols", "int64"),
+        col_types=request.optional_array("col_types", "int32"),
+        groups=request.optional_array("groups", "int32"),
+        col_groups=request.optional_array("col_groups", "int32"),
+        direction=head.direction,
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+        checkpoint=call.remaining,
+    )
+    sections = present_sections(
+        counts=edges.counts,
+        cols=edges.cols,
+        types=edges.types,
+        weights=edges.weights,
+        eids=edges.eids,
+    )
+    return Frame(pb.ReadBetweenReply(), sections)
+
+
+def _version(
+    versions: RequestVersions, request: Frame[FanoutRequest], call: CallContext
+) -> sampling.LocalVersion:
+    head = request.head
+    return versions.filtered(request, call).with_weights(
+        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.along]
+    )
+
+
+def _decode_expansion(head: pb.ExpandRequest | pb.GrowRequest) -> sampling.Expansion:
+    return sampling.Expansion(
+        seed=head.seed,
+        direction=head.direction,
+        replace=head.replace,
+        uniform=head.uniform,
+        want_eids=head.want_edge_ids,
+        want_weights=head.want_weights,
+        labor=_decode_labor_options(head.variates) if head.HasField("variates") else None,
+    )
+
+
+def _decode_labor_options(message: pb.Variates) -> sampling.LaborOptions:
+    """Return how LABOR's variates are shared among nodes and hops."""
+    if message.importance < UNTIL_CONVERGED:
+        raise InvalidRequest(
+            f"{message.importance} importance steps: expected 0 or more, or "
+            f"{UNTIL_CONVERGED}: until they change little"
+        )
+    return sampling.LaborOptions(
+        layer_dependency=message.layer_dependency, importance=message.importance
+    )
+
+
+def _decode_importances(
+    request: Frame[FanoutRequest], edge_type: int
+) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return levels and importances along an edge type; None before the first importance step."""
+    names = f"levels.{edge_type}", f"importances.{edge_type}"
+    if not any(name in request.arrays for name in names):
+        return None
+    return request.array(names[0], "float64"), request.array(names[1], "float64")

@@ -1,0 +1,143 @@
+"""Versions of requests: the version that a request names, with the rows that it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from asterism_daemonkit.calls import CallContext
+from asterism_model.partition_stats import PartitionTotals
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged import sampling
+from storaged.requests import VersionFields, check_types, validate
+
+FILTER_CACHE_BYTES = 512 << 20
+"""Default of the memory for rows that satisfy conditions, in bytes."""
+
+
+class VersionSource(Protocol):
+    """The versions that are held here."""
+
+    def version(self, space_id: int, version: int, digest: str) -> sampling.LocalVersion:
+        """Return a version; Stale where it is not held."""
+
+
+class GlobalDrawFields(VersionFields, Protocol):
+    """Fields of a request for global draws."""
+
+    @property
+    def types(self) -> Sequence[int]:
+        """Types that are drawn from."""
+
+
+class RequestVersions:
+    """Finds versions for requests, and validates the requests against them.
+
+    Parameters
+    ----------
+    source : VersionSource
+    filter_cache_bytes : int
+        Memory for rows that satisfy the conditions of requests.
+    """
+
+    def __init__(self, source: VersionSource, filter_cache_bytes: int = FILTER_CACHE_BYTES) -> None:
+        self._source = source
+        self.filters = sampling.FilterCache(filter_cache_bytes)
+
+    def unfiltered(self, request: Frame[VersionFields]) -> sampling.LocalVersion:
+        """Return the version that a request names, with all of its rows; validates the request."""
+        version_ref = request.head.at
+        version = self._source.version(
+            version_ref.space_id, version_ref.version, version_ref.digest
+        )
+        validate(request, version)
+        return version
+
+    def filtered(self, request: Frame[VersionFields], call: CallContext) -> sampling.LocalVersion:
+        """Return the version that a request names, with the rows that satisfy its condition."""
+        return self._filtered(request, call, for_global_draws=False)
+
+    def for_global_draws(
+        self, request: Frame[GlobalDrawFields], call: CallContext, element: int
+    ) -> sampling.LocalVersion:
+        """Return what `filtered` does, prepared for global draws of an element with replacement."""
+        at = request.head.at
+        covers_types = (
+            at.HasField("where")
+            and at.where.element == element
+            and set(request.head.types) <= set(at.where.types)
+        )
+        return self._filtered(request, call, for_global_draws=covers_types)
+
+    def index_ranges(
+        self, request: Frame[pb.DrawNeighborsRequest]
+    ) -> Mapping[int, sampling.IndexRanges]:
+        """Return the rows of a request's condition as ranges of indexes, by edge type.
+
+        Empty where there is no condition, or an edge type has no index for it."""
+        head = request.head
+        if not head.at.HasField("where"):
+            return {}
+        ranges = self.filters.index_ranges(
+            self.unfiltered(request), decode_row_filter(head.at.where)
+        )
+        return ranges if set(head.edge_types) <= set(ranges) else {}
+
+    def _filtered(
+        self, request: Frame[VersionFields], call: CallContext, *, for_global_draws: bool
+    ) -> sampling.LocalVersion:
+        unfiltered = self.unfiltered(request)
+        if not request.head.at.HasField("where"):
+            return unfiltered
+        message = request.head.at.where
+        row_filter, parts = decode_row_filter(message), unfiltered.schema.parts
+        columns = list(zip(message.counts, message.positives, message.weights, strict=False))
+        if (
+            not len(columns)
+            == len(message.counts)
+            == len(message.weights)
+            == len(row_filter.types) * parts
+        ):
+            raise InvalidRequest(
+                f"at.where: {len(columns)} totals of {len(row_filter.types)} types in {parts} parts"
+            )
+        check_types(
+            "at.where.types",
+            row_filter.types,
+            len(
+                unfiltered.schema.node_types
+                if row_filter.element == sampling.NODE
+                else unfiltered.schema.edge_types
+            ),
+        )
+        totals = {
+            (row_filter.element, type_id, part): PartitionTotals(
+                count=count, positive=positive, weight=weight
+            )
+            for (type_id, part), (count, positive, weight) in zip(
+                ((t, p) for t in row_filter.types for p in range(parts)), columns, strict=True
+            )
+        }
+        return self.filters.filtered_version(
+            unfiltered, row_filter, totals, call.remaining, for_global_draws=for_global_draws
+        )
+
+
+def decode_row_filter(message: pb.Where) -> sampling.RowFilter:
+    """Return the filter of a request; InvalidRequest where its types are not ascending."""
+    if message.element not in (sampling.NODE, sampling.EDGE) or list(message.types) != sorted(
+        set(message.types)
+    ):
+        raise InvalidRequest(
+            f"at.where: element {message.element} of types {list(message.types)}; expected "
+            "nodes or edges of ascending types"
+        )
+    return sampling.RowFilter(
+        text=message.text,
+        element=int(message.element),
+        types=tuple(message.types),
+        weight=message.weight,
+        both_directions=message.both,
+    )

@@ -1,0 +1,47 @@
+"""The table of the Store service's methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asterism_daemonkit.calls import CallContext
+from asterism_daemonkit.tcp_client import TcpEndpoint
+from asterism_proto.errors import Stale
+from asterism_proto.framing import Frame
+from asterism_proto.methods import STORE
+from asterism_proto.v1 import storaged_pb2 as pb
+from storaged.api.service import OPERATIONS, StoreService
+
+
+class _NoVersions:
+    """Local spaces that hold no version."""
+
+    def version(self, space_id: int, version: int, digest: str) -> Any:
+        raise Stale(f"version {version} is not held here")
+
+
+@pytest.fixture
+def service() -> StoreService:
+    return StoreService(_NoVersions(), lambda: TcpEndpoint(7, 5, "name"))  # type: ignore[arg-type]
+
+
+def test_every_method_has_a_handler(service: StoreService) -> None:
+    assert set(service.handlers) == {method.path for method in STORE.values()}
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_version_that_is_not_held_is_stale(service: StoreService, name: str) -> None:
+    request: Any = Frame(STORE[name].request(at=pb.At(space_id=1, version=3)))
+    request.head.at.where.text = "id > 1"
+    request.head.at.where.element = pb.NODE
+    with pytest.raises(Stale, match="version 3"):
+        service.handlers[STORE[name].path](request, CallContext.with_timeout(60))
+
+
+def test_find_stream_returns_the_endpoint(service: StoreService) -> None:
+    reply = service.handlers[STORE["find_stream"].path](
+        pb.FindStreamRequest(), CallContext.with_timeout(60)
+    )
+    assert reply == pb.FindStreamReply(port=7, key=5, local="name")
