@@ -16,7 +16,7 @@ from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.grpc import ClientTransport
 from asterism.transport.retry_budget import Traffic
 from asterism.transport.waiting import THREAD_WAITER, Waiter
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta

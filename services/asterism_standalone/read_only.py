@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from asterism_daemonkit.calls import CallContext, Handler, LocalTransport, handlers_of
+from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_daemonkit.daemon_identity import is_folder_open
 from asterism_model.partition_stats import totals_by_weight_name
 from asterism_model.prices import DEFAULT_LIMITS, Limits
@@ -27,7 +27,7 @@ from asterism_proto.methods import CATALOG, GRAPH
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
 from asterism_standalone import published_file
-from graphd.api.sampling import GraphService
+from graphd.api.service import GraphService
 from graphd.query.service import QueryService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
@@ -235,9 +235,13 @@ class ReadOnlyService:
         self.handlers: dict[str, Handler] = {
             method.path: getattr(catalog, name, refuse_handler) for name, method in CATALOG.items()
         }
-        self.handlers |= handlers_of(
-            GRAPH, graph, routing, QueryService(self.handlers, graph.space_of)
-        )
+        query_service = QueryService(self.handlers, graph.versions.space_of)
+        graph_handlers: dict[str, Handler] = {
+            **graph.handlers,
+            GRAPH["get_routes"].path: routing.get_routes,
+            GRAPH["query"].path: query_service.query,
+        }
+        self.handlers |= graph_handlers
         self.handlers |= {
             GRAPH[name].path: refuse_handler for name in ("write", "write_once", "find_nodes")
         }

@@ -14,7 +14,6 @@ from asterism_daemonkit.calls import (
     ConcurrentTransport,
     Handler,
     TrafficCallback,
-    handlers_of,
 )
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_catalog import FollowedCatalog
@@ -29,7 +28,7 @@ from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.transport import Content, Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
-from graphd.api.sampling import GraphService
+from graphd.api.service import GraphService
 from graphd.http import query_router, verify_router
 from graphd.pages.service import Pages
 from graphd.query import euler_parser
@@ -90,14 +89,18 @@ class Graphd:
         self._api = api
         self.handlers: dict[str, Handler] = {}
         """By path: what a trainer may ask, the catalog's calls included."""
-        self.query_service = QueryService(self.handlers, api.space_of)
-        self.graph_handlers: dict[str, Handler] = handlers_of(
-            GRAPH, api, self._routing, self.query_service
-        )
+        self.query_service = QueryService(self.handlers, api.versions.space_of)
+        self.graph_handlers: dict[str, Handler] = {
+            **api.handlers,
+            GRAPH["get_routes"].path: self._routing.get_routes,
+            GRAPH["query"].path: self.query_service.query,
+        }
         self.catalog_handlers: dict[str, Handler] = {
             method.path: self._forward(method) for method in CATALOG.values()
         }
-        self._committer = LoadCommitter(metad, resolve_revivals=api.resolve_revivals, seal=api.seal)
+        self._committer = LoadCommitter(
+            metad, resolve_revivals=api.writes.resolve_revivals, seal=api.writes.seal
+        )
         self.catalog_handlers[CATALOG["commit_load"].path] = self._commit
         self.handlers |= {**self.graph_handlers, **self.catalog_handlers}
         self._followed = FollowedCatalog(None)

@@ -25,14 +25,14 @@ from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavaila
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as wire
-from graphd.api.sampling import GraphService
+from graphd.api.service import GraphService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
 from graphd.warmup import compile_kernels
 
 logger = logging.getLogger(__name__)
 
-_WRITE_METHODS = frozenset(("write", "write_once", "find_nodes"))
+_WRITE_METHODS = frozenset(GRAPH[name].path for name in ("write", "write_once", "find_nodes"))
 """A graphd's: writes by themselves share loads there, and metad is asked what counts."""
 _REFRESH_S = 1.0
 """How old routes may be. Whoever asks for what is not held any more is told so, and asks a
@@ -72,7 +72,7 @@ class InProcessGraphd:
         self._fetch_routes, self._guard = fetch_routes, guard
         self._routing = RoutingTable()
         self._hosts = StoragedPool(self._connect)
-        self._api = api = GraphService(
+        api = GraphService(
             routing=self._routing,
             dispatcher=Dispatcher(self._hosts),
             space_exists=_refuse_unknown,
@@ -81,10 +81,9 @@ class InProcessGraphd:
             metad=LocalTransport({}),
             catch_up_s=0.0,  # a graphd waits for what is not known here
         )
+        self._versions = api.versions
         self._handlers: dict[str, Handler] = {
-            method.path: getattr(api, name)
-            for name, method in GRAPH.items()
-            if name not in _WRITE_METHODS and hasattr(api, name)
+            path: handler for path, handler in api.handlers.items() if path not in _WRITE_METHODS
         }
         self._refresh_lock = threading.Lock()
         self._refresh_at = self._resume_at = 0.0
@@ -144,7 +143,7 @@ class InProcessGraphd:
             self._refresh_at = time.monotonic() + _REFRESH_S
             reply = self._fetch_routes(self._routing.revision, min(_REFRESH_S, call.remaining()))
             if reply.HasField("limits"):  # graphds of older releases give none
-                self._api.limits = Limits(
+                self._versions.limits = Limits(
                     rows=reply.limits.rows,
                     memory=reply.limits.memory_bytes,
                     steps=reply.limits.steps,

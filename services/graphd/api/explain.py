@@ -1,16 +1,12 @@
-"""What a sampling call takes: where its draws fall, who is asked for what, in how many rounds and
-bytes.
-"""
+"""Explanations of sampling calls: where draws fall, and what each storaged is sent and returns."""
 
 from __future__ import annotations
 
-import copy
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
@@ -21,39 +17,22 @@ from asterism_model.prices import Limits
 from asterism_proto import framing
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.methods import GRAPH, STORE
+from asterism_proto.methods import GRAPH, SAMPLING_METHODS, STORE, SamplingRequest
 from asterism_proto.v1 import graphd_pb2 as wire
-from graphd.api.decoding import decode_global_draw, decode_hop, decode_nodes
-from graphd.filters import filters
+from graphd.api.decoding import decode_nodes
+from graphd.api.global_draws import GlobalDrawRequest, decode_global_draw
+from graphd.api.neighbors import HopRequest, decode_hop
+from graphd.api.replies import SampleReply
+from graphd.api.versions import Operation, RequestCheck, VersionRunner
+from graphd.filters.filters import with_filter
 from graphd.operators import reads
-from graphd.operators.sampling import RequestContext
+from graphd.operators.sampling import NeighborParams, RequestContext
 from graphd.routing.dispatch import Dispatcher
-from graphd.routing.routes import ServedVersion, SpaceRoute
-
-T = TypeVar("T")
-
-_GLOBAL = {"sample_nodes": NODE, "sample_edges": EDGE}
-_LOCAL = ("sample_neighbors", "sample_fanout")
-EXPLAINABLE_CALLS = (
-    *_GLOBAL,
-    *_LOCAL,
-    "sample_nodes_like",
-    "sample_negatives",
-    "sample_layer",
-    "sample_layers",
-    "sample_graph_labels",
-    "sample_subgraph",
-    "sample_ego_subgraphs",
-    "sample_labor",
-    "sample_hgt",
-    "random_walk",
-    "sample_pinsage",
-)
-"""Calls that can be explained."""
+from graphd.routing.routes import SpaceRoute
 
 
 class RecordingDispatcher(Dispatcher):
-    """Asks as another fanout does, and keeps account of it."""
+    """Dispatches as another dispatcher does, and records the requests."""
 
     def __init__(self, inner: Dispatcher) -> None:
         self._inner = inner
@@ -61,8 +40,12 @@ class RecordingDispatcher(Dispatcher):
         self._round = 0
 
     def dispatch(
-        self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext
-    ) -> list[Frame]:
+        self,
+        name: str,
+        space: SpaceRoute,
+        requests: Iterable[tuple[int, Frame[Message]]],
+        call: CallContext,
+    ) -> list[Frame[Message]]:
         """The replies to (host, request) pairs, in their order; those of one call are one round."""
         host_requests = list(requests)
         replies = self._inner.dispatch(name, space, host_requests, call)
@@ -88,57 +71,79 @@ def _rows(sent: Mapping[str, NDArray[Any]], received: Mapping[str, NDArray[Any]]
     return len(sent["ids"] if "ids" in sent else next(iter(received.values()), ()))
 
 
-class ExplainHandler(ABC):
-    """Handlers of the Graph service, one part of them."""
+class ExplainHandler:
+    """Makes sampling calls and explains them.
 
-    _dispatcher: Dispatcher
-    limits: Limits
+    Parameters
+    ----------
+    versions : VersionRunner
+    operations, checks : mapping
+        What the Graph service runs, and the checks of requests before, by handler name.
+    """
 
-    @abstractmethod
-    def _run_at_version(
-        self, request: Frame, call: CallContext, run: Callable[[RequestContext], T]
-    ) -> tuple[T, ServedVersion]:
-        """Run a request at the version that it names, or at the current one."""
+    def __init__(
+        self,
+        versions: VersionRunner,
+        operations: Mapping[str, Operation],
+        checks: Mapping[str, RequestCheck],
+    ) -> None:
+        self._versions, self._operations, self._checks = versions, operations, checks
 
-    def explain(self, request: Frame, call: CallContext) -> Frame:
-        """Make a sampling call, and give account of it."""
-        head: Any = request.head
-        if head.method not in EXPLAINABLE_CALLS:
-            raise InvalidRequest(
-                f"{head.method!r} is no sampling call; expected one of "
-                f"{', '.join(EXPLAINABLE_CALLS)}"
-            )
-        sampling_request: Any = Frame(GRAPH[head.method].request(), request.arrays)
-        try:
-            sampling_request.head.ParseFromString(head.request)
-        except DecodeError as error:
-            raise InvalidRequest(
-                f"{head.method}: the bytes to explain are not its request: {error}"
-            ) from error
-        sampling_request.head.space, sampling_request.head.version = head.space, head.version
-        recorder = RecordingDispatcher(self._dispatcher)
-        handler = copy.copy(self)
-        handler._dispatcher = recorder
-        reply: Any = getattr(handler, head.method)(sampling_request, call)
-        sampling_request.head.version = reply.head.version
+    def explain(
+        self, request: Frame[wire.ExplainRequest], call: CallContext
+    ) -> Frame[wire.ExplainReply]:
+        """Make a sampling call, and return its explanation."""
+        method = request.head.method
+        sampling_request = _decode_request(request)
+        if method in self._checks:
+            self._checks[method](sampling_request)
+        recorder = RecordingDispatcher(self._versions.dispatcher)
+        reply = self._versions.run_at_version(
+            sampling_request,
+            call,
+            lambda context: self._operations[method](context, sampling_request),
+            dispatcher=recorder,
+        )
+        reply_head = cast(SampleReply, reply.head)
+        sampling_request.head.version = reply_head.version
 
         def build_reply(context: RequestContext) -> wire.ExplainReply:
             for entry in recorder.requests:
                 entry.address = context.dispatcher.address(entry.host)
             return wire.ExplainReply(
-                version=reply.head.version,
-                digest=reply.head.digest,
+                version=reply_head.version,
+                digest=reply_head.digest,
                 asked=recorder.requests,
-                shares=_shares(context, head.method, sampling_request, reply),
-                condition=_filter_plan(context, head.method, sampling_request),
+                shares=_shares(context, sampling_request, reply),
+                condition=_filter_plan(context, sampling_request.head),
                 reply_bytes=len(framing.encode(reply)),
-                price=_price(context, sampling_request, self.limits),
+                price=_price(context, sampling_request, self._versions.limits),
             )
 
-        return Frame(self._run_at_version(sampling_request, call, build_reply)[0])
+        return Frame(self._versions.run_at_version(sampling_request, call, build_reply))
 
 
-def _price(context: RequestContext, request: Frame, limits: Limits) -> wire.Price | None:
+def _decode_request(request: Frame[wire.ExplainRequest]) -> Frame[SamplingRequest]:
+    """Return the sampling request that is to be explained."""
+    head = request.head
+    if head.method not in SAMPLING_METHODS:
+        raise InvalidRequest(
+            f"{head.method!r} is no sampling call; expected one of {', '.join(SAMPLING_METHODS)}"
+        )
+    sampling_head = cast(SamplingRequest, GRAPH[head.method].request())
+    try:
+        sampling_head.ParseFromString(head.request)
+    except DecodeError as error:
+        raise InvalidRequest(
+            f"{head.method}: the bytes to explain are not its request: {error}"
+        ) from error
+    sampling_head.space, sampling_head.version = head.space, head.version
+    return Frame(sampling_head, request.arrays)
+
+
+def _price(
+    context: RequestContext, request: Frame[SamplingRequest], limits: Limits
+) -> wire.Price | None:
     """Return what a call takes at most, with the share of each limit."""
     uncapped = price_request(
         request.head,
@@ -163,45 +168,46 @@ def _price(context: RequestContext, request: Frame, limits: Limits) -> wire.Pric
     )
 
 
-def _filter_plan(context: RequestContext, method: str, request: Frame) -> str:
-    """How what satisfies a call's condition is found; "" where it has none, or draws in another way
-    than those whose shares are told.
-    """
-    head: Any = request.head
-    if method in _GLOBAL:
-        return filters.with_filter(
-            context,
-            _GLOBAL[method],
-            decode_global_draw(_GLOBAL[method], context.space.schema, head).types,
-            head,
-        ).filter_plan
-    if method not in _LOCAL:
-        return ""
-    first_hop = head.hops[0] if method == "sample_fanout" else head
-    return filters.with_filter(
-        context,
-        EDGE,
-        decode_hop(context.space.schema, head, first_hop.edge_types, first_hop.count, 0).edge_types,
-        head,
-    ).filter_plan
+def _filter_plan(context: RequestContext, head: SamplingRequest) -> str:
+    """Return how the rows of a call's condition are found; "" where it has none.
+
+    Also "" for calls whose shares are not explained."""
+    if isinstance(head, wire.SampleNodesRequest | wire.SampleEdgesRequest):
+        element = _element(head)
+        draw = decode_global_draw(element, context.space.schema, head)
+        return with_filter(context, element, draw.types, head).filter_plan
+    if isinstance(head, wire.SampleNeighborsRequest | wire.SampleFanoutRequest):
+        params = _decode_first_hop(context, head)
+        return with_filter(context, EDGE, params.edge_types, head).filter_plan
+    return ""
+
+
+def _element(head: GlobalDrawRequest) -> int:
+    return NODE if isinstance(head, wire.SampleNodesRequest) else EDGE
+
+
+def _decode_first_hop(context: RequestContext, head: HopRequest) -> NeighborParams:
+    hop: wire.Hop | wire.SampleNeighborsRequest = (
+        head.hops[0] if isinstance(head, wire.SampleFanoutRequest) else head
+    )
+    return decode_hop(context.space.schema, head, hop.edge_types, hop.count, 0)
 
 
 def _shares(
-    context: RequestContext, method: str, request: Frame, reply: Frame
+    context: RequestContext, request: Frame[SamplingRequest], reply: Frame[Message]
 ) -> list[wire.DrawShare]:
-    """Where the draws of a call were to fall, and did."""
-    head: Any = request.head
-    if method in _GLOBAL:
-        return _global_shares(context, _GLOBAL[method], head, reply)
-    if method not in _LOCAL or (
-        "until" in head.DESCRIPTOR.fields_by_name and head.HasField("until")
-    ):  # until a time every node has shares of its own
+    """Return where the draws of a call were expected to fall, and did."""
+    head = request.head
+    if isinstance(head, wire.SampleNodesRequest | wire.SampleEdgesRequest):
+        return _global_shares(context, head, reply)
+    if not isinstance(head, wire.SampleNeighborsRequest | wire.SampleFanoutRequest):
         return []
-    schema, hop = context.space.schema, ".0" if method == "sample_fanout" else ""
-    first_hop = head.hops[0] if hop else head
-    params = decode_hop(schema, head, first_hop.edge_types, first_hop.count, 0)
-    filtered_context = filters.with_filter(context, EDGE, params.edge_types, head)
-    nodes, types = decode_nodes(request, schema)
+    if head.HasField("until"):  # every node has shares of its own
+        return []
+    hop = ".0" if isinstance(head, wire.SampleFanoutRequest) else ""
+    params = _decode_first_hop(context, head)
+    filtered_context = with_filter(context, EDGE, params.edge_types, head)
+    nodes, types = decode_nodes(Frame(head, request.arrays), context.space.schema)
     weights = reads.edge_weight_sums(
         filtered_context,
         params.edge_types,
@@ -234,11 +240,11 @@ def _shares(
 
 
 def _global_shares(
-    context: RequestContext, element: int, head: Any, reply: Frame
+    context: RequestContext, head: GlobalDrawRequest, reply: Frame[Message]
 ) -> list[wire.DrawShare]:
-    space, schema = context.space, context.space.schema
+    space, schema, element = context.space, context.space.schema, _element(head)
     draw = decode_global_draw(element, schema, head)
-    filtered_context = filters.with_filter(context, element, draw.types, head)
+    filtered_context = with_filter(context, element, draw.types, head)
     shares = filtered_context.version.totals.shares(element, draw.types, uniform=draw.uniform)
     parts = partition_choice.part_of(
         reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement

@@ -23,7 +23,7 @@ from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import storaged_pb2 as store
-from graphd.api.decoding import resolve_weight_name
+from graphd.api.decoding import RowFields, resolve_weight_name
 from graphd.operators.sampling import REPLY_BYTES, RequestContext
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
 from graphd.routing.totals import VersionTotals
@@ -33,7 +33,7 @@ _ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
 
 
 def with_filter(
-    context: RequestContext, element: int, types: Iterable[int], head: Any
+    context: RequestContext, element: int, types: Iterable[int], head: RowFields
 ) -> RequestContext:
     """A request's surroundings: by the weights that it names, and of the rows that satisfy its
     condition.
@@ -45,8 +45,8 @@ def with_filter(
         NODE or EDGE, what the condition is on.
     types : iterable of int
         Those that the request is about.
-    head : message
-        With ``weight`` and ``where``.
+    head : RowFields
+        Of the request.
 
     Raises
     ------

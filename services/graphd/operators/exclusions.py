@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import check_types
 from graphd.operators import reads
@@ -143,7 +143,10 @@ class RowExclusions:
 
     @classmethod
     def from_request(
-        cls, context: RequestContext, request: Frame, node_types: Sequence[int]
+        cls,
+        context: RequestContext,
+        request: Frame[wire.SampleNegativesRequest],
+        node_types: Sequence[int],
     ) -> RowExclusions | None:
         """Of a request for negatives of some types; None where nothing is left out.
 
@@ -153,7 +156,7 @@ class RowExclusions:
             Where sections do not fit the rows, something is left out among types whose ids are per
             type, or edges do not lead to what is drawn.
         """
-        head: Any = request.head
+        head = request.head
         indptr, excluded, sources = (
             request.optional_array(name, "int64") for name in ("indptr", "excluded", "sources")
         )

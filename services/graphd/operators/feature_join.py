@@ -4,15 +4,16 @@ they are known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from google.protobuf.message import Message
 
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
 from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import check_types
 from graphd.operators import reads
@@ -53,11 +54,13 @@ class _SampleNodes:
         return self.ids if self.types is None else np.where(self.types == type_id, self.ids, -1)
 
 
-def decode_features(schema: Schema, head: Any) -> tuple[FeatureSelection, ...]:
+def decode_features(
+    schema: Schema, columns: Iterable[wire.NodeColumns]
+) -> tuple[FeatureSelection, ...]:
     """The features that a request wants along; NotFound where a type has none of that name."""
     selections = tuple(
         FeatureSelection(type_id=selection.type_id, names=tuple(selection.names))
-        for selection in head.node_features
+        for selection in columns
     )
     check_types("node", schema, [selection.type_id for selection in selections])
     for selection in selections:
@@ -114,7 +117,7 @@ def _join(
     if not selections:
         return sections
     out = dict(sections)
-    requests: list[tuple[int, Frame]] = []
+    requests: list[tuple[int, Frame[Message]]] = []
     pending: list[tuple[FeatureSelection, list[tuple[str, Ids]], list[Ids | None]]] = []
     for selection in selections:
         matching = [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,11 +140,10 @@ def _read_labels(context: RequestContext) -> ByteStrings:
         for (host, _), reply in zip(
             requests, context.dispatch("read_labels", requests), strict=True
         ):
-            head: Any = reply.head
             lengths.append(np.diff(reply.array("labels.indptr", "int64")))
             values.append(reply.array("labels.values", "uint8"))
             size += lengths[-1].nbytes + values[-1].nbytes
-            cursors[host] = head.next_cursor
+            cursors[host] = reply.with_head(store.ReadLabelsReply).head.next_cursor
         cursors = {host: cursor for host, cursor in cursors.items() if cursor >= 0}
         if size > MAX_LABEL_BYTES:
             raise InvalidRequest(

@@ -20,7 +20,7 @@ from graphd.operators.temporal import TemporalFilter
 from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute
 
-Replies = Mapping[int, Frame]
+Replies = Mapping[int, Frame[Message]]
 """By host."""
 
 

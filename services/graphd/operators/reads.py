@@ -259,7 +259,7 @@ def scan_nodes(
         weight=context.weight_name,
     )
     reply = _call_part(context, "read_nodes", part, head)
-    return dict(reply.arrays), _next_cursor(reply)
+    return dict(reply.arrays), reply.with_head(store.ReadNodesReply).head.next_cursor
 
 
 def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
@@ -347,10 +347,10 @@ def scan_edges(
     if names:
         columns = edge_features(context, type_id, names, sections["eids"])
         sections |= {name: array for name, array in columns.items() if name.startswith("f:")}
-    return sections, _next_cursor(reply)
+    return sections, reply.with_head(store.ReadEdgesReply).head.next_cursor
 
 
-def _call_part(context: RequestContext, name: str, part: int, head: Message) -> Frame:
+def _call_part(context: RequestContext, name: str, part: int, head: Message) -> Frame[Message]:
     parts = context.space.schema.parts
     if not 0 <= part < parts:
         raise InvalidRequest(
@@ -359,12 +359,9 @@ def _call_part(context: RequestContext, name: str, part: int, head: Message) -> 
     return context.dispatch(name, [(int(context.space.host_of_part[part]), Frame(head))])[0]
 
 
-def _next_cursor(reply: Frame) -> int:
-    head: Any = reply.head
-    return int(head.next_cursor)
-
-
-def merge_columns(count: int, rows: Sequence[Ids | None], replies: Sequence[Frame]) -> Sections:
+def merge_columns(
+    count: int, rows: Sequence[Ids | None], replies: Sequence[Frame[Message]]
+) -> Sections:
     """Columns of every host's rows in the order of the request; ragged ones by their row
     lengths.
     """

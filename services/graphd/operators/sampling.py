@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_daemonkit.calls import CallContext
@@ -80,7 +81,9 @@ class RequestContext:
             where=self.row_filter,
         )
 
-    def dispatch(self, name: str, requests: Sequence[tuple[int, Frame]]) -> list[Frame]:
+    def dispatch(
+        self, name: str, requests: Sequence[tuple[int, Frame[Message]]]
+    ) -> list[Frame[Message]]:
         """The hosts' replies, in the order of the requests."""
         return self.dispatcher.dispatch(name, self.space, requests, self.call)
 
@@ -203,8 +206,10 @@ def _draw_request(
     *,
     exponential_keys: bool = False,
     want_rest: bool = False,
-) -> Any:
-    request_type = store.DrawNodesRequest if draw.element == NODE else store.DrawEdgesRequest
+) -> store.DrawNodesRequest | store.DrawEdgesRequest:
+    request_type: type[store.DrawNodesRequest] | type[store.DrawEdgesRequest] = (
+        store.DrawNodesRequest if draw.element == NODE else store.DrawEdgesRequest
+    )
     return request_type(
         at=context.version_ref(),
         types=draw.types,
@@ -282,7 +287,7 @@ def draw_excluding(
     *,
     exponential_keys: bool = False,
     want_rest: bool = False,
-) -> list[Frame]:
+) -> list[Frame[Message]]:
     """What the hosts say of all rows but those that are taken."""
     sections: Sections = {
         "taken": excluded_rows[draw.id_section],

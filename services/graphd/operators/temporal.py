@@ -14,6 +14,9 @@ from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
+
+NeighborRequest = Frame[wire.SampleNeighborsRequest] | Frame[wire.SampleFanoutRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,7 +37,7 @@ class TemporalFilter:
 
 
 def neighbor_filter(
-    request: Frame, schema: Schema, edge_types: Sequence[int]
+    request: Frame[wire.SampleNeighborsRequest], schema: Schema, edge_types: Sequence[int]
 ) -> TemporalFilter | None:
     """Until when neighbors are seen; None: always.
 
@@ -51,7 +54,7 @@ def neighbor_filter(
 
 
 def fanout_filters(
-    request: Frame, schema: Schema, hops: Sequence[Sequence[int]]
+    request: Frame[wire.SampleFanoutRequest], schema: Schema, hops: Sequence[Sequence[int]]
 ) -> list[TemporalFilter | None]:
     """Until when neighbors are seen of each hop; None: always, as where none of its edge types has
     times.
@@ -59,7 +62,7 @@ def fanout_filters(
     A node's time holds for all that is drawn from it, hop after hop: times of every hop are those
     of the nodes that the request starts from. Errors as of `neighbor_filter`; one hop along edge
     types with times is enough."""
-    head: Any = request.head
+    head = request.head
     temporal_filter = _draw_filter(request)
     if temporal_filter is None:
         return [None] * len(hops)
@@ -73,9 +76,9 @@ def fanout_filters(
     return [temporal_filter if is_timed else None for is_timed in timed_hops]
 
 
-def _check_union(request: Frame, schema: Schema, edge_types: Sequence[int]) -> None:
+def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[int]) -> None:
     """InvalidRequest where one draw can not be from these edge types until times."""
-    head: Any = request.head
+    head = request.head
     time_kinds = {
         schema.edge_types[e].name: edge_time_dtype(schema, e, incoming=head.direction == pb.IN)
         for e in edge_types
@@ -93,11 +96,13 @@ def _check_union(request: Frame, schema: Schema, edge_types: Sequence[int]) -> N
         )
 
 
-def subgraph_filter(request: Frame, schema: Schema) -> TemporalFilter | None:
+def subgraph_filter(
+    request: Frame[wire.SampleSubgraphRequest], schema: Schema
+) -> TemporalFilter | None:
     """Until when the trees of seeds see edges; None: always. Errors as of `neighbor_filter`; one
     edge type with times is enough.
     """
-    head: Any = request.head
+    head = request.head
     temporal_filter = _decode_filter(request)
     if temporal_filter is None:
         return None
@@ -116,8 +121,8 @@ def subgraph_filter(request: Frame, schema: Schema) -> TemporalFilter | None:
     return temporal_filter
 
 
-def _draw_filter(request: Frame) -> TemporalFilter | None:
-    head: Any = request.head
+def _draw_filter(request: NeighborRequest) -> TemporalFilter | None:
+    head = request.head
     temporal_filter = _decode_filter(request)
     if temporal_filter is not None and head.want_probabilities:
         raise InvalidRequest(
@@ -126,8 +131,10 @@ def _draw_filter(request: Frame) -> TemporalFilter | None:
     return temporal_filter
 
 
-def _decode_filter(request: Frame) -> TemporalFilter | None:
-    head: Any = request.head
+def _decode_filter(
+    request: NeighborRequest | Frame[wire.SampleSubgraphRequest],
+) -> TemporalFilter | None:
+    head = request.head
     if not head.HasField("until"):
         return None
     if head.until.last and head.replace:

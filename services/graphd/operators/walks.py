@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.ragged_paths import write_pieces
@@ -147,7 +148,7 @@ def _walk_on_one_host(
     return result
 
 
-def _walk_request(context: RequestContext, params: RandomWalkParams) -> Any:
+def _walk_request(context: RequestContext, params: RandomWalkParams) -> store.WalkRequest:
     """What a host is to know of all walks."""
     return store.WalkRequest(
         at=context.version_ref(),
@@ -288,7 +289,7 @@ class _WalkState:
         self.steps_done[:] = 1
         self._arrive(rows, steps["ids"], edge_types)
 
-    def request(self, rows: Ids) -> Frame:
+    def request(self, rows: Ids) -> Frame[store.WalkRequest]:
         """What the host is asked that these walks are with."""
         selection = self._places(rows)
         sections: Sections = {
@@ -334,7 +335,7 @@ class _WalkState:
         )
         return edge_types
 
-    def apply_steps(self, rows: Ids, reply: Frame) -> _PendingSteps | None:
+    def apply_steps(self, rows: Ids, reply: Frame[Message]) -> _PendingSteps | None:
         """Take over the steps that a host has taken with these walks; gives those that hang."""
         indptr, ids = reply.array("indptr", "int64"), reply.array("ids", "int64")
         selection, lengths = self._places(rows), np.diff(indptr)
@@ -378,7 +379,7 @@ class _WalkState:
         """Let the hosts of the nodes before say whether these are joined to the candidates, and
         take the steps that count.
         """
-        requests: list[tuple[int, Frame]] = []
+        requests: list[tuple[int, Frame[Message]]] = []
         batches: list[_PendingSteps] = []
         for steps in pending:
             cycle_steps = (self.steps_done[steps.rows] - 1) % len(self._params.steps)

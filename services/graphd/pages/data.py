@@ -35,7 +35,7 @@ ReadHistogram = Callable[
     [str, int, int, int, str, CallContext], tuple[WeightHistogram, ServedVersion]
 ]
 """(space, version, element, type id, weight name, call) -> how weights are spread:
-`graphd.api.operators`.
+`graphd.api.service`.
 """
 
 

@@ -5,7 +5,6 @@ took.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
@@ -110,7 +109,7 @@ def _price(price: wire.Price) -> list[str]:
 
 
 def _call_text(call: RecordedCall) -> str:
-    head: Any = call.request.head if isinstance(call.request, Frame) else call.request
+    head = call.request.head if isinstance(call.request, Frame) else call.request
     arrays = call.request.arrays if isinstance(call.request, Frame) else {}
     fields = [
         f"{field.name}={_short(value)}"

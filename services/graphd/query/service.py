@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from numpy.typing import NDArray
+
 from asterism.client import Client
 from asterism.graph import Graph
 from asterism_daemonkit.calls import CallContext, Handler
@@ -190,9 +192,9 @@ class QueryService:
         self._handlers = handlers
         self._space_of = space_of
 
-    def query(self, request: Frame, call: CallContext) -> Frame:
+    def query(self, request: Frame[wire.QueryRequest], call: CallContext) -> Frame[wire.QueryReply]:
         """Run statements, and give the table of the last one."""
-        head: Any = request.head
+        head = request.head
         query_started = time.perf_counter()
         bindings = ParameterBindings(
             text=head.statement, values=_parameter_values(head, request.arrays)
@@ -251,7 +253,7 @@ class QueryService:
         )
         return Frame(reply, result.table.sections())
 
-    def _read(self, head: Any) -> tuple[Statement, ...]:
+    def _read(self, head: wire.QueryRequest) -> tuple[Statement, ...]:
         if head.language not in ("", "ngql"):
             raise InvalidRequest(f"language {head.language!r}: expected 'ngql' or 'euler'")
         statements = parse(head.statement)
@@ -279,7 +281,9 @@ def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) ->
     return wire.Column(name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ())
 
 
-def _parameter_values(head: Any, arrays: Mapping[str, Any]) -> dict[str, ParameterValue]:
+def _parameter_values(
+    head: wire.QueryRequest, arrays: Mapping[str, NDArray[Any]]
+) -> dict[str, ParameterValue]:
     """Parameters by their names: those of the head, and arrays."""
     values: dict[str, ParameterValue] = {}
     for name, value in head.parameters.items():

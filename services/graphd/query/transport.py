@@ -7,15 +7,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 from asterism_daemonkit.calls import CallContext, Handler, LocalTransport
 from asterism_proto.errors import NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.methods import GRAPH, Method
+from asterism_proto.methods import GRAPH, SAMPLING_METHODS, Method, SamplingRequest
 from asterism_proto.transport import Content
 from asterism_proto.v1 import graphd_pb2 as wire
-from graphd.api.explain import EXPLAINABLE_CALLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,35 +64,35 @@ class QueryTransport:
             self.calls.append(RecordedCall(method=method, request=request, elapsed_s=0.0, rows=-1))
             raise CallSkipped
         started = time.perf_counter()
-        reply: Any = handler(request, self.parent_call)
-        arrays = getattr(reply, "arrays", None)
-        rows = -1 if arrays is None else len(next(iter(arrays.values()), ()))
+        reply = handler(request, self.parent_call)
+        rows = len(next(iter(reply.arrays.values()), ())) if isinstance(reply, Frame) else -1
         self.calls.append(
             RecordedCall(
                 method=method, request=request, elapsed_s=time.perf_counter() - started, rows=rows
             )
         )
-        self.digest = getattr(getattr(reply, "head", None), "digest", "") or self.digest
-        return reply  # type: ignore[no-any-return]  # as the handler gave it
+        if isinstance(reply, Frame):
+            self.digest = getattr(reply.head, "digest", "") or self.digest
+        return reply
 
     def explain_call(self, call: RecordedCall, version: int) -> wire.ExplainReply | None:
         """What a sampling call takes: who is asked for how much, where its draws fall; None of any
         other call.
         """
-        if not isinstance(call.request, Frame) or call.method.python_name not in EXPLAINABLE_CALLS:
+        if not isinstance(call.request, Frame) or call.method.python_name not in SAMPLING_METHODS:
             return None
-        head: Any = call.request.head
+        head = cast(SamplingRequest, call.request.head)
         explain_request = wire.ExplainRequest(
             space=head.space,
             version=version or head.version,
             method=call.method.python_name,
             request=head.SerializeToString(),
         )
-        reply: Any = self.handlers[GRAPH["explain"].path](
+        reply = self.handlers[GRAPH["explain"].path](
             Frame(explain_request, call.request.arrays), self.parent_call
         )
-        explanation: wire.ExplainReply = reply.head
-        return explanation
+        assert isinstance(reply, Frame)
+        return reply.with_head(wire.ExplainReply).head
 
     def close(self) -> None:
         """Nothing is held."""

@@ -57,10 +57,10 @@ class LoadCommitter:
     metad : Transport
     resolve_revivals : callable
         ``(space, load id, call)``: tells every partition which deleted nodes the load brings back;
-        as `graphd.api.sampling.GraphService.resolve_revivals`.
+        as `graphd.api.writes.WriteHandlers.resolve_revivals`.
     seal : callable
         ``(space, load id, hosts, number, call)``: seals a load on some hosts; as
-        `graphd.api.sampling.GraphService.seal`.
+        `graphd.api.writes.WriteHandlers.seal`.
     """
 
     def __init__(

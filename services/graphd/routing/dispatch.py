@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from google.protobuf.message import Message
+
 from asterism_daemonkit.calls import CallContext, ConcurrentTransport, PendingCall
 from asterism_proto.errors import AsterismError, Internal, Stale, Unavailable
 from asterism_proto.framing import Frame
@@ -112,8 +114,12 @@ class Dispatcher:
         self._on_dispatch = on_dispatch
 
     def dispatch(
-        self, name: str, space: SpaceRoute, requests: Iterable[tuple[int, Frame]], call: CallContext
-    ) -> list[Frame]:
+        self,
+        name: str,
+        space: SpaceRoute,
+        requests: Iterable[tuple[int, Frame[Message]]],
+        call: CallContext,
+    ) -> list[Frame[Message]]:
         """The replies to (host, request) pairs, in their order.
 
         Raises
@@ -125,7 +131,7 @@ class Dispatcher:
         self._on_dispatch(method.name)
         host_requests = [(space.hosts[host], request) for host, request in requests]
         pending_calls: list[tuple[str, PendingCall]] = []
-        replies: list[Frame] = []
+        replies: list[Frame[Message]] = []
         first_error: AsterismError | None = None
         try:
             for uuid, request in host_requests[:-1]:
@@ -161,13 +167,17 @@ class Dispatcher:
         except Unavailable:
             return ""
 
-    def _start(self, method: Method, uuid: str, request: Frame, call: CallContext) -> PendingCall:
+    def _start(
+        self, method: Method, uuid: str, request: Frame[Message], call: CallContext
+    ) -> PendingCall:
         try:
             return self._pool.transport(uuid).start(method, request, call.remaining())
         except AsterismError as error:
             raise self._with_host(error, uuid) from error
 
-    def _make(self, method: Method, uuid: str, request: Frame, call: CallContext) -> Content:
+    def _make(
+        self, method: Method, uuid: str, request: Frame[Message], call: CallContext
+    ) -> Content:
         return self._pool.transport(uuid).call(method, request, call.remaining())
 
     def _with_host(self, error: AsterismError, uuid: str) -> AsterismError:

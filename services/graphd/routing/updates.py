@@ -70,13 +70,14 @@ class RoutingTable:
         with self._changed:
             return self._changed.wait_for(lambda: predicate(self._routes), timeout_s)
 
-    def get_routes(self, request: Frame, call: CallContext) -> Frame:
+    def get_routes(
+        self, request: Frame[wire.GetRoutesRequest], call: CallContext
+    ) -> Frame[wire.GetRoutesReply]:
         """What metad told last, for who asks storageds itself: a handler of the Graph service."""
         reply = self._reply
         if reply is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
-        # The method's own head.
-        is_unchanged = request.head.known_revision == reply.revision  # type: ignore[attr-defined]
+        is_unchanged = request.head.known_revision == reply.revision
         return Frame(
             wire.GetRoutesReply(
                 revision=reply.revision, told=None if is_unchanged else reply, limits=self._limits

@@ -1,7 +1,7 @@
 """Writes by themselves: those that come while others are being committed share the next load.
 
 No timer: a write that finds nobody writing goes at once, and the more writers there are, the larger
-the loads become. Called by `graphd.api.sampling`; asks metad for loads."""
+the loads become. Called by `graphd.api.writes`; asks metad for loads."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.siphash import compute_string_ids, first_mismatch
@@ -45,7 +46,7 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
     return types[type_id]
 
 
-def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
+def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame[Message]) -> int:
     """The number of rows of a write whose sections are complete and right."""
     schema_type = written_type(schema, kind, type_id)
     rows = request_validation.check_ids(
@@ -65,7 +66,7 @@ def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame) -> int:
 
 
 def _check_names(
-    schema: Schema, kind: int, schema_type: NodeType | EdgeType, frame: Frame, rows: int
+    schema: Schema, kind: int, schema_type: NodeType | EdgeType, frame: Frame[Message], rows: int
 ) -> set[str]:
     """The sections that have the names of nodes; InvalidRequest where an id is not that of its
     name, or a name is missing.

@@ -193,8 +193,7 @@ def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
         )
         ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in revivals]))
         _send_to_all_parts(replace(context, chunk=chunk), store.NODE_BIRTHS, type_id, {"ids": ids})
-    # A ListBirthsReply.
-    return any(reply.head.deletes for reply in replies)  # type: ignore[attr-defined]
+    return any(reply.with_head(store.ListBirthsReply).head.deletes for reply in replies)
 
 
 def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[meta.HostSeal]:
@@ -213,7 +212,7 @@ def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[met
     )
     seals = []
     for host_index, reply in zip(host_indices, replies, strict=True):
-        sealed: Any = reply.head
+        sealed = reply.with_head(store.SealLoadReply).head
         seals.append(
             meta.HostSeal(
                 host=context.space.hosts[host_index], number=sealed.number, parts=sealed.parts
@@ -381,7 +380,9 @@ def _send(context: WriteContext, blocks: Sequence[PartitionedRows]) -> None:
     context.dispatcher.dispatch("write_blocks", context.space, requests, context.call)
 
 
-def _requests(context: WriteContext, block: PartitionedRows) -> Iterator[tuple[int, Frame]]:
+def _requests(
+    context: WriteContext, block: PartitionedRows
+) -> Iterator[tuple[int, Frame[store.WriteBlocksRequest]]]:
     """The WriteBlocks of one kind: per host, runs of its parts that fit into a message."""
     space = context.space
     order, offsets = group_by_key(block.parts, space.schema.parts)
@@ -404,7 +405,7 @@ def _requests(context: WriteContext, block: PartitionedRows) -> Iterator[tuple[i
 
 def _frame(
     context: WriteContext, block: PartitionedRows, parts: list[int], order: Ids, offsets: Ids
-) -> Frame:
+) -> Frame[store.WriteBlocksRequest]:
     head = store.WriteBlocksRequest(
         space_id=context.space.space_id,
         load_id=context.load_id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from asterism_model.schema.schema import Schema
+from asterism_model.schema import Schema
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import InvalidRequest

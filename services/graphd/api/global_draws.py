@@ -1,0 +1,81 @@
+"""Global draws: nodes and edges of a whole version, and nodes of the types that others have."""
+
+from __future__ import annotations
+
+from asterism_model.elements import EDGE, NODE
+from asterism_model.schema import Schema
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import check_types, decode_nodes, decode_seed
+from graphd.api.replies import sample_reply
+from graphd.filters.filters import with_filter
+from graphd.operators import negatives, sampling
+from graphd.operators.sampling import RequestContext, Sections
+
+GlobalDrawRequest = wire.SampleNodesRequest | wire.SampleEdgesRequest
+
+
+def sample_nodes(
+    context: RequestContext, request: Frame[wire.SampleNodesRequest]
+) -> Frame[wire.SampleNodesReply]:
+    """Draw nodes."""
+    return sample_reply(context, wire.SampleNodesReply, _draw(context, NODE, request.head))
+
+
+def sample_edges(
+    context: RequestContext, request: Frame[wire.SampleEdgesRequest]
+) -> Frame[wire.SampleEdgesReply]:
+    """Draw edges."""
+    return sample_reply(context, wire.SampleEdgesReply, _draw(context, EDGE, request.head))
+
+
+def sample_nodes_like(
+    context: RequestContext, request: Frame[wire.SampleNodesLikeRequest]
+) -> Frame[wire.SampleNodesLikeReply]:
+    """Draw nodes of the types that others have."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    type_ids = list(range(len(schema.node_types))) if head.node_type < 0 else [head.node_type]
+    if types is not None:
+        type_ids = sorted(set(types[types >= 0].tolist()))
+    filtered_context = with_filter(context, NODE, type_ids, head)
+    draw = sampling.GlobalDraw(
+        element=NODE,
+        types=tuple(type_ids),
+        seed=decode_seed(head),
+        count=head.count,
+        uniform=head.uniform,
+        distinct=False,
+        want_probabilities=head.want_probabilities,
+    )
+    sections = negatives.sample_nodes_like(
+        filtered_context,
+        negatives.NodesLikeParams(draw=draw, lenient=head.lenient),
+        nodes,
+        head.node_type,
+        types,
+    )
+    return sample_reply(context, wire.SampleNodesLikeReply, sections)
+
+
+def decode_global_draw(
+    element: int, schema: Schema, head: GlobalDrawRequest
+) -> sampling.GlobalDraw:
+    """Return the parameters of a global draw; no type named means all."""
+    types = sorted(set(head.types))
+    schema_types = schema.node_types if element == NODE else schema.edge_types
+    check_types("node" if element == NODE else "edge", schema, types)
+    return sampling.GlobalDraw(
+        element=element,
+        types=tuple(types or range(len(schema_types))),
+        seed=decode_seed(head),
+        count=head.count,
+        uniform=head.uniform,
+        distinct=head.distinct,
+        want_probabilities=head.want_probabilities,
+    )
+
+
+def _draw(context: RequestContext, element: int, head: GlobalDrawRequest) -> Sections:
+    draw = decode_global_draw(element, context.space.schema, head)
+    return sampling.draw(with_filter(context, element, draw.types, head), draw)

@@ -1,0 +1,151 @@
+"""Layers: nodes drawn for whole layers, and the edges between two lists of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asterism_graphkit.operators import layers as measures
+from asterism_model.elements import EDGE
+from asterism_model.schema import Schema
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import (
+    decode_direction,
+    decode_edge_types,
+    decode_induced_edges,
+    decode_nodes,
+    decode_seed,
+    step_edge_types,
+)
+from graphd.api.replies import read_reply, sample_reply
+from graphd.filters.filters import with_filter
+from graphd.operators import layers, reads
+from graphd.operators.sampling import Ids, RequestContext, Types
+
+LayerRequest = wire.SampleLayerRequest | wire.SampleLayersRequest
+_MEASURES: dict[int, int] = {
+    wire.LAYER_MEASURE_UNSPECIFIED: measures.SUM,
+    wire.SUM: measures.SUM,
+    wire.SQRT: measures.SQRT,
+    wire.SQUARES: measures.SQUARES,
+}
+
+
+def sample_layer(
+    context: RequestContext, request: Frame[wire.SampleLayerRequest]
+) -> Frame[wire.SampleLayerReply]:
+    """Draw the nodes of one layer."""
+    head, schema = request.head, context.space.schema
+    nodes, types, count = _decode_layers(request, schema)
+    params = _decode_layer(schema, head, head.edge_types, head.count, 0)
+    sections = layers.sample_layer(
+        with_filter(context, EDGE, params.edge_types, head),
+        params,
+        count,
+        nodes,
+        head.node_type,
+        types,
+    )
+    return sample_reply(context, wire.SampleLayerReply, sections)
+
+
+def check_hops(request: Frame[wire.SampleLayersRequest]) -> None:
+    """Raise InvalidRequest where a stack of layers is empty."""
+    if not request.head.hops:
+        raise InvalidRequest("a stack of layers has one at least; this one has none")
+
+
+def sample_layers(
+    context: RequestContext, request: Frame[wire.SampleLayersRequest]
+) -> Frame[wire.SampleLayersReply]:
+    """Draw the nodes of layer after layer."""
+    head, schema = request.head, context.space.schema
+    nodes, types, count = _decode_layers(request, schema)
+    hops = [
+        _decode_layer(schema, head, hop.edge_types, hop.count, h) for h, hop in enumerate(head.hops)
+    ]
+    sections = layers.sample_layers(
+        with_filter(context, EDGE, step_edge_types(hop.edge_types for hop in hops), head),
+        hops,
+        count,
+        nodes,
+        head.node_type,
+        types,
+    )
+    return sample_reply(context, wire.SampleLayersReply, sections)
+
+
+def adjacency(
+    context: RequestContext, request: Frame[wire.AdjacencyRequest]
+) -> Frame[wire.AdjacencyReply]:
+    """Read the edges between two lists of nodes."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    edge_params = decode_induced_edges(schema, head)
+    cols = request.array("cols", "int64")
+    col_types = request.optional_array("col_types", "int32")
+    _check_cols(schema, edge_params, cols, col_types)
+    sections = layers.read_adjacency(
+        with_filter(context, EDGE, edge_params.edge_types, head),
+        edge_params,
+        nodes,
+        head.node_type,
+        types,
+        cols,
+        col_types,
+    )
+    return read_reply(context, wire.AdjacencyReply, sections)
+
+
+def _decode_layer(
+    schema: Schema, head: LayerRequest, edge_types: Sequence[int], count: int, hop: int
+) -> layers.LayerParams:
+    """Return how the nodes of one layer are drawn."""
+    if count < 0:
+        raise InvalidRequest(f"count {count}: expected 0 or more nodes of a layer")
+    if head.measure not in _MEASURES:
+        raise InvalidRequest(f"measure {head.measure}: expected SUM, SQRT or SQUARES")
+    return layers.LayerParams(
+        edge_types=decode_edge_types(schema, edge_types),
+        count=count,
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=decode_direction(schema, head.direction),
+        measure=_MEASURES[head.measure],
+        seed=decode_seed(head),
+        hop=hop,
+        want_edge_ids=head.want_edge_ids,
+    )
+
+
+def _decode_layers(request: Frame[LayerRequest], schema: Schema) -> tuple[Ids, Types | None, int]:
+    """Return a request's nodes, their types, and the number of layers that they are."""
+    head = request.head
+    nodes, types = decode_nodes(request, schema)
+    if head.width < 0 or (head.width and len(nodes) % head.width):
+        raise InvalidRequest(
+            f"width {head.width} with {len(nodes)} nodes: layers are of equal size"
+        )
+    return nodes, types, len(nodes) // head.width if head.width else 1
+
+
+def _check_cols(
+    schema: Schema, edge_params: reads.EdgeReadParams, cols: Ids, col_types: Types | None
+) -> None:
+    if col_types is not None:
+        if len(col_types) != len(cols):
+            raise InvalidRequest(f"col_types has {len(col_types)} entries for {len(cols)} cols")
+        return
+    neighbor_types = {
+        schema.edge_types[e].dst_type
+        if edge_params.direction == pb.OUT
+        else schema.edge_types[e].src_type
+        for e in edge_params.edge_types
+    }
+    if len(neighbor_types) > 1 and schema.ids != "global":
+        raise InvalidRequest(
+            f"the edge types lead to {', '.join(sorted(neighbor_types))}: the section "
+            "col_types must then say each col's, for ids are per type"
+        )

@@ -1,0 +1,46 @@
+"""Negatives: nodes drawn for rows, each of which leaves some nodes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asterism_model.elements import NODE
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import check_types, decode_seed
+from graphd.api.replies import sample_reply
+from graphd.filters.filters import with_filter
+from graphd.operators import negatives, sampling
+from graphd.operators.exclusions import RowExclusions
+from graphd.operators.sampling import RequestContext
+
+
+def check_counts(request: Frame[wire.SampleNegativesRequest]) -> None:
+    """Raise InvalidRequest where a number is negative."""
+    head = request.head
+    if head.rows < 0 or head.count < 0:
+        raise InvalidRequest(f"{head.count} nodes for each of {head.rows} rows: expected 0 or more")
+
+
+def sample_negatives(
+    context: RequestContext, request: Frame[wire.SampleNegativesRequest]
+) -> Frame[wire.SampleNegativesReply]:
+    """Draw nodes that are not among some others."""
+    head, schema = request.head, context.space.schema
+    types: Sequence[int] = sorted(set(head.types)) or range(len(schema.node_types))
+    check_types("node", schema, types)
+    exclusions = RowExclusions.from_request(context, request, types)
+    draw = sampling.GlobalDraw(
+        element=NODE,
+        types=tuple(types),
+        seed=decode_seed(head),
+        count=head.count,
+        uniform=head.uniform,
+        distinct=False,
+        want_probabilities=head.want_probabilities,
+    )
+    sections = negatives.sample_negatives(
+        with_filter(context, NODE, draw.types, head), draw, head.rows, exclusions
+    )
+    return sample_reply(context, wire.SampleNegativesReply, sections)

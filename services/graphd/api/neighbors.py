@@ -1,0 +1,157 @@
+"""Neighbors: draws of one hop or of several, all neighbors of nodes, and degrees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from asterism_model.elements import EDGE
+from asterism_model.schema import Schema
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import (
+    decode_direction,
+    decode_edge_types,
+    decode_nodes,
+    decode_seed,
+    step_edge_types,
+)
+from graphd.api.replies import read_reply, sample_reply
+from graphd.filters.filters import with_filter
+from graphd.operators import feature_join, reads, sampling, temporal
+from graphd.operators.sampling import RequestContext
+
+HopRequest = wire.SampleNeighborsRequest | wire.SampleFanoutRequest
+
+
+def sample_neighbors(
+    context: RequestContext, request: Frame[wire.SampleNeighborsRequest]
+) -> Frame[wire.SampleNeighborsReply]:
+    """Draw neighbors of nodes."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    temporal_filter = temporal.neighbor_filter(
+        request, schema, decode_edge_types(schema, head.edge_types)
+    )
+    hop = decode_hop(schema, head, head.edge_types, head.count, 0, temporal_filter)
+    sections = sampling.sample_neighbors(
+        with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
+    )
+    return sample_reply(context, wire.SampleNeighborsReply, sections)
+
+
+def check_hops(request: Frame[wire.SampleFanoutRequest]) -> None:
+    """Raise InvalidRequest where a fanout has no hop."""
+    if not request.head.hops:
+        raise InvalidRequest("a fanout has one hop at least; this one has none")
+
+
+def sample_fanout(
+    context: RequestContext, request: Frame[wire.SampleFanoutRequest]
+) -> Frame[wire.SampleFanoutReply]:
+    """Draw neighbors of neighbors, hop after hop."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    temporal_filters = temporal.fanout_filters(
+        request, schema, [decode_edge_types(schema, hop.edge_types) for hop in head.hops]
+    )
+    hops = [
+        decode_hop(schema, head, hop.edge_types, hop.count, h, temporal_filters[h])
+        for h, hop in enumerate(head.hops)
+    ]
+    columns = feature_join.decode_features(schema, head.node_features)
+    sampled = sampling.sample_fanout(
+        with_filter(context, EDGE, step_edge_types(hop.edge_types for hop in hops), head),
+        hops,
+        nodes,
+        head.node_type,
+        types,
+    )
+    sections = feature_join.join_fanout(
+        context, columns, hops, nodes, head.node_type, types, sampled
+    )
+    return sample_reply(context, wire.SampleFanoutReply, sections)
+
+
+def neighbors(
+    context: RequestContext, request: Frame[wire.NeighborsRequest]
+) -> Frame[wire.NeighborsReply]:
+    """Read all neighbors of nodes, or the heaviest."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    edge_params = _decode_neighbor_read(schema, head)
+    sections = reads.neighbors(
+        with_filter(context, EDGE, edge_params.edge_types, head),
+        edge_params,
+        nodes,
+        head.node_type,
+        types,
+    )
+    return read_reply(context, wire.NeighborsReply, sections)
+
+
+def degrees(
+    context: RequestContext, request: Frame[wire.DegreesRequest]
+) -> Frame[wire.DegreesReply]:
+    """Count the edges of nodes, or sum their weights."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    edge_types = decode_edge_types(schema, head.edge_types)
+    direction = decode_direction(schema, head.direction)
+    filtered_context = with_filter(context, EDGE, edge_types, head)
+    if not head.weight:
+        sections = reads.degrees(
+            filtered_context, edge_types, direction, nodes, head.node_type, types
+        )
+    else:
+        sections = {
+            "sums": reads.edge_weight_sums(
+                filtered_context, edge_types, direction, False, nodes, head.node_type, types
+            )
+        }
+    return read_reply(context, wire.DegreesReply, sections)
+
+
+def decode_hop(
+    schema: Schema,
+    head: HopRequest,
+    edge_types: Sequence[int],
+    count: int,
+    hop: int,
+    temporal_filter: temporal.TemporalFilter | None = None,
+) -> sampling.NeighborParams:
+    """Return how the neighbors of one hop are drawn."""
+    if count < 0:
+        raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
+    return sampling.NeighborParams(
+        edge_types=decode_edge_types(schema, edge_types),
+        count=count,
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=decode_direction(schema, head.direction),
+        seed=decode_seed(head),
+        hop=hop,
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+        want_probabilities=head.want_probabilities,
+        temporal_filter=temporal_filter,
+    )
+
+
+def _decode_neighbor_read(schema: Schema, head: wire.NeighborsRequest) -> reads.EdgeReadParams:
+    """Return which neighbors are read."""
+    if head.sort not in ("", "id", "weight"):
+        raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
+    if head.top and head.sort:
+        raise InvalidRequest(
+            f"sort {head.sort!r} with top {head.top}: the heaviest neighbors come heaviest "
+            "first; leave sort out"
+        )
+    return reads.EdgeReadParams(
+        edge_types=decode_edge_types(schema, head.edge_types),
+        direction=decode_direction(schema, head.direction),
+        want_weights=head.want_weights,
+        want_edge_ids=head.want_edge_ids,
+        sort=head.sort,
+        top=head.top,
+    )

@@ -1,0 +1,40 @@
+"""Replies of reads: sections, and the version that they were read at."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeVar
+
+from asterism_proto.framing import Frame
+from graphd.operators.sampling import RequestContext, Sections
+
+
+class VersionedReply(Protocol):
+    """Fields of every reply that was read at a version."""
+
+    version: int
+
+
+class SampleReply(VersionedReply, Protocol):
+    """Fields of a reply that a replay token is made of."""
+
+    digest: str
+
+
+Read = TypeVar("Read", bound=VersionedReply)
+Sample = TypeVar("Sample", bound=SampleReply)
+
+
+def read_reply(context: RequestContext, reply_type: type[Read], sections: Sections) -> Frame[Read]:
+    """Return the reply to a read."""
+    head = reply_type()
+    head.version = context.version.version
+    return Frame(head, sections)
+
+
+def sample_reply(
+    context: RequestContext, reply_type: type[Sample], sections: Sections
+) -> Frame[Sample]:
+    """Return the reply to a request that draws."""
+    head = reply_type()
+    head.version, head.digest = context.version.version, context.version.digest
+    return Frame(head, sections)

@@ -1,0 +1,69 @@
+"""Scans: the rows of a partition in canonical order, and rows by their position in a scan."""
+
+from __future__ import annotations
+
+from asterism_model.elements import EDGE, NODE
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import check_types, resolve_weight_name
+from graphd.filters.filters import with_filter
+from graphd.operators import reads
+from graphd.operators.sampling import RequestContext
+
+
+def scan_nodes(
+    context: RequestContext, request: Frame[wire.ScanNodesRequest]
+) -> Frame[wire.ScanNodesReply]:
+    """Read a run of one partition's nodes."""
+    head, schema = request.head, context.space.schema
+    check_types("node", schema, [head.type_id])
+    sections, cursor = reads.scan_nodes(
+        context.with_weights(resolve_weight_name(NODE, schema, [head.type_id], head.weight)),
+        head.type_id,
+        head.part,
+        head.cursor,
+        head.limit,
+        list(head.names),
+    )
+    return Frame(wire.ScanNodesReply(version=context.version.version, next_cursor=cursor), sections)
+
+
+def scan_edges(
+    context: RequestContext, request: Frame[wire.ScanEdgesRequest]
+) -> Frame[wire.ScanEdgesReply]:
+    """Read a run of one partition's edges."""
+    head, schema = request.head, context.space.schema
+    check_types("edge", schema, [head.type_id])
+    sections, cursor = reads.scan_edges(
+        context.with_weights(resolve_weight_name(EDGE, schema, [head.type_id], head.weight)),
+        head.type_id,
+        head.part,
+        head.cursor,
+        head.limit,
+        list(head.names),
+    )
+    return Frame(wire.ScanEdgesReply(version=context.version.version, next_cursor=cursor), sections)
+
+
+def nodes_at(
+    context: RequestContext, request: Frame[wire.NodesAtRequest]
+) -> Frame[wire.NodesAtReply]:
+    """Read nodes by their position in a scan."""
+    head = request.head
+    check_types("node", context.space.schema, [head.type_id])
+    sections, count = reads.nodes_at(context, head.type_id, request.array("places", "int64"))
+    return Frame(wire.NodesAtReply(version=context.version.version, count=count), sections)
+
+
+def edges_at(
+    context: RequestContext, request: Frame[wire.EdgesAtRequest]
+) -> Frame[wire.EdgesAtReply]:
+    """Read edges by their position in a scan."""
+    head = request.head
+    check_types("edge", context.space.schema, [head.type_id])
+    sections, count = reads.edges_at(
+        with_filter(context, EDGE, [head.type_id], head),
+        head.type_id,
+        request.array("places", "int64"),
+    )
+    return Frame(wire.EdgesAtReply(version=context.version.version, count=count), sections)

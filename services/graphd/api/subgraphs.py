@@ -1,0 +1,198 @@
+"""Subgraphs around seeds, by fanouts, LABOR or HGT budgets, and the edges among given nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from asterism_model.elements import EDGE
+from asterism_model.schema import Schema
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
+from graphd.api.decoding import (
+    check_types,
+    decode_direction,
+    decode_edge_types,
+    decode_fanouts,
+    decode_induced_edges,
+    decode_nodes,
+    decode_seed,
+)
+from graphd.api.replies import read_reply, sample_reply
+from graphd.filters.filters import with_filter
+from graphd.operators import hgt, induced, labor, subgraphs
+from graphd.operators.feature_join import decode_features, join_subgraph
+from graphd.operators.sampling import RequestContext
+from graphd.operators.temporal import subgraph_filter
+
+_MAX_IMPORTANCE_STEPS = 100
+"""Importance steps of LABOR: importances converge in far fewer."""
+
+
+def sample_subgraph(
+    context: RequestContext, request: Frame[wire.SampleSubgraphRequest]
+) -> Frame[wire.SampleSubgraphReply]:
+    """Draw the k-hop neighborhood of seeds."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    params = replace(
+        _decode_subgraph(schema, head), temporal_filter=subgraph_filter(request, schema)
+    )
+    filtered_context = with_filter(context, EDGE, [fanout.edge_type for fanout in head.reach], head)
+    sections = join_subgraph(
+        context,
+        decode_features(schema, head.node_features),
+        subgraphs.sample_subgraph(filtered_context, params, nodes, head.node_type, types),
+    )
+    return sample_reply(context, wire.SampleSubgraphReply, sections)
+
+
+def sample_ego_subgraphs(
+    context: RequestContext, request: Frame[wire.SampleEgoSubgraphsRequest]
+) -> Frame[wire.SampleEgoSubgraphsReply]:
+    """Draw the nodes around seeds, and read all edges among them."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    # All edges among nodes would let them see later ones: ego subgraphs have no times.
+    params = replace(_decode_subgraph(schema, head), want_edge_ids=False, want_weights=False)
+    edge_params = decode_induced_edges(schema, head)
+    columns = decode_features(schema, head.node_features)
+    filtered_context = with_filter(
+        context,
+        EDGE,
+        [*(fanout.edge_type for fanout in head.reach), *edge_params.edge_types],
+        head,
+    )
+    sections = join_subgraph(
+        context,
+        columns,
+        induced.ego_subgraphs(filtered_context, params, edge_params, nodes, head.node_type, types),
+    )
+    return sample_reply(context, wire.SampleEgoSubgraphsReply, sections)
+
+
+def sample_labor(
+    context: RequestContext, request: Frame[wire.SampleLaborRequest]
+) -> Frame[wire.SampleLaborReply]:
+    """Draw the k-hop neighborhood of seeds by one variate for each node."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    params = _decode_labor(schema, head)
+    filtered_context = with_filter(context, EDGE, [fanout.edge_type for fanout in head.reach], head)
+    sections = join_subgraph(
+        context,
+        decode_features(schema, head.node_features),
+        labor.sample_labor(filtered_context, params, nodes, head.node_type, types),
+    )
+    return sample_reply(context, wire.SampleLaborReply, sections)
+
+
+def sample_hgt(
+    context: RequestContext, request: Frame[wire.SampleHgtRequest]
+) -> Frame[wire.SampleHgtReply]:
+    """Draw nodes layer by layer by budgets, and read all edges among them."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    params, edge_params = _decode_hgt(schema, head), decode_induced_edges(schema, head)
+    columns = decode_features(schema, head.node_features)
+    filtered_context = with_filter(
+        context, EDGE, [*params.edge_types, *edge_params.edge_types], head
+    )
+    sections = join_subgraph(
+        context,
+        columns,
+        hgt.sample_hgt(filtered_context, params, edge_params, nodes, head.node_type, types),
+    )
+    return sample_reply(context, wire.SampleHgtReply, sections)
+
+
+def induced_subgraph(
+    context: RequestContext, request: Frame[wire.InducedSubgraphRequest]
+) -> Frame[wire.InducedSubgraphReply]:
+    """Read all edges among nodes."""
+    head, schema = request.head, context.space.schema
+    nodes, types = decode_nodes(request, schema)
+    edge_params = decode_induced_edges(schema, head)
+    columns = decode_features(schema, head.node_features)
+    subgraph_sections, known_sections = induced.induced_subgraph(
+        with_filter(context, EDGE, edge_params.edge_types, head),
+        edge_params,
+        nodes,
+        head.node_type,
+        types,
+        request.optional_array("indptr", "int64"),
+    )
+    joined = join_subgraph(context, columns, subgraph_sections)
+    sections = {name: array for name, array in joined.items() if name not in known_sections}
+    return read_reply(context, wire.InducedSubgraphReply, sections)
+
+
+def _decode_subgraph(
+    schema: Schema, head: wire.SampleSubgraphRequest | wire.SampleEgoSubgraphsRequest
+) -> subgraphs.SubgraphParams:
+    """Return how a subgraph expands, without times."""
+    direction = decode_direction(schema, head.direction)
+    return subgraphs.SubgraphParams(
+        fanouts=decode_fanouts(schema, head.reach, direction),
+        replace=head.replace,
+        uniform=head.uniform,
+        direction=direction,
+        seed=decode_seed(head),
+        disjoint=head.disjoint,
+        expand_all_hops=head.every,
+        want_edge_ids=head.want_edge_ids,
+        want_weights=head.want_weights,
+    )
+
+
+def _decode_labor(schema: Schema, head: wire.SampleLaborRequest) -> labor.LaborParams:
+    """Return how a subgraph expands by LABOR."""
+    if not -1 <= head.importance <= _MAX_IMPORTANCE_STEPS:
+        raise InvalidRequest(
+            f"importance {head.importance}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, or -1 "
+            "for as many as it takes"
+        )
+    direction = decode_direction(schema, head.direction)
+    return labor.LaborParams(
+        fanouts=decode_fanouts(schema, head.reach, direction),
+        uniform=head.uniform,
+        direction=direction,
+        seed=decode_seed(head),
+        importance_steps=head.importance,
+        layer_dependency=head.layer_dependency,
+        expand_all_hops=head.every,
+        want_edge_ids=head.want_edge_ids,
+        want_weights=head.want_weights,
+    )
+
+
+def _decode_hgt(schema: Schema, head: wire.SampleHgtRequest) -> hgt.HgtParams:
+    """Return how nodes are drawn by budgets."""
+    check_types("node", schema, [entry.type_id for entry in head.counts])
+    if not head.counts or not head.counts[0].counts:
+        raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")
+    counts = {entry.type_id: tuple(entry.counts) for entry in head.counts}
+    if len(counts) < len(head.counts):
+        raise InvalidRequest(
+            f"counts of node types {[entry.type_id for entry in head.counts]}: one is given twice"
+        )
+    layer_count = len(head.counts[0].counts)
+    for type_id, layer_counts in counts.items():
+        name = schema.node_types[type_id].name
+        if len(layer_counts) != layer_count:
+            raise InvalidRequest(
+                f"counts of {name!r} are of {len(layer_counts)} layers, the first ones of "
+                f"{layer_count}; give each as many"
+            )
+        if min(layer_counts) < 0:
+            raise InvalidRequest(
+                f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer"
+            )
+    return hgt.HgtParams(
+        edge_types=decode_edge_types(schema, head.followed),
+        counts=counts,
+        layer_count=layer_count,
+        uniform=head.uniform,
+        direction=decode_direction(schema, head.direction),
+        seed=decode_seed(head),
+    )

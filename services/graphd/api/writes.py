@@ -1,0 +1,210 @@
+"""Writes: chunks of loads, single writes, lookups of node ids, and what a commit needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asterism_daemonkit.calls import CallContext
+from asterism_model.request_validation import MAX_ID, PIECES_PER_CHUNK
+from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.transport import Transport
+from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import storaged_pb2 as store
+from graphd.api.decoding import check_types
+from graphd.api.versions import VersionRunner
+from graphd.routing.routes import SpaceRoute
+from graphd.writes import validation, writes
+from graphd.writes.small_writes import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk
+from graphd.writes.writes import WriteContext
+
+_MAX_SMALL_WRITE_BYTES = 16 << 20
+"""Bytes of the arrays of one single write."""
+
+
+class WriteHandlers:
+    """The handlers of the Graph service that write, and the steps of a commit.
+
+    Parameters
+    ----------
+    versions : VersionRunner
+    committed_loads : callable
+        The committed loads of a space, in commit order, and the number of the last commit.
+    metad : Transport
+        Opens the loads of single writes.
+    """
+
+    def __init__(
+        self,
+        versions: VersionRunner,
+        *,
+        committed_loads: Callable[[SpaceRoute, CallContext], tuple[Sequence[int], int]],
+        metad: Transport,
+    ) -> None:
+        self._versions = versions
+        self._committed_loads = committed_loads
+        self._batcher = WriteBatcher(
+            BatchCommitter(
+                metad=metad,
+                write_chunk=self._write_chunk,
+                resolve_revivals=self.resolve_revivals,
+                seal=self.seal,
+            ).commit_batch
+        )
+
+    def write(self, request: Frame[wire.WriteRequest], call: CallContext) -> Frame[wire.WriteReply]:
+        """Write one chunk's rows of one type, durably at all partitions that they touch."""
+        head = request.head
+
+        def run(space: SpaceRoute) -> int:
+            count = validation.check_rows(space.schema, head.kind, head.type_id, request)
+            if not 0 <= head.base <= MAX_ID - count:
+                raise InvalidRequest(
+                    f"base={head.base}: expected 0 to {MAX_ID - count}, the first edge id of "
+                    "the chunk"
+                )
+            if count:
+                context = self._write_context(space, call, load_id=head.load_id, chunk=head.chunk)
+                writes.write_rows(
+                    context,
+                    head.kind,
+                    head.type_id,
+                    head.base,
+                    request.arrays,
+                    ends_known=head.ends_known,
+                )
+            return count
+
+        return Frame(wire.WriteReply(rows=self._versions.retry_stale(head.space, call, run)))
+
+    def write_once(
+        self, request: Frame[wire.WriteOnceRequest], call: CallContext
+    ) -> Frame[wire.WriteOnceReply]:
+        """Write rows without a load, committed with others that arrive at the same time."""
+        head = request.head
+
+        def run(space: SpaceRoute) -> int:
+            count = validation.check_rows(space.schema, head.kind, head.type_id, request)
+            if head.kind == store.OUT_EDGES:
+                # Each by itself: an unknown node of one caller must not fail another's write.
+                writes.check_ends(
+                    self._write_context(space, call, load_id=0, chunk=0),
+                    head.type_id,
+                    request.arrays,
+                )
+            return count
+
+        size = sum(array.nbytes for array in request.arrays.values())
+        if size > _MAX_SMALL_WRITE_BYTES:
+            raise InvalidRequest(
+                f"{size} bytes in one write: expected {_MAX_SMALL_WRITE_BYTES} at most; "
+                "write them in a load"
+            )
+        count = self._versions.retry_stale(head.space, call, run)
+        small_write = SmallWrite(
+            kind=head.kind, type_id=head.type_id, rows=count, sections=request.arrays, call=call
+        )
+        if count:
+            self._batcher.write(head.space, small_write)
+        return Frame(
+            wire.WriteOnceReply(
+                rows=count, base=small_write.first_edge_id, commit=small_write.commit_number
+            )
+        )
+
+    def find_nodes(
+        self, request: Frame[wire.FindNodesRequest], call: CallContext
+    ) -> Frame[wire.FindNodesReply]:
+        """Return which ids of a type exist."""
+        head = request.head
+
+        def run(space: SpaceRoute) -> NDArray[np.uint8]:
+            check_types("node", space.schema, [head.type_id])
+            return writes.nodes_exist(
+                self._write_context(space, call, load_id=head.load_id, chunk=0),
+                head.type_id,
+                request.array("ids", "int64"),
+            )
+
+        exists = self._versions.retry_stale(head.space, call, run)
+        return Frame(wire.FindNodesReply(), {"exists": exists})
+
+    def resolve_revivals(self, name: str, load_id: int, call: CallContext) -> tuple[int, bool]:
+        """Make a load ready to be committed.
+
+        Returns
+        -------
+        (int, bool)
+            The commit number up to which deletes are settled, and whether the load deletes nodes.
+        """
+
+        def run(space: SpaceRoute) -> tuple[int, bool]:
+            loads, last_commit = self._committed_loads(space, call)
+            if load_id in loads:  # committed already: the caller repeats it for the reply
+                return last_commit, False
+            return last_commit, writes.resolve_revivals(
+                self._write_context(space, call, load_id=load_id, chunk=0), loads
+            )
+
+        return self._versions.retry_stale(name, call, run)
+
+    def seal(
+        self, name: str, load_id: int, hosts: Collection[str], number: int, call: CallContext
+    ) -> list[meta.HostSeal]:
+        """Seal a load on some hosts of its space before it is committed."""
+        return self._versions.retry_stale(
+            name,
+            call,
+            lambda space: writes.seal(
+                self._write_context(space, call, load_id=load_id, chunk=0), hosts, number
+            ),
+        )
+
+    def _write_chunk(
+        self,
+        name: str,
+        load_id: int,
+        chunk: int,
+        first_edge_id: int,
+        write_chunk: WriteChunk,
+        call: CallContext,
+    ) -> set[str]:
+        """Write the rows of several writes durably as one chunk; return the hosts written to."""
+        hosts: set[str] = set()
+
+        def send(space: SpaceRoute) -> None:
+            context = replace(
+                self._write_context(space, call, load_id=load_id, chunk=chunk * PIECES_PER_CHUNK),
+                hosts=hosts,
+            )
+            writes.write_rows(
+                context,
+                write_chunk.kind,
+                write_chunk.type_id,
+                first_edge_id,
+                write_chunk.sections,
+                ends_known=True,
+            )
+
+        self._versions.retry_stale(name, call, send)
+        return hosts
+
+    def _write_context(
+        self, space: SpaceRoute, call: CallContext, *, load_id: int, chunk: int
+    ) -> WriteContext:
+        def committed_loads() -> Sequence[int]:
+            return self._committed_loads(space, call)[0]
+
+        return WriteContext(
+            space=space,
+            dispatcher=self._versions.dispatcher,
+            call=call,
+            load_id=load_id,
+            chunk=chunk,
+            committed_loads=committed_loads,
+        )
