@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from weakref import WeakSet
 
 import numpy as np
@@ -41,6 +41,19 @@ class Stoppable(Protocol):
 
     def stop(self) -> None:
         """Run no more."""
+
+
+class VersionRequest(Protocol):
+    """Fields of every request that reads a version."""
+
+    space: str
+    version: int
+
+
+class VersionReply(Protocol):
+    """Fields of every reply that was read at a version."""
+
+    version: int
 
 
 class Session:
@@ -84,7 +97,7 @@ class Session:
 
     def graph(
         self, name: str, head: Message, arrays: Mapping[str, NDArray[Any]] | None = None
-    ) -> Frame:
+    ) -> Frame[Message]:
         """Call the graph service; versions that are seen are not tracked.
 
         Raises
@@ -100,7 +113,12 @@ class Session:
         assert isinstance(reply, Frame)
         return reply
 
-    def read(self, name: str, head: Any, arrays: Mapping[str, NDArray[Any]] | None = None) -> Frame:
+    def read(
+        self,
+        name: str,
+        head: VersionRequest,
+        arrays: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Frame[VersionReply]:
         """A call that reads a version: when none is pinned, never an older one than this session
         has seen.
 
@@ -109,15 +127,14 @@ class Session:
         Stale
             Where the graphd that answers does not catch up within 5 s.
         """
-        space: str = head.space
+        space = head.space
         pinned = bool(head.version)
         floor = 0 if pinned else self._newest.get(space, 0)
         deadline = time.monotonic() + min(_CATCH_UP_S, self.timeout_s)
         while True:
             try:
-                reply = self.graph(name, head, arrays)
-                # Every reading reply has one.
-                reply_version: int = reply.head.version  # type: ignore[attr-defined]
+                reply = cast("Frame[VersionReply]", self.graph(name, cast(Message, head), arrays))
+                reply_version = reply.head.version
             except NotReady:
                 if not floor:
                     raise

@@ -28,6 +28,7 @@ from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.v1 import graphd_pb2 as wire
 
+
 @unicode_text.refuse_surrogates
 class Graph(AllCalls):
     """The graph in a space: what ``client.graph(name)`` gives.

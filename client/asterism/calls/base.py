@@ -13,7 +13,7 @@ from asterism.calls import decoding, feature_columns, replay, validation
 from asterism.calls.graph_protocol import GraphProtocol
 from asterism.calls.pins import Lease
 from asterism.calls.string_ids import NodeTypes, as_string_array, hash_names
-from asterism.client_state import Session
+from asterism.client_state import Session, VersionReply
 from asterism.records.arrays import Ids
 from asterism.records.display import graph_html, graph_lines
 from asterism.records.samples import (
@@ -25,9 +25,12 @@ from asterism.records.versions import VersionInfo
 from asterism_model import string_ids as contract
 from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.framing import Frame
+from asterism_proto.methods import SamplingRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import graphd_pb2 as wire
 
+Request = TypeVar("Request", bound=SamplingRequest)
 Sample = TypeVar("Sample")
 Names = str | Iterable[str] | None
 TYPE_PER_NODE = -1
@@ -106,13 +109,13 @@ class GraphCalls:
     def _call(
         self,
         method: str,
-        decode: Callable[[decoding.SamplingCall], Sample],
-        head: Any,
+        decode: Callable[[decoding.SamplingCall[Request]], Sample],
+        head: Request,
         arrays: dict[str, NDArray[Any]],
-        check: Callable[[Any], None] = lambda _: None,
+        check: Callable[[decoding.SamplingReply], None] = lambda _: None,
     ) -> Sample:
         """Make a call, and give the record of its reply; ``check`` may refuse the reply's head."""
-        reply = self._session.read(method, head, arrays)
+        reply = cast("Frame[decoding.SamplingReply]", self._session.read(method, head, arrays))
         check(reply.head)
         token = replay.make_token(method, head, arrays, reply.head)
         return decode(
@@ -387,7 +390,7 @@ class GraphCalls:
             where=where,
         )
         reply = self._session.read("edges_at", head, {"places": positions})
-        total: int = reply.head.count  # type: ignore[attr-defined]  # an EdgesAtReply
+        total = reply.with_head(wire.EdgesAtReply).head.count
         rows = EdgeRows(
             src=reply.array("src", "int64"),
             dst=reply.array("dst", "int64"),
@@ -404,7 +407,7 @@ class GraphCalls:
             space=self.space, version=self._version(version), type_id=type_id
         )
         reply = self._session.read("nodes_at", head, {"places": positions})
-        total: int = reply.head.count  # type: ignore[attr-defined]  # a NodesAtReply
+        total = reply.with_head(wire.NodesAtReply).head.count
         return reply.array("ids", "int64"), total, version_of(reply.head)
 
     def _graph(self) -> GraphProtocol:
@@ -419,6 +422,6 @@ def parse_direction(direction: str) -> pb.Direction:
     return pb.OUT if direction == "out" else pb.IN
 
 
-def version_of(head: Any) -> int:
+def version_of(head: VersionReply) -> int:
     """The version that a reply was made from."""
-    return int(head.version)
+    return head.version

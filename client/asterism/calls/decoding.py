@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
+from asterism.client_state import VersionReply
 from asterism.records.samples import (
     Adjacency,
     EdgeSample,
@@ -37,27 +38,41 @@ from asterism_model.schema import Schema
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as wire
 
 Arrays = Mapping[str, NDArray[Any]]
+Request_co = TypeVar("Request_co", covariant=True)
+SubgraphRequest = (
+    wire.SampleSubgraphRequest
+    | wire.SampleEgoSubgraphsRequest
+    | wire.SampleLaborRequest
+    | wire.SampleHgtRequest
+    | wire.InducedSubgraphRequest
+)
+
+
+class SamplingReply(VersionReply, Protocol):
+    """Fields of the reply to every sampling call."""
+
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SamplingCall:
+class SamplingCall(Generic[Request_co]):
     """A sampling call and its reply."""
 
-    request: Any
+    request: Request_co
     """The request's head."""
     arrays: Arrays
     """Its sections."""
-    reply: Frame
+    reply: Frame[VersionReply]
     schema: Schema
     token: str
 
     @property
     def version(self) -> int:
         """The version that the reply was made from."""
-        head: Any = self.reply.head
-        return int(head.version)
+        return self.reply.head.version
 
 
 def _single_type(types: Sequence[int]) -> Types:
@@ -65,7 +80,7 @@ def _single_type(types: Sequence[int]) -> Types:
     return np.array(types[0] if types else -1, np.int32)
 
 
-def node_sample(call: SamplingCall) -> NodeSample:
+def node_sample(call: SamplingCall[wire.SampleNodesRequest]) -> NodeSample:
     """Drawn nodes."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32")
@@ -82,13 +97,13 @@ def node_sample(call: SamplingCall) -> NodeSample:
     )
 
 
-def nodes_like(call: SamplingCall) -> NodeRows:
+def nodes_like(call: SamplingCall[wire.SampleNodesLikeRequest]) -> NodeRows:
     """Nodes of the types of others."""
     nodes: Ids = call.reply.array("ids", "int64", 2)
     return _rows(call, nodes, call.reply.array("types", "int32")[:, None], infer_types=True)
 
 
-def negatives(call: SamplingCall) -> NodeRows:
+def negatives(call: SamplingCall[wire.SampleNegativesRequest]) -> NodeRows:
     """Nodes that are not some others."""
     return _rows(
         call,
@@ -98,7 +113,13 @@ def negatives(call: SamplingCall) -> NodeRows:
     )
 
 
-def _rows(call: SamplingCall, nodes: Ids, types: Types, *, infer_types: bool) -> NodeRows:
+def _rows(
+    call: SamplingCall[wire.SampleNodesLikeRequest | wire.SampleNegativesRequest],
+    nodes: Ids,
+    types: Types,
+    *,
+    infer_types: bool,
+) -> NodeRows:
     probabilities = (
         call.reply.array("probabilities", "float64", 2) if call.request.want_probabilities else None
     )
@@ -113,7 +134,7 @@ def _rows(call: SamplingCall, nodes: Ids, types: Types, *, infer_types: bool) ->
     )
 
 
-def graph_labels(call: SamplingCall) -> GraphLabels:
+def graph_labels(call: SamplingCall[wire.SampleGraphLabelsRequest]) -> GraphLabels:
     """Drawn labels of graphs."""
     indptr = call.reply.array("labels.indptr", "int64").tolist()
     text = call.reply.array("labels.values", "uint8").tobytes()
@@ -123,7 +144,7 @@ def graph_labels(call: SamplingCall) -> GraphLabels:
     )
 
 
-def edge_sample(call: SamplingCall) -> EdgeSample:
+def edge_sample(call: SamplingCall[wire.SampleEdgesRequest]) -> EdgeSample:
     """Drawn edges."""
     request, reply = call.request, call.reply
     return EdgeSample(
@@ -141,7 +162,7 @@ def edge_sample(call: SamplingCall) -> EdgeSample:
     )
 
 
-def neighbor_sample(call: SamplingCall) -> NeighborSample:
+def neighbor_sample(call: SamplingCall[wire.SampleNeighborsRequest]) -> NeighborSample:
     """Drawn neighbors."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32", 2)
@@ -161,7 +182,7 @@ def neighbor_sample(call: SamplingCall) -> NeighborSample:
     )
 
 
-def fanout_sample(call: SamplingCall) -> FanoutSample:
+def fanout_sample(call: SamplingCall[wire.SampleFanoutRequest]) -> FanoutSample:
     """Drawn neighbors, hop after hop."""
     request, reply = call.request, call.reply
     hops = []
@@ -192,7 +213,7 @@ def fanout_sample(call: SamplingCall) -> FanoutSample:
     )
 
 
-def walk_sample(call: SamplingCall) -> WalkSample:
+def walk_sample(call: SamplingCall[wire.RandomWalkRequest]) -> WalkSample:
     """Walks."""
     request, reply = call.request, call.reply
     nodes = reply.array("nodes", "int64", 2)
@@ -214,7 +235,7 @@ def walk_sample(call: SamplingCall) -> WalkSample:
     )
 
 
-def visit_sample(call: SamplingCall) -> VisitSample:
+def visit_sample(call: SamplingCall[wire.SamplePinsageRequest]) -> VisitSample:
     """Nodes by visits."""
     request, reply = call.request, call.reply
     node_types, last_edge_type = (
@@ -235,7 +256,7 @@ def visit_sample(call: SamplingCall) -> VisitSample:
     )
 
 
-def subgraph(call: SamplingCall) -> Subgraph:
+def subgraph(call: SamplingCall[wire.SampleSubgraphRequest]) -> Subgraph:
     """A sampled subgraph."""
     result = _subgraph(
         call,
@@ -246,14 +267,14 @@ def subgraph(call: SamplingCall) -> Subgraph:
     return replace(result, times=_times(call)) if call.request.until.want_times else result
 
 
-def ego_subgraphs(call: SamplingCall) -> Subgraph:
+def ego_subgraphs(call: SamplingCall[wire.SampleEgoSubgraphsRequest]) -> Subgraph:
     """Subgraphs around seeds."""
     return _subgraph(
         call, list(call.request.edge_types), disjoint=call.request.disjoint, seed=call.request.seed
     )
 
 
-def labor_subgraph(call: SamplingCall) -> Subgraph:
+def labor_subgraph(call: SamplingCall[wire.SampleLaborRequest]) -> Subgraph:
     """A subgraph whose edges were kept by shared variates."""
     return _subgraph(
         call,
@@ -263,12 +284,12 @@ def labor_subgraph(call: SamplingCall) -> Subgraph:
     )
 
 
-def hgt_subgraph(call: SamplingCall) -> Subgraph:
+def hgt_subgraph(call: SamplingCall[wire.SampleHgtRequest]) -> Subgraph:
     """A subgraph of nodes drawn by budgets, with all edges among them."""
     return _subgraph(call, list(call.request.edge_types), disjoint=False, seed=call.request.seed)
 
 
-def induced_subgraph(call: SamplingCall) -> Subgraph:
+def induced_subgraph(call: SamplingCall[wire.InducedSubgraphRequest]) -> Subgraph:
     """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by
     their places there.
     """
@@ -283,7 +304,7 @@ def induced_subgraph(call: SamplingCall) -> Subgraph:
 
 
 def _subgraph(
-    call: SamplingCall,
+    call: SamplingCall[SubgraphRequest],
     edge_types: Sequence[int],
     *,
     disjoint: bool,
@@ -333,7 +354,7 @@ def _subgraph(
     )
 
 
-def _ends(call: SamplingCall, edge_type: int) -> tuple[Ids, Ids]:
+def _ends(call: SamplingCall[SubgraphRequest], edge_type: int) -> tuple[Ids, Ids]:
     """The numbers of the sources and destinations of edges: told as such, or how many edges each
     node has, and where these lead.
     """
@@ -354,7 +375,7 @@ def _ends(call: SamplingCall, edge_type: int) -> tuple[Ids, Ids]:
     )
 
 
-def _times(call: SamplingCall) -> dict[str, Values]:
+def _times(call: SamplingCall[wire.SampleSubgraphRequest]) -> dict[str, Values]:
     """The times of edges, of the edge types that have any."""
     out = {}
     for e in (hop_fanout.edge_type for hop_fanout in call.request.reach):
@@ -365,7 +386,7 @@ def _times(call: SamplingCall) -> dict[str, Values]:
     return out
 
 
-def layer_sample(call: SamplingCall) -> LayerSample:
+def layer_sample(call: SamplingCall[wire.SampleLayerRequest]) -> LayerSample:
     """One layer."""
     layer = _layer(call, "", len(call.arrays["nodes"]), call.request.count)
     return LayerSample(
@@ -379,7 +400,7 @@ def layer_sample(call: SamplingCall) -> LayerSample:
     )
 
 
-def layer_stack(call: SamplingCall) -> LayerStack:
+def layer_stack(call: SamplingCall[wire.SampleLayersRequest]) -> LayerStack:
     """Layer upon layer."""
     seeds: Ids = call.arrays["nodes"]
     layers: list[Layer] = []
@@ -396,7 +417,12 @@ def layer_stack(call: SamplingCall) -> LayerStack:
     )
 
 
-def _layer(call: SamplingCall, hop: str, rows: int, count: int) -> Layer:
+def _layer(
+    call: SamplingCall[wire.SampleLayerRequest | wire.SampleLayersRequest],
+    hop: str,
+    rows: int,
+    count: int,
+) -> Layer:
     nodes: Ids = call.reply.array(f"ids{hop}", "int64")
     shape = (
         (len(call.arrays["nodes"]) // call.request.width, count)
@@ -413,15 +439,14 @@ def _layer(call: SamplingCall, hop: str, rows: int, count: int) -> Layer:
     )
 
 
-def _reshape_to_layers(call: SamplingCall, nodes: Ids) -> Ids:
+def _reshape_to_layers(call: SamplingCall[wire.SampleLayersRequest], nodes: Ids) -> Ids:
     return nodes.reshape(-1, call.request.width) if call.request.width else nodes
 
 
 def adjacency(
-    reply: Frame, hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool
+    reply: Frame[VersionReply], hop: str, shape: tuple[int, int], *, weights: bool, edge_ids: bool
 ) -> Adjacency:
     """Edges between two lists; sections' names end with ``hop``."""
-    head: Any = reply.head
     return Adjacency(
         rows=reply.array(f"rows{hop}", "int64"),
         cols=reply.array(f"cols{hop}", "int64"),
@@ -429,15 +454,18 @@ def adjacency(
         weights=reply.array(f"weights{hop}", "float32") if weights else None,
         edge_ids=reply.array(f"eids{hop}", "int64") if edge_ids else None,
         shape=shape,
-        version=int(head.version),
+        version=reply.head.version,
     )
 
 
-def _features(call: SamplingCall, prefix: str) -> NodeFeatures | None:
+def _features(
+    call: SamplingCall[SubgraphRequest | wire.SampleFanoutRequest], prefix: str
+) -> NodeFeatures | None:
     """Features that came along for some of the nodes, by node type; types that can not be among
     them are left out.
     """
-    request, features = call.request, {}
+    request = call.request
+    features = {}
     if not request.node_features:
         return None
     for columns in request.node_features:

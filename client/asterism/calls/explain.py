@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from asterism.calls import decoding, replay
 from asterism.calls.all_calls import AllCalls
-from asterism.calls.base import GraphCalls
+from asterism.calls.base import GraphCalls, Request
 from asterism.records.explanation import (
     DrawShare,
     Explanation,
@@ -58,10 +58,10 @@ class _ExplainCalls(AllCalls):
     def _call(
         self,
         method: str,
-        decode: Callable[[decoding.SamplingCall], Any],
-        head: Any,
+        decode: Callable[[decoding.SamplingCall[Request]], Any],
+        head: Request,
         arrays: dict[str, NDArray[Any]],
-        check: Callable[[Any], None] = lambda _: None,
+        check: Callable[[decoding.SamplingReply], None] = lambda _: None,
     ) -> Any:
         request = wire.ExplainRequest(
             space=self.space, version=head.version, method=method, request=head.SerializeToString()
@@ -69,7 +69,7 @@ class _ExplainCalls(AllCalls):
         price = price_request(head, section_sizes(arrays))
         if price is not None:
             check_reply(price)
-        reply: Any = self._session.read("explain", request, arrays).head
+        reply = self._session.read("explain", request, arrays).with_head(wire.ExplainReply).head
         check(reply)
         return Explanation(
             method=method,

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
-from asterism.client_state import Session, seconds_left
+from asterism.client_state import Session, VersionRequest, seconds_left
 from asterism.records.samples import FeatureValue, Ids
 from asterism_model.schema import EdgeType, NodeType
-from asterism_proto.framing import Frame
 
 MAX_IN_FLIGHT = 4
 """Pieces at a time: some are gathered while others travel."""
@@ -31,7 +30,7 @@ class ColumnRequest:
     """Columns that are asked for."""
 
     method: str
-    head: Any
+    head: VersionRequest
     """Of every piece's request."""
     section: str
     """What the request calls its ids."""
@@ -99,7 +98,7 @@ class _ChunkedRead:
         """Ask for rows start .. stop - 1; the version that they are of."""
         start, stop = piece
         seconds_left(self.deadline)
-        reply: Frame = self.session.read(
+        reply = self.session.read(
             self.request.method, self.request.head, {self.request.section: self.ids[start:stop]}
         )
         for name, column in self.dense.items():
@@ -109,8 +108,7 @@ class _ChunkedRead:
             for section, array in reply.arrays.items()
             if section.endswith((".indptr", ".values"))
         }
-        head: Any = reply.head
-        return int(head.version)
+        return reply.head.version
 
     def _concatenate(self, name: str) -> FeatureValue:
         pieces = [self.ragged[start] for start in self.bounds[:-1]]

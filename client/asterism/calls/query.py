@@ -38,9 +38,9 @@ def query(
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in (parameters or {}).items():
         bind_parameter(name, value, head, arrays)
-    reply = session.graph("query", head, arrays)
+    reply = session.graph("query", head, arrays).with_head(wire.QueryReply)
     result = decode_result(reply)
-    for changed in reply.head.changed:  # type: ignore[attr-defined]  # a QueryReply
+    for changed in reply.head.changed:
         session.forget(changed)
     if result.space and result.version:
         session.note_version(result.space, result.version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from asterism.calls import decoding, validation
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.methods import GRAPH
+from asterism_proto.methods import GRAPH, SamplingRequest
 from asterism_proto.v1 import graphd_pb2 as wire
 
 _CRC_BYTES = 4
-DECODERS: Mapping[str, Callable[[decoding.SamplingCall], Any]] = {
+DECODERS: Mapping[str, Callable[[decoding.SamplingCall[Any]], Any]] = {
     "sample_nodes": decoding.node_sample,
     "sample_nodes_like": decoding.nodes_like,
     "sample_negatives": decoding.negatives,
@@ -40,12 +40,17 @@ DECODERS: Mapping[str, Callable[[decoding.SamplingCall], Any]] = {
 """What makes records of the replies to the calls that can be made again."""
 
 
-def make_token(method: str, head: Any, arrays: decoding.Arrays, reply_head: Any) -> str:
+def make_token(
+    method: str,
+    head: SamplingRequest,
+    arrays: decoding.Arrays,
+    reply_head: decoding.SamplingReply,
+) -> str:
     """The token of a call: its request, and the head of the reply that says which version it was
     answered from.
     """
     request = type(head)()
-    request.CopyFrom(head)
+    request.CopyFrom(head)  # type: ignore[arg-type]  # of the same type
     request.version = reply_head.version
     replay = wire.Replay(
         method=method,
@@ -67,7 +72,7 @@ def encode_token(replay: wire.Replay) -> str:
     )
 
 
-def decode_token(token: str) -> tuple[wire.Replay, Any]:
+def decode_token(token: str) -> tuple[wire.Replay, SamplingRequest]:
     """A token's content, and the request in it; InvalidRequest where it is not a token."""
     message = (
         f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a "
@@ -84,18 +89,22 @@ def decode_token(token: str) -> tuple[wire.Replay, Any]:
                 f"token {_shorten(token)}: a call of {replay.method!r} can not be made "
                 f"again; {', '.join(sorted(DECODERS))} can"
             )
-        return replay, GRAPH[replay.method].request.FromString(replay.request)
+        request = GRAPH[replay.method].request.FromString(replay.request)
+        return replay, cast(SamplingRequest, request)
     except (ValueError, DecodeError) as error:
         raise InvalidRequest(message) from error
 
 
 def replay_sections(
-    replay: wire.Replay, request: Any, nodes: ArrayLike | None, exclude: validation.Exclusions
+    replay: wire.Replay,
+    request: SamplingRequest,
+    nodes: ArrayLike | None,
+    exclude: validation.Exclusions,
 ) -> dict[str, NDArray[Any]]:
     """The sections of a call that is made again with these nodes, but for their types."""
     if nodes is None:
         return {}
-    if replay.method == "sample_negatives":
+    if isinstance(request, wire.SampleNegativesRequest):
         arrays = validation.exclusion_sections(nodes, exclude, shared=request.rows == 1)
         return (
             {**arrays, "sources": validation.pair_sources(nodes)} if request.joined_by else arrays
@@ -108,7 +117,7 @@ def replay_sections(
     return {"nodes": validation.ids("nodes", flat, minimum=-1)}
 
 
-def check_nodes(replay: wire.Replay, request: Any, arrays: decoding.Arrays) -> None:
+def check_nodes(replay: wire.Replay, request: SamplingRequest, arrays: decoding.Arrays) -> None:
     """Refuse nodes, or types or times of them, that are not those of the call."""
     rows = _rows(arrays)
     has_times = "until" in request.DESCRIPTOR.fields_by_name and request.HasField("until")
@@ -129,7 +138,7 @@ def check_nodes(replay: wire.Replay, request: Any, arrays: decoding.Arrays) -> N
         )
 
 
-def check_version(replay: wire.Replay, space: str, reply_head: Any) -> None:
+def check_version(replay: wire.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
     """Refuse an answer from a version of the same number that holds something else."""
     if reply_head.digest != replay.digest:
         raise NotFound(

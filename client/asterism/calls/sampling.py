@@ -300,11 +300,8 @@ class SamplingCalls(GraphCalls):
                 f"{self.space!r}; ask that one"
             )
         request.version = self._version(request.version)
-        ntypes = (
-            [request.node_type]
-            if getattr(request, "node_type", TYPE_PER_NODE) >= 0
-            else list(getattr(request, "types", ())) or ntype
-        )
+        node_type: int = getattr(request, "node_type", TYPE_PER_NODE)
+        ntypes = [node_type] if node_type >= 0 else list(getattr(request, "types", ())) or ntype
         if nodes is not None:
             edges = getattr(request, "joined_by", ())
             nodes = (

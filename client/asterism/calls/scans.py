@@ -5,10 +5,11 @@ every batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Protocol, cast
 
 from asterism.calls import validation
-from asterism.calls.base import GraphCalls, version_of
+from asterism.calls.base import GraphCalls
+from asterism.client_state import VersionReply
 from asterism.records.samples import Cursor, EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -16,6 +17,12 @@ from asterism_proto.v1 import graphd_pb2 as wire
 
 _DONE = -1
 """A cursor's row: the part has been read to its end."""
+
+
+class _ScanReply(VersionReply, Protocol):
+    """Fields of the reply to every scan."""
+
+    next_cursor: int
 
 
 class ScanCalls(GraphCalls):
@@ -114,13 +121,13 @@ class ScanCalls(GraphCalls):
     def _scan_replies(
         self,
         method: str,
-        head: Any,
+        head: wire.ScanNodesRequest | wire.ScanEdgesRequest,
         id_section: str,
         version: int | None,
         rows: int,
         parts: Iterable[int] | None,
         after: Sequence[int] | None,
-    ) -> Iterator[tuple[Frame, Cursor]]:
+    ) -> Iterator[tuple[Frame[VersionReply], Cursor]]:
         """Replies with any rows, and where each one ends."""
         remaining = list(range(self.schema.parts) if parts is None else parts)
         row = 0
@@ -146,9 +153,8 @@ class ScanCalls(GraphCalls):
             while row != _DONE:
                 self._version(pinned or None)  # a lease may end while a scan is read
                 head.version, head.part, head.cursor = pinned, part, row
-                reply = self._session.read(method, head)
-                reply_head: Any = reply.head
-                pinned, row = version_of(reply_head), int(reply_head.next_cursor)
+                reply = cast("Frame[_ScanReply]", self._session.read(method, head))
+                pinned, row = reply.head.version, reply.head.next_cursor
                 if len(reply.array(id_section, "int64")):
                     yield reply, Cursor(pinned, part, row)
             row = 0

@@ -192,8 +192,8 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
     arrays = column_sections(rows.columns)
     for attempt in range(_ATTEMPTS):
         try:
-            reply: Any = session.graph("write_once", head, arrays).head
-            return int(reply.commit)
+            reply = session.graph("write_once", head, arrays).with_head(wire.WriteOnceReply)
+            return reply.head.commit
         except InvalidRequest as error:
             raise with_string_id(error, rows) from error
         except Unavailable as error:

@@ -13,6 +13,7 @@ from asterism.records.arrays import RaggedColumn, Values
 from asterism_model.html import table
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
+from asterism_proto.v1 import graphd_pb2 as wire
 
 MAX_SHOWN_ROWS = 20
 """Rows that a table shows of itself."""
@@ -205,9 +206,9 @@ class QueryResult:
         )
 
 
-def decode_result(reply: Frame) -> QueryResult:
+def decode_result(reply: Frame[wire.QueryReply]) -> QueryResult:
     """The table in a reply."""
-    head: Any = reply.head
+    head = reply.head
     columns = [
         (column.name, column.type, _value(index, column, reply))
         for index, column in enumerate(head.columns)
@@ -231,7 +232,9 @@ def decode_result(reply: Frame) -> QueryResult:
     )
 
 
-def _value(index: int, column: Any, reply: Frame) -> Value | _DictionaryEncoded:
+def _value(
+    index: int, column: wire.Column, reply: Frame[wire.QueryReply]
+) -> Value | _DictionaryEncoded:
     array = reply.arrays.get(f"c.{index}")
     if array is not None:
         return _DictionaryEncoded(array, tuple(column.words)) if column.coded else array

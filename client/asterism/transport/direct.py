@@ -101,8 +101,6 @@ class DirectTransport(GrpcTransport):
         """Return a graphd's routes, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
         data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known_revision)))
-        reply: Any = method.unpack_reply(
-            self._send_queued(method, data, time.monotonic() + timeout_s)
-        )
-        routes: wire.GetRoutesReply = reply.head
-        return routes
+        reply = method.unpack_reply(self._send_queued(method, data, time.monotonic() + timeout_s))
+        assert isinstance(reply, Frame)
+        return reply.with_head(wire.GetRoutesReply).head

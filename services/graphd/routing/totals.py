@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from asterism_graphkit.random import partition_choice
 from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
+
 _MAX_KEPT = 256
 """Shares of so many different requests are kept per version."""
 

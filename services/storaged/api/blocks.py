@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from asterism_model.schema import Schema
 
 from asterism_daemonkit.calls import CallContext
+from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb

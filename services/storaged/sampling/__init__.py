@@ -38,7 +38,7 @@ from storaged.sampling.subgraphs.expand import Expansion, expand
 from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
 from storaged.sampling.subgraphs.khop import sample_khop
 from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
-from storaged.sampling.version import LocalVersion, PartitionTotals, split_by_weight_name
+from storaged.sampling.version import LocalVersion
 from storaged.sampling.walks.walks import (
     WalkPaths,
     WalkSpec,
