@@ -46,7 +46,7 @@ def _read(function: Any) -> Function:
 
 
 def _without_body(node: Function) -> list[ast.stmt]:
-    """Return the body of a stub; docstrings stay with the client's own methods."""
+    """Return the body of a stub; docstrings stay with the methods themselves."""
     return [ast.Expr(ast.Constant(...))]
 
 
@@ -144,8 +144,7 @@ def stub_text() -> str:
             ),
             None,
         )
-        body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node, clean=False)))]
-        body += [*_own_members(node), *(_members(wrapper, wrapped) if wrapped is not None else [])]
+        body = [*_own_members(node), *(_members(wrapper, wrapped) if wrapped is not None else [])]
         if wrapped is not None:
             modules |= {
                 cls.__module__ for cls in wrapped.__mro__ if cls.__module__.startswith("asterism")

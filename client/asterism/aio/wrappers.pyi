@@ -60,14 +60,12 @@ from asterism.records.samples import (
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.retry_budget import Traffic
 from asterism.verification import VerificationReport
-from asterism_model.schema import Schema
+from asterism_model.schema.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
 Inner = TypeVar("Inner")
 
 class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
-    """Closed at the end of an ``async with`` block."""
-
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self,
@@ -78,21 +76,6 @@ class ClosingWrapper(AsyncWrapper[Inner], Generic[Inner]):
     async def close(self) -> None: ...
 
 class AsyncClient(ClosingWrapper[Client]):
-    """A connection to a service whose calls are awaited: what ``asterism.aio.connect`` and
-    ``asterism.aio.open`` give.
-
-    Every method is that of `Client`. It may be used from several event loops, and by any number of
-    tasks at a time. A task that is cancelled cancels its request.
-
-    Examples
-    --------
-    >>> async with asterism.aio.connect("localhost:9669") as client:  # doctest: +SKIP
-    ...     graph = await client.graph("papers")
-    ...     batches = await asyncio.gather(
-    ...         *(graph.sample_nodes(256, "paper", seed=i) for i in range(100))
-    ...     )
-    """
-
     async def backup(
         self,
         space: str,
@@ -191,10 +174,6 @@ class AsyncClient(ClosingWrapper[Client]):
     ) -> Job: ...
 
 class AsyncGraph(ClosingWrapper[Graph]):
-    """The graph in a space, whose calls are awaited: what ``await client.graph(name)`` gives. Every
-    method is that of `Graph`.
-    """
-
     @property
     def space(self) -> str: ...
     @property
@@ -761,10 +740,6 @@ class AsyncGraph(ClosingWrapper[Graph]):
     ) -> AsyncPairPasses: ...
 
 class AsyncLoad(AsyncWrapper[Load]):
-    """A load under way, whose calls are awaited: what ``await client.begin_load(...)`` gives. Every
-    method is that of `Load`.
-    """
-
     @property
     def load_id(self) -> int: ...
     @property
@@ -806,10 +781,6 @@ class AsyncLoad(AsyncWrapper[Load]):
     ) -> meta.Chunk: ...
 
 class AsyncNodePasses(AsyncWrapper[NodePasses]):
-    """Every node of a type once an epoch: what ``await graph.node_batches(...)`` gives. Go through
-    it with ``async for``.
-    """
-
     @property
     def version(self) -> int: ...
     @property
@@ -827,10 +798,6 @@ class AsyncNodePasses(AsyncWrapper[NodePasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
-    """Every edge of a type once an epoch: what ``await graph.edge_batches(...)`` gives. Go through
-    it with ``async for``.
-    """
-
     @property
     def version(self) -> int: ...
     @property
@@ -848,10 +815,6 @@ class AsyncEdgePasses(AsyncWrapper[EdgePasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
-    """Every cluster once an epoch: what ``await graph.cluster_batches(...)`` gives. Go through it
-    with ``async for``.
-    """
-
     @property
     def version(self) -> int: ...
     @property
@@ -867,10 +830,6 @@ class AsyncClusterPasses(AsyncWrapper[ClusterPasses]):
     def state_dict(self) -> dict[str, Any]: ...
 
 class AsyncPairPasses(AsyncWrapper[PairPasses]):
-    """Skip-gram pairs of walks: what ``await graph.walk_pairs(...)`` gives. Go through it with
-    ``async for``.
-    """
-
     @property
     def seed(self) -> int: ...
     @property
@@ -882,9 +841,7 @@ class AsyncPairPasses(AsyncWrapper[PairPasses]):
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
 
-class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
-    """A version that is held while an ``async with`` block runs: what ``graph.pin()`` gives."""
-
+class AsyncPinned(AsyncWrapper[PinnedVersion]):
     async def __aenter__(self) -> AsyncGraph: ...
     async def __aexit__(
         self,
@@ -894,8 +851,4 @@ class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
     ) -> None: ...
 
 class AsyncExplainer(AsyncWrapper[Explainer]):
-    """The sampling calls of a graph, each of which tells what it takes: ``await
-    graph.explain.sample_nodes(...)``.
-    """
-
     def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Explanation]]: ...
