@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.kit import bodies
 from tests.kit.compose import GRAPHDS, STORAGEDS, ComposeCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(1800)]
 
@@ -48,15 +47,11 @@ def test_seed_gives_same_bytes_on_all_graphds_and_after_restart(cluster: Compose
             "calls take turns over the graphds"
         )
         cluster.compose("restart", STORAGEDS[1])
-        deadline = time.monotonic() + HANG_S
-        while True:
-            try:
-                after_restart = bodies.result_bytes(graph)
-                break
-            except bodies.asterism.errors.AsterismError:
-                assert time.monotonic() < deadline, (
-                    "the restarted storaged does not serve its parts again"
-                )
+        after_restart = wait_until(
+            lambda: bodies.result_bytes(graph),
+            "the restarted storaged serves its parts",
+            ignored=bodies.asterism.errors.AsterismError,
+        )
         assert after_restart == first
 
 

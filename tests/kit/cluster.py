@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -24,10 +23,10 @@ from tests.kit.faults import Faults
 from tests.kit.ports import ReservedPort
 from tests.kit.proxy import CuttableProxy
 from tests.kit.relay import FaultyRelay
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 from tests.kit.zygote import ZYGOTE, ForkedProcess
 
-READY_S = HANG_S
+_POLL_INTERVAL_S = 0.05
 STOP_S = HANG_S / 5
 """After which a daemon that does not end is killed."""
 LOG_TAIL = 60
@@ -309,37 +308,37 @@ class LocalCluster:
         """The data folder of a daemon."""
         return self._folders[name]
 
-    def wait_ready(self, timeout_s: float = READY_S) -> None:
+    def wait_ready(self) -> None:
         """Wait until every daemon that runs says that it is ready, and metad has heard all
         storageds.
         """
-        deadline = time.monotonic() + timeout_s
         pending = [daemon for daemon in self.daemons.values() if daemon.exit_status() is None]
-        while pending:
+
+        def all_ready() -> bool:
             for daemon in pending:
                 if daemon.exit_status() is not None:
                     raise RuntimeError(
                         f"{daemon.name} ended with {daemon.exit_status()} before it was ready"
                     )
-            pending = [daemon for daemon in pending if not daemon.is_ready()]
-            if pending and time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"not ready within {timeout_s} s: "
-                    f"{', '.join(daemon.name for daemon in pending)}"
-                )
-            time.sleep(0.05 if pending else 0)
+            pending[:] = [daemon for daemon in pending if not daemon.is_ready()]
+            return not pending
+
+        wait_until(
+            all_ready,
+            lambda: f"{', '.join(daemon.name for daemon in pending)} are ready",
+            poll_interval_s=_POLL_INTERVAL_S,
+        )
         storageds = {
             daemon.address
             for name, daemon in self.daemons.items()
             if name.startswith("storaged") and daemon.exit_status() is None
         }
         with asterism.connect(self.addresses) as client:
-            while not storageds <= _online_addresses(client):
-                if time.monotonic() > deadline:
-                    raise TimeoutError(
-                        f"metad has not heard all of {sorted(storageds)} within {timeout_s} s"
-                    )
-                time.sleep(0.05)
+            wait_until(
+                lambda: storageds <= _online_addresses(client),
+                f"metad has heard all of {sorted(storageds)}",
+                poll_interval_s=_POLL_INTERVAL_S,
+            )
 
     def get(self, name: str, path: str) -> Any:
         """A daemon's JSON answer over HTTP."""

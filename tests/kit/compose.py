@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import time
 import urllib.error
 import urllib.request
 import uuid
@@ -17,11 +16,11 @@ from typing import Any, Self
 
 import asterism
 from tests.kit import reaper
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 STORAGEDS = ("storaged-0", "storaged-1", "storaged-2")
 GRAPHDS = ("graphd-0", "graphd-1")
-BUILD_S, UP_S, READY_S = 900, 180, 180
+BUILD_S, UP_S = 900, 180
 
 
 PUBLISHED = {
@@ -124,28 +123,32 @@ class ComposeCluster:
 
     def wait_ready(self) -> None:
         """Wait until every door says that it is ready, and every storaged is online."""
-        deadline = time.monotonic() + READY_S
         pending = {
             "metad": self.metad_url(),
             **{name: self.graphd_url(i) for i, name in enumerate(GRAPHDS)},
         }
-        while pending:
-            if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"not ready after {READY_S} s: {', '.join(pending)}\n{self.compose('ps')}"
-                )
+
+        def all_ready() -> bool:
             for name, url in list(pending.items()):
                 with contextlib.suppress(OSError):
                     urllib.request.urlopen(f"{url}/readyz", timeout=2).close()
                     del pending[name]
-            time.sleep(0.2)
+            return not pending
+
+        wait_until(
+            all_ready,
+            lambda: f"{', '.join(pending)} are ready\n{self.compose('ps')}",
+            poll_interval_s=0.2,
+        )
         with self.client() as client:
-            while sum(h.online for h in client.hosts() if h.role == "STORAGED") < len(STORAGEDS):
-                if time.monotonic() > deadline:
-                    raise TimeoutError(
-                        f"not every storaged is online after {READY_S} s: {client.hosts()}"
-                    )
-                time.sleep(0.2)
+            wait_until(
+                lambda: (
+                    sum(host.online for host in client.hosts() if host.role == "STORAGED")
+                    >= len(STORAGEDS)
+                ),
+                lambda: f"every storaged is online: {client.hosts()}",
+                poll_interval_s=0.2,
+            )
 
     def client(self) -> asterism.Client:
         """A client of both graphds."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import wait_until
 
 ROOT = Path("/sys/fs/cgroup")
 _ENTER = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
@@ -55,14 +55,14 @@ def _group(
             (group / name).write_text(value)
         yield group
     finally:
-        end = time.monotonic() + HANG_S
-        while group.exists():
-            try:
-                group.rmdir()
-            except OSError:  # its processes are being reaped
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
+        # Its processes are being reaped.
+        wait_until(lambda: _is_removed(group), f"{group} is removed", ignored=OSError)
+
+
+def _is_removed(group: Path) -> bool:
+    if group.exists():
+        group.rmdir()
+    return True
 
 
 def _own_group(

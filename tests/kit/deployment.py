@@ -5,7 +5,6 @@ folder.
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,10 @@ from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 WAIT_S = HANG_S
 """Seconds of a wait, as a guard against hanging."""
-
-
-def wait_for(condition: Callable[[], bool], message: str = "") -> None:
-    """Wait until something holds."""
-    deadline = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < deadline, message
-        time.sleep(0.01)
 
 
 class _SwitchedTransport(LocalTransport):
@@ -151,12 +142,12 @@ class Deployment:
 
     def wait_caught_up(self, name: str) -> None:
         """Wait until a storaged has followed the catalog to its newest revision."""
-        wait_for(
+        wait_until(
             lambda: (
                 self.storageds[name].status()["catalog"]["revision"]
                 >= self.state().position.revision
             ),
-            "not followed",
+            f"{name} has followed the catalog to its newest revision",
         )
 
     def stop_storaged(self, name: str) -> None:
@@ -174,15 +165,15 @@ class Deployment:
 
     def wait_ready(self) -> None:
         """Wait until all that run are ready."""
+        wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
+
+    def _missing(self) -> list[str]:
         assert self.metad is not None
-        deadline = time.monotonic() + WAIT_S
-        while missing := [
+        return [
             *self.metad.ready(),
             *self.graphd.ready(),
             *(problem for s in self.storageds.values() for problem in s.ready()),
-        ]:
-            assert time.monotonic() < deadline, missing
-            time.sleep(0.01)
+        ]
 
     # Copies of metad's folder.
 
@@ -226,9 +217,9 @@ class Deployment:
 
     def adopt(self, cluster: str = "") -> mpb.CatalogState:
         """Adopt metad's catalog once all storageds have reported; return the state before."""
-        wait_for(
+        wait_until(
             lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED),
-            "an inventory is missing",
+            "every storaged has reported its inventory",
         )
         state: mpb.CatalogState = self.client.session.catalog(
             "adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster)

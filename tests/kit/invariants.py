@@ -7,7 +7,6 @@ end of a test: an answer that differs from the first one of its version is torn,
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
@@ -19,11 +18,10 @@ from asterism import Client, Graph
 from asterism.records.versions import VersionInfo
 from tests.kit.cluster import LocalCluster
 from tests.kit.task_processes import find_builds, name_of
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 MAX_AUDIT_TV = 1e-9
 """Total variation between a published law and its weights."""
-CLEANUP_S = HANG_S
 _INTERVAL_S = 0.05
 
 
@@ -118,10 +116,11 @@ def assert_settled(cluster: LocalCluster, client: Client, spaces: Iterable[str] 
             manifest = client.manifest(space, version.version)
             assert manifest.digest == version.digest
             assert max(total.audit_tv for total in manifest.totals) <= MAX_AUDIT_TV, manifest
-    end = time.monotonic() + CLEANUP_S
-    while (leftovers := _find_leftovers(cluster, client)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert leftovers == [], "this should have gone"
+    wait_until(
+        lambda: _find_leftovers(cluster, client) == [],
+        lambda: f"nothing is left: {_find_leftovers(cluster, client)}",
+        poll_interval_s=0.05,
+    )
 
 
 def _find_leftovers(cluster: LocalCluster, client: Client) -> list[str]:

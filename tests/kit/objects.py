@@ -7,7 +7,6 @@ from __future__ import annotations
 import http.client
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
@@ -15,10 +14,9 @@ from typing import Self
 from xml.etree import ElementTree
 
 from tests.kit.ports import ReservedPort
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYhunter2"
-READY_S = HANG_S
 _AUTH_HEADERS = {
     "Authorization": "AWS somebody:signature",
     "Content-Type": "application/octet-stream",
@@ -62,19 +60,24 @@ class ObjectStore:
         with self._log.open("wb") as log:
             command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        deadline = time.monotonic() + READY_S
-        while True:
-            try:
-                self._ask("PUT", "")
-                return self
-            except OSError as error:
-                if time.monotonic() > deadline or self._process.poll() is not None:
-                    self.__exit__(None, None, None)
-                    raise TimeoutError(
-                        f"the object store did not come up: {error}; "
-                        f"{self._log.read_text()[-2000:]}"
-                    ) from error
-                time.sleep(0.05)
+        try:
+            wait_until(
+                self._has_bucket,
+                lambda: f"the object store answers; {self._log.read_text()[-2000:]}",
+                poll_interval_s=0.05,
+                ignored=OSError,
+            )
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _has_bucket(self) -> bool:
+        """Create the bucket."""
+        if self._process is not None and self._process.poll() is not None:
+            raise RuntimeError(f"the object store has ended; {self._log.read_text()[-2000:]}")
+        self._ask("PUT", "")
+        return True
 
     def __exit__(
         self,

@@ -13,6 +13,7 @@ from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as meta
+from tests.kit.waiting import wait_until
 
 READ, WRITE = CATALOG["describe_space"], CATALOG["drop_space"]
 Answer = Callable[[CallContext], None]
@@ -47,8 +48,7 @@ def answer_never(server: StubGraphd) -> Answer:
     """An answer that does not come before its caller hangs up, which is noted."""
 
     def wait_for_cancel(call: CallContext) -> None:
-        while call.is_active():
-            time.sleep(0.005)
+        wait_until(lambda: not call.is_active(), "the caller has hung up")
         server.hung_up.set()
 
     return wait_for_cancel

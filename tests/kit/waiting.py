@@ -20,17 +20,40 @@ T = TypeVar("T")
 
 
 def wait_until(
-    condition: Callable[[], T], description: str, *, poll_interval_s: float = POLL_INTERVAL_S
+    condition: Callable[[], T],
+    description: str | Callable[[], str],
+    *,
+    poll_interval_s: float = POLL_INTERVAL_S,
+    ignored: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> T:
-    """Return the first true value of a condition; TimeoutError, saying what it was, where it
-    hangs.
+    """Return the first true value of a condition.
+
+    Parameters
+    ----------
+    condition : callable
+    description : str or callable
+        The condition in words, for the error; a callable is called where the condition never held.
+    poll_interval_s : float
+    ignored : exception class or tuple of them
+        Raised by the condition while it does not hold yet.
+
+    Raises
+    ------
+    TimeoutError
+        Where the condition does not hold within `HANG_S`, from the last ignored exception.
     """
     end = time.monotonic() + HANG_S
-    while not (value := condition()):
+    while True:
+        cause = None
+        try:
+            if value := condition():
+                return value
+        except ignored as error:
+            cause = error
         if time.monotonic() > end:
-            raise TimeoutError(f"after {HANG_S:g} s it does not hold that {description}")
+            text = description if isinstance(description, str) else description()
+            raise TimeoutError(f"after {HANG_S:g} s it does not hold that {text}") from cause
         time.sleep(poll_interval_s)
-    return value
 
 
 def let_pass(seconds: float) -> None:

@@ -8,9 +8,8 @@ import json
 import os
 import pickle
 import signal
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -84,10 +83,6 @@ def versions(client: Client, space: str) -> list[int]:
     return [info.version for info in client.versions(space)]
 
 
-def wait_for(condition: Callable[[], bool]) -> None:
-    wait_until(condition, "what is awaited")
-
-
 def feature_versions(graph: Graph) -> set[int]:
     """What version the features of a graph are of."""
     return set(np.asarray(graph.node_features([0, 1, NODES - 1], "at", "n")["at"]).tolist())
@@ -110,7 +105,7 @@ def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, clien
         expected = pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes
         for version in (2, 3):
             publish(graph, version)
-        wait_for(lambda: versions(client, "held") == [3, 1])
+        wait_until(lambda: versions(client, "held") == [3, 1], "versions 3 and 1 are held")
         let_pass(TERM_S + 0.5)  # more than a term: the thread has renewed it
         assert (feature_versions(pinned), feature_versions(graph)) == ({1}, {3})
         assert np.array_equal(
@@ -134,8 +129,11 @@ def test_pinned_version_serves_until_its_block_ends(cluster: LocalCluster, clien
         assert "asterism_pins 1.0" in metrics
         assert first.job_id in build_jobs(cluster, first.space_id)
     assert client.pins("held") == []
-    wait_for(lambda: versions(client, "held") == [3])
-    wait_for(lambda: build_jobs(cluster, first.space_id) == {client.manifest("held").job_id})
+    wait_until(lambda: versions(client, "held") == [3], "version 3 alone is held")
+    wait_until(
+        lambda: build_jobs(cluster, first.space_id) == {client.manifest("held").job_id},
+        "the build of version 3 alone is left",
+    )
     with pytest.raises(NotFound, match="version 1"):
         graph.at(1).sample_nodes(1)
 
@@ -157,7 +155,7 @@ def test_pin_of_killed_process_expires(cluster: LocalCluster, client: Client) ->
     assert versions(client, "mortal") == [2, 1]
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    wait_for(lambda: versions(client, "mortal") == [2])
+    wait_until(lambda: versions(client, "mortal") == [2], "version 2 alone is held")
     assert client.pins("mortal") == []
 
 
@@ -188,7 +186,7 @@ def test_released_pin_is_a_clear_error(cluster: LocalCluster, client: Client) ->
 
         client.session.catalog("release_pin", meta.PinRequest(pin_id=pin.pin_id))
         assert feature_versions(pinned) == {1}
-        wait_for(lambda: is_not_found(pinned))
+        wait_until(lambda: is_not_found(pinned), "the pinned version is gone")
         publish(graph, 2)
         with pytest.raises(
             NotFound,
@@ -215,7 +213,7 @@ def test_pin_survives_metad_restart_but_not_its_absence(
         ):
             pinned.sample_nodes(1)
         cluster.restart("metad")
-        wait_for(lambda: not is_stale(pinned))
+        wait_until(lambda: not is_stale(pinned), "the pinned version is served")
         assert feature_versions(pinned) == {1}, "a restart grants a whole term again"
         let_pass(6.5)
         assert (feature_versions(pinned), versions(client, "restarted")) == ({1}, [2, 1])
@@ -246,7 +244,7 @@ def test_export_pins_its_version(client: Client, tmp_path: Path) -> None:
         """In the middle of it, newer versions come, and what nobody holds goes."""
         if phase.startswith("edges") and done and len(observed) < 2:
             publish(graph, next(next_versions))
-            wait_for(lambda: len(versions(client, "exported")) == 2)
+            wait_until(lambda: len(versions(client, "exported")) == 2, "two versions are held")
             observed.append(versions(client, "exported"))
 
     report = export.dgl(graph, tmp_path / "out", parts=2, progress=publish_newer)
@@ -255,7 +253,7 @@ def test_export_pins_its_version(client: Client, tmp_path: Path) -> None:
     assert sum(sum(part.nodes.values()) for part in report.parts) == NODES
     assert sum(sum(part.edges.values()) for part in report.parts) == NODES
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["version"] == 1
-    wait_for(lambda: versions(client, "exported") == [3])
+    wait_until(lambda: versions(client, "exported") == [3], "version 3 alone is held")
 
 
 def test_embedded_pins_behave_like_service_pins(
@@ -269,7 +267,7 @@ def test_embedded_pins_behave_like_service_pins(
             publish(graph, 3)
             let_pass(TERM_S + 0.5)
             assert (feature_versions(pinned), versions(client, "mine")) == ({1}, [3, 1])
-        wait_for(lambda: versions(client, "mine") == [3])
+        wait_until(lambda: versions(client, "mine") == [3], "version 3 alone is held")
 
 
 def test_reader_keeps_its_version_on_disk_until_closed(
@@ -289,12 +287,12 @@ def test_reader_keeps_its_version_on_disk_until_closed(
             reader.graph("mine").pin() as pinned,
         ):
             publish(graph, 2)
-            wait_for(lambda: versions(client, "mine") == [2])
+            wait_until(lambda: versions(client, "mine") == [2], "version 2 alone is held")
             let_pass(0.6)
             assert build_names() == ["1", "2"], "retired, but locked by a reader"
             assert feature_versions(pinned) == {1}
             assert [pin.version for pin in reader.pins()] == [1]
-        wait_for(lambda: build_names() == ["2"])
+        wait_until(lambda: build_names() == ["2"], "build 2 alone is left")
 
 
 def test_reader_sees_published_build_on_slow_disk(
@@ -337,14 +335,12 @@ def test_restarted_storaged_serves_pinned_version(cluster: LocalCluster, client:
         expected = pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes
         cluster.kill("storaged-0")
         cluster["storaged-0"].start()
-        deadline = time.monotonic() + HANG_S
-        while True:
-            try:
-                actual = pinned.sample_neighbors(np.arange(50), "to", 4, seed=3).nodes
-                break
-            except Unavailable:  # and never NotFound: somebody holds it
-                assert time.monotonic() < deadline
-        assert np.array_equal(actual, expected)
+        actual = wait_until(
+            lambda: pinned.sample_neighbors(np.arange(50), "to", 4, seed=3),
+            "the storaged answers again",
+            ignored=Unavailable,  # and never NotFound: a client holds it
+        )
+        assert np.array_equal(actual.nodes, expected)
     cluster.wait_ready()
 
 

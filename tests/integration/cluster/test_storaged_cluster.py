@@ -4,13 +4,12 @@ cost it its data.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.kit.metad import SCHEMA
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import wait_until
 
 from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_proto.errors import Conflict, Corrupt
@@ -21,13 +20,6 @@ from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.cluster_identity import ClusterIdentity
 from storaged.settings import StoragedSettings
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 class Harness:
@@ -73,7 +65,10 @@ class Harness:
         return self.folder / "s" / "spaces" / "1"
 
     def wait_for_mismatch(self, storaged: Storaged) -> str:
-        wait_for(lambda: any("belongs to the cluster" in reason for reason in storaged.ready()))
+        wait_until(
+            lambda: any("belongs to the cluster" in reason for reason in storaged.ready()),
+            "the storaged refuses the other cluster",
+        )
         return next(reason for reason in storaged.ready() if "belongs to the cluster" in reason)
 
 
@@ -90,11 +85,11 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     own = harness.metad("own")
     harness.connect(own)
     storaged = harness.start()
-    wait_for(lambda: not storaged.ready())
+    wait_until(lambda: not storaged.ready(), "the storaged is ready")
     LocalTransport(own.handlers).call(
         CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5
     )
-    wait_for(lambda: (harness.space_folder / "graph").is_dir())
+    wait_until(lambda: (harness.space_folder / "graph").is_dir(), "the store exists")
     ours = own.status()["cluster"]
     assert (harness.folder / "s" / "cluster").read_text() == ours
 
@@ -113,11 +108,11 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
         storaged = harness.start()
 
     harness.connect(own)
-    wait_for(lambda: not storaged.ready())
+    wait_until(lambda: not storaged.ready(), "the storaged is ready")
     assert (harness.space_folder / "graph").is_dir()
     # What its own metad does not name still goes.
     LocalTransport(own.handlers).call(CATALOG["drop_space"], mpb.DropSpaceRequest(space="graph"), 5)
-    wait_for(lambda: not harness.space_folder.exists())
+    wait_until(lambda: not harness.space_folder.exists(), "the folder of the space is gone")
 
 
 def test_first_cluster_id_is_kept_and_others_are_refused(tmp_path: Path) -> None:

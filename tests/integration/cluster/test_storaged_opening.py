@@ -7,12 +7,10 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_model.schema import NodeType, Schema
 from storaged.local_spaces import DesiredSpace, DesiredVersion, LocalSpaces
@@ -31,13 +29,6 @@ SPACE = DesiredSpace(
         ),
     ),
 )
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HANG_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def write_image(folder: Path) -> str:
@@ -150,11 +141,14 @@ def test_failed_version_load_is_retried_on_its_own(tmp_path: Path) -> None:
         desired = replace(SPACE.versions[0], images={0: digest})
         local_spaces.apply([replace(SPACE, versions=(desired,))])
         loader.wake()
-        wait_for(lambda: "did not finish" in "".join(local_spaces.unserved_reasons()))
+        wait_until(
+            lambda: "did not finish" in "".join(local_spaces.unserved_reasons()),
+            "the unfinished image is reported",
+        )
         shutil.copytree(
             source_image, paths.build(1, 7) / "parts" / "p00000"
         )  # an operator has put the file system back
-        wait_for(lambda: local_spaces.versions() == [(1, 3)])
+        wait_until(lambda: local_spaces.versions() == [(1, 3)], "the version is open")
         assert local_spaces.unserved_reasons() == []
     finally:
         loader.stop()
@@ -175,10 +169,13 @@ def test_transient_load_failure_is_retried_soon(tmp_path: Path) -> None:
         desired = replace(SPACE.versions[0], images={0: digest})
         local_spaces.apply([replace(SPACE, versions=(desired,))])
         loader.wake()
-        wait_for(lambda: "Is a directory" in "".join(local_spaces.unserved_reasons()))
+        wait_until(
+            lambda: "Is a directory" in "".join(local_spaces.unserved_reasons()),
+            "the unreadable image is reported",
+        )
         shutil.rmtree(part)
         shutil.copytree(source_image, part)
-        wait_for(lambda: local_spaces.versions() == [(1, 3)])
+        wait_until(lambda: local_spaces.versions() == [(1, 3)], "the version is open")
         assert local_spaces.unserved_reasons() == []
     finally:
         loader.stop()
@@ -196,13 +193,14 @@ def test_unexpected_load_errors_are_reported(tmp_path: Path) -> None:
         broken = replace(SPACE.versions[0], images=None)  # type: ignore[arg-type]
         local_spaces.apply([replace(SPACE, versions=(broken,))])
         loader.wake()
-        wait_for(
+        wait_until(
             lambda: (
                 "it can not be opened: AttributeError" in "".join(local_spaces.unserved_reasons())
-            )
+            ),
+            "the failure is reported",
         )
         local_spaces.apply([replace(SPACE, versions=(replace(broken, images={0: digest}),))])
-        wait_for(lambda: local_spaces.versions() == [(1, 3)])
+        wait_until(lambda: local_spaces.versions() == [(1, 3)], "the version is open")
         assert local_spaces.unserved_reasons() == []
     finally:
         loader.stop()

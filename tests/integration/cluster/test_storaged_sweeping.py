@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import wait_until
 
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_model.schema import NodeType, Schema
@@ -465,9 +464,6 @@ def test_dead_load_query_is_retried(tmp_path: Path) -> None:
     harness.local_spaces.store(1).write([block(6)])
     harness.collector.start()
     harness.collector.wake()
-    deadline = time.monotonic() + HANG_S
-    while harness.local_spaces.store(1).loads():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not harness.local_spaces.store(1).loads(), "the dead load is gone")
     harness.collector.stop()
     harness.local_spaces.close()

@@ -4,8 +4,7 @@ acknowledged is lost, and with room all goes on.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import ConsistencyMonitor, assert_settled, edges_of
 from tests.kit.small_disk import SmallDisk, small_disk
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
@@ -102,13 +101,6 @@ def check_recovery(disk_cluster: SmallDiskCluster) -> Iterator[None]:
     assert_settled(disk_cluster.cluster, disk_cluster.client, ["g"])
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize(
     "passes",
     [PASSES, pytest.param(OTHER_PASSES, marks=pytest.mark.slow)],
@@ -131,9 +123,9 @@ def test_build_on_full_disk_fails_in_any_pass_and_recovers(
         job = disk_cluster.graph.build(wait=False)
         while True:
             before = len(faults.reached())
-            wait_for(
+            wait_until(
                 lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job),
-                f"the build has come to none of {remaining}",
+                f"the build has come to one of {remaining}",
             )  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
@@ -237,7 +229,7 @@ def test_metad_recovers_from_full_disk_without_refused_writes(tmp_path: Path) ->
             assert "make room on the disk" in cluster.missing("metad")
             assert len(graph.sample_nodes(100, "n")) == 100
             disk.empty()
-            wait_for(lambda: cluster.missing("metad") == "", "it does not go on")
+            wait_until(lambda: cluster.missing("metad") == "", "metad is ready")
             assert {space.name for space in client.spaces()} == space_names
             load.commit()
             client.create_space(name, SCHEMA)
@@ -259,7 +251,7 @@ def test_storaged_exits_with_cause_when_started_on_full_disk(
     disk_cluster.cluster.kill("storaged-0")
     disk_cluster.disk.fill()
     daemon.start()
-    wait_for(lambda: daemon.exit_status() is not None, "it runs on a disk that it can not write to")
+    wait_until(lambda: daemon.exit_status() is not None, "the daemon has ended")
     assert daemon.exit_status() == 2
     last_line = daemon.log.read_text().splitlines()[-1]
     assert "identity.json: cannot be written (No space left on device); free space" in last_line

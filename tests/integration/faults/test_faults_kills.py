@@ -5,13 +5,13 @@ nothing is lost, nothing differs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import ConsistencyMonitor, assert_settled, edges_of
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
 from asterism.records.catalog import Job
@@ -94,13 +94,6 @@ def fill(client: Client, space: str, seed: int) -> int:
     return load.commit()
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.02)
-
-
 def wait_finished(client: Client, job: Job) -> Job:
     result = client.wait(job.job_id, timeout_s=WAIT_S)
     assert result.state == "FINISHED", result
@@ -154,9 +147,9 @@ def test_builds_killed_in_every_pass_give_the_same_bytes(
         before = len(faults.reached())
         job = client.submit_job("struck")
         for _ in range(KILLS):
-            wait_for(
+            wait_until(
                 lambda was=before, job=job: len(faults.reached()) > was or has_ended(client, job),
-                f"the build has come to none of {remaining}",
+                f"the build has come to one of {remaining}",
             )  # type: ignore[misc]
             if len(faults.reached()) == before:
                 break
@@ -186,7 +179,7 @@ def test_metad_killed_around_publication_publishes_once(
     version = client.describe("struck").version
     cluster.faults["metad"].set(**{f"die_{when}_write_of": "1/version/"})
     job = client.submit_job("struck")
-    wait_for(lambda: cluster["metad"].exit_status() is not None, "metad lives")
+    wait_until(lambda: cluster["metad"].exit_status() is not None, "metad has ended")
     assert cluster["metad"].exit_status() == -9
     cluster.faults["metad"].set()
     cluster.restart("metad")
@@ -207,7 +200,7 @@ def test_wall_clock_jump_of_a_month_ends_no_lease_or_job(
     before = len(faults.reached())
     faults.set(hold_build_in=["sweep"])
     job = client.submit_job("struck")
-    wait_for(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    wait_until(lambda: len(faults.reached()) > before, "the build has come to the pass")
     for name in ("metad", "graphd-0"):
         cluster.faults[name].set(wall_ahead_s=ahead_s)
     faults.set(hold_build_in=["sweep"], wall_ahead_s=ahead_s)

@@ -11,8 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import ConsistencyMonitor, assert_settled, edges_of
 from tests.kit.task_processes import find_builds, has_ended
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client, Graph
 from asterism.records.catalog import Job
@@ -75,13 +74,6 @@ def graph(client: Client) -> Graph:
     return graph
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.02)
-
-
 @pytest.fixture(autouse=True)
 def check_recovery(cluster: LocalCluster, client: Client, graph: Graph) -> Iterator[None]:
     before = edges_of(graph, "to")
@@ -89,8 +81,8 @@ def check_recovery(cluster: LocalCluster, client: Client, graph: Graph) -> Itera
         yield
         for faults in cluster.faults.values():
             faults.set()
-        wait_for(
-            lambda: witness.answered_count > 0, "no draw was answered, during the test or after it"
+        wait_until(
+            lambda: witness.answered_count > 0, "a draw was answered, during the test or after it"
         )
     assert_settled(cluster, client, ["g"])
     assert edges_of(graph, "to") == before
@@ -108,7 +100,7 @@ def start_held_build(
     # A node of every part: what did not change is not built.
     graph.upsert_nodes(np.arange(4), "n", weights=np.random.default_rng().random(4))
     job = graph.build(wait=False)
-    wait_for(lambda: len(faults.reached()) > before, "the build has not come to the pass")
+    wait_until(lambda: len(faults.reached()) > before, "the build has come to the pass")
     child = psutil.Process(faults.reached()[-1][0])
     assert child in find_builds(cluster, name)
     assert not is_stopped(child)
@@ -139,15 +131,15 @@ def test_build_without_lease_pauses_until_heartbeats_arrive(
     version = client.describe("g").version
     line = cluster.proxies["storaged-0"]
     line.blocked |= cut
-    wait_for(lambda: is_stopped(child), "the build goes on without a lease")
+    wait_until(lambda: is_stopped(child), "the build is stopped")
     assert cluster.get("storaged-0", "/status")["leased"] is False
     cluster.faults["storaged-0"].set()
     # What is published is immutable, and named by its digest: draws from it go on without a lease.
     assert len(graph.sample_nodes(100, "n")) == 100
     if "there" in cut:
-        wait_for(
+        wait_until(
             lambda: not is_online(client, cluster, "storaged-0"),
-            "metad believes in a storaged that it does not hear",
+            "metad has lost the storaged that it does not hear",
         )
     assert is_stopped(child)
     assert client.job(job.job_id).state == "RUNNING"
@@ -165,19 +157,17 @@ def test_frozen_storaged_does_not_report_a_stopped_attempt(
     version = client.describe("g").version
     os.kill(cluster["storaged-0"].pid, signal.SIGSTOP)
     try:
-        wait_for(
+        wait_until(
             lambda: not is_online(client, cluster, "storaged-0"),
-            "metad believes in a frozen storaged",
+            "metad has lost the frozen storaged",
         )
         client.stop_job(job.job_id)
         # Its lease is over: metad need not wait for its word.
-        wait_for(
-            lambda: client.job(job.job_id).state == "STOPPED", "a job waits for a frozen storaged"
-        )
+        wait_until(lambda: client.job(job.job_id).state == "STOPPED", "the job is stopped")
         cluster.faults[
             "storaged-0"
         ].set()  # the build ends while nobody can kill it, and its last line waits in the pipe
-        wait_for(lambda: has_ended(child), "the build does not end")
+        wait_until(lambda: has_ended(child), "the build has ended")
         client.recover_job(job.job_id)
     finally:
         os.kill(cluster["storaged-0"].pid, signal.SIGCONT)
@@ -207,12 +197,12 @@ def test_metad_without_its_catalog_accepts_no_storaged(
     shutil.move(catalog, catalog.with_name("kept"))
     try:
         cluster["metad"].start()
-        wait_for(
+        wait_until(
             lambda: all(
                 "belongs to the cluster" in cluster.missing(name)
                 for name in ("storaged-0", "storaged-1")
             ),
-            "it was not refused",
+            "both storageds are refused",
         )
         assert "catalog" in cluster.missing("storaged-0")
         # It deals no parts to those that will not hold them.
@@ -253,9 +243,8 @@ def test_storaged_does_not_start_on_data_without_identity(
     identity = file.read_bytes()
     file.unlink()
     cluster["storaged-1"].start()
-    wait_for(
-        lambda: cluster["storaged-1"].exit_status() is not None,
-        "it runs as a host that nobody knows",
+    wait_until(
+        lambda: cluster["storaged-1"].exit_status() is not None, "the unknown host has ended"
     )
     assert cluster["storaged-1"].exit_status() == 2
     assert (

@@ -5,8 +5,7 @@ and goes on where it was or leaves nothing.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import psutil
@@ -14,7 +13,7 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import assert_settled, edges_of
 from tests.kit.task_processes import find_builds
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client, Conflict, NotFound
 
@@ -81,13 +80,6 @@ def fill(client: Client, space: str, rows: int) -> None:
     load.commit()
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.01)
-
-
 def resume_points(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
     events = [
         json.loads(line)
@@ -104,9 +96,9 @@ def hold_in_pass(
     faults = cluster.faults["storaged-0"]
     before = len(faults.reached())
     faults.set(hold_build_in=passes)
-    wait_for(
+    wait_until(
         lambda: len(faults.reached()) > before,
-        f"job {job_id} has come to none of {passes}: {client.job(job_id)}",
+        lambda: f"job {job_id} has come to one of {passes}: {client.job(job_id)}",
     )
     pid, name = faults.reached()[-1]
     return psutil.Process(pid), name
@@ -124,8 +116,8 @@ def test_build_stopped_in_any_pass_resumes_in_that_pass(
         child, name = hold_in_pass(cluster, client, job.job_id, remaining)
         assert name == remaining.pop(0)
         client.stop_job(job.job_id)
-        wait_for(
-            lambda: client.job(job.job_id).ended, "it does not stop"
+        wait_until(
+            lambda: client.job(job.job_id).ended, "the job has ended"
         )  # its pass is held: it ends by the stop alone
         stopped = client.job(job.job_id)
         assert (stopped.state, [task.state for task in stopped.tasks], stopped.version) == (
@@ -159,7 +151,7 @@ def test_space_dropped_in_any_build_pass_leaves_nothing(
         child, _ = hold_in_pass(cluster, client, job.job_id, [name])
         client.drop_space("dropped")
         assert client.job(job.job_id).state == "STOPPED"
-        wait_for(lambda child=child: not child.is_running(), "its build goes on")  # type: ignore[misc]
+        wait_until(lambda child=child: not child.is_running(), "its build has ended")  # type: ignore[misc]
         assert client.job(job.job_id).cause == "space 'dropped' was dropped"
         with pytest.raises(NotFound, match="dropped"):
             client.describe("dropped")
@@ -183,11 +175,12 @@ def test_space_dropped_while_its_build_is_queued_is_not_built(
     job = client.submit_job("first")
     child, _ = hold_in_pass(cluster, client, job.job_id, ["sweep"])
     waiting = client.submit_job("waiting")
-    wait_for(
-        lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot", "it does not wait"
+    wait_until(
+        lambda: client.job(waiting.job_id).tasks[0].phase == "waits for a slot",
+        "it waits for a slot",
     )
     client.drop_space("waiting")
-    wait_for(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it waits on")
+    wait_until(lambda: len(cluster.get("storaged-0", "/status")["builds"]) == 1, "it builds")
     assert client.job(waiting.job_id).state == "STOPPED"
     assert child.is_running()
     cluster.faults["storaged-0"].set()

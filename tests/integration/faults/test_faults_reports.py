@@ -5,14 +5,14 @@ over: a version is published once.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import ConsistencyMonitor, assert_settled, edges_of
 from tests.kit.metad import SCHEMA, MetadClient, finished_report
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
 from asterism_daemonkit.grpc_client import RemoteTransport
@@ -50,28 +50,27 @@ class FakeStorageds(MetadClient):
         """What one of the two should be doing in the space; metad may want to wait a moment
         first.
         """
-        end = time.monotonic() + WAIT_S
-        while True:
-            assignments = [
+
+        def assignments() -> list[mpb.TaskOrder]:
+            found = [
                 task
                 for task in self.poll(uuid, incarnation=self.incarnation).orders
                 if task.job_id == self.job_id
             ]
-            if assignments:
-                (task,) = assignments
-                return task
-            assert time.monotonic() < end, "nothing is ordered"
-            self.send_reports(uuid=A)
-            self.send_reports(uuid=B)
-            time.sleep(0.01)
+            if not found:
+                self.send_reports(uuid=A)
+                self.send_reports(uuid=B)
+            return found
+
+        (task,) = wait_until(assignments, "a task is assigned")
+        return task
 
     def next_assignment(self, before: mpb.TaskOrder) -> mpb.TaskOrder:
         """The next attempt at a task of `A`."""
-        end = time.monotonic() + WAIT_S
-        while (task := self.assignment()).attempt == before.attempt:
-            assert time.monotonic() < end, "no other attempt is ordered"
-            time.sleep(0.01)
-        return task
+        return wait_until(
+            lambda: task if (task := self.assignment()).attempt != before.attempt else None,
+            "another attempt is assigned",
+        )
 
     def begin_job(self) -> None:
         """A job of one more load."""
@@ -337,10 +336,10 @@ def test_reports_of_a_dropped_space_do_not_reach_its_namesake(storageds: FakeSto
 def test_task_assignments_survive_lost_heartbeats(storageds: FakeStorageds) -> None:
     a = storageds.assignment()
     # Neither is heard for longer than a lease: both orders wait for them, as they were.
-    end = time.monotonic() + WAIT_S
-    while any(host.online for host in storageds.client.hosts() if host.uuid in (A, B)):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(
+        lambda: not any(host.online for host in storageds.client.hosts() if host.uuid in (A, B)),
+        "both storageds are offline",
+    )
     assert storageds.state == "RUNNING"
     storageds.send_reports(uuid=A)
     storageds.send_reports(uuid=B)
@@ -376,13 +375,6 @@ SHAPE = {
     "edges": {"n:to:n": {"weighted": True}},
 }
 NODES, EDGES = 2_000, 6_000
-
-
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.02)
 
 
 def test_builds_over_an_unreliable_network_publish_once() -> None:
@@ -429,9 +421,9 @@ def test_builds_over_an_unreliable_network_publish_once() -> None:
                 job = client.submit_job("g")
                 if version == 2:
                     client.stop_job(job.job_id)
-                    wait_for(
+                    wait_until(
                         lambda job=job: client.job(job.job_id).state == "STOPPED",
-                        "it does not stop",
+                        "the job is stopped",
                     )  # type: ignore[misc]
                     client.recover_job(job.job_id)
                 if version == 3:

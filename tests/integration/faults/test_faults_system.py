@@ -5,8 +5,7 @@ that jumps.
 from __future__ import annotations
 
 import errno
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import edges_of
 from tests.kit.syscalls import Syscalls
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
@@ -87,13 +86,6 @@ def check_recovery(faulty_cluster: SyscallFaultCluster) -> Iterator[None]:
     assert edges_of(faulty_cluster.graph, "to") == expected
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.05)
-
-
 def readiness_message(faulty_cluster: SyscallFaultCluster) -> str:
     try:
         return faulty_cluster.cluster.missing("storaged-0")
@@ -117,7 +109,7 @@ def test_catalog_with_failed_sync_refuses_and_recovers(faulty_cluster: SyscallFa
     with pytest.raises(asterism.Unavailable):
         faulty_cluster.client.create_space("refused", SCHEMA)
     faulty_cluster.calls.control()
-    wait_for(lambda: faulty_cluster.cluster.missing("metad") == "", "metad does not go on")
+    wait_until(lambda: faulty_cluster.cluster.missing("metad") == "", "metad is ready")
     assert "refused" not in {space.name for space in faulty_cluster.client.spaces()}
 
 
@@ -144,9 +136,9 @@ def test_an_image_that_cannot_be_read_is_named_and_served_again(
 ) -> None:
     faulty_cluster.calls.control(f"fail {errno.EIO} read e0.out.nbr.bin")
     faulty_cluster.restart()
-    wait_for(
+    wait_until(
         lambda: "e0.out.nbr.bin" in readiness_message(faulty_cluster),
-        "it serves, or does not name the file",
+        "readiness names the damaged file",
     )
     with pytest.raises((asterism.Unavailable, asterism.Stale, asterism.NotReady)):
         edges_of(faulty_cluster.graph, "to")
@@ -157,12 +149,12 @@ def test_storaged_reports_too_few_file_descriptors(faulty_cluster: SyscallFaultC
     faulty_cluster.restart("sh", "-c", 'ulimit -n 48 && exec "$0" "$@"')
     try:
         daemon = faulty_cluster.cluster["storaged-0"]
-        wait_for(
+        wait_until(
             lambda: (
                 "Too many open files" in readiness_message(faulty_cluster) + daemon.tail()
                 or daemon.exit_status() is not None
             ),
-            "it says nothing",
+            "the daemon names the missing descriptors, or has ended",
         )
         assert "Too many open files" in readiness_message(faulty_cluster) + daemon.tail()
         assert (daemon.exit_status() or 0) >= 0  # no signal has ended it

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.invariants import assert_settled, edges_of
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
@@ -117,13 +117,6 @@ def fill(graph: Graph, seed: int) -> None:
     load.commit()
 
 
-def wait_for(condition: Callable[[], bool], message: str) -> None:
-    end = time.monotonic() + WAIT_S
-    while not condition():
-        assert time.monotonic() < end, message
-        time.sleep(0.05)
-
-
 def space_folder(cluster: LocalCluster, graph: Graph) -> Path:
     return (
         cluster.folder_of("storaged-0")
@@ -198,7 +191,7 @@ def test_damaged_images_are_rebuilt_to_published_digests(
         f"p00000/{IMAGE_DAMAGES[0][0]}: mebibyte 0 is not what was written",
         "(parts 0, 1, 2, 3, 4, 5, 6 being made again from the loads up to commit 1)",
     )
-    wait_for(lambda: readiness_mentions(cluster, phrases), "it serves, or says nothing")
+    wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
     assert_refused(graph)
     assert len(edges_of(undamaged, "to")) == EDGES
     cluster.faults["storaged-0"].set()
@@ -253,7 +246,7 @@ def test_unrepairable_image_is_refused_with_both_causes(
         "could not be made again: Corrupt: block ",
         "Blob CRC mismatch",
     )
-    wait_for(lambda: readiness_mentions(cluster, phrases), "it serves, or says nothing")
+    wait_until(lambda: readiness_mentions(cluster, phrases), "readiness names the damage")
     assert_refused(graph)
     assert len(edges_of(other, "to")) == EDGES
     # An operator has brought the file back.
@@ -296,14 +289,14 @@ def test_parts_damaged_before_publication_are_rebuilt(
     ]
     cluster.faults["metad"].set(die_before_write_of="1/version/")
     cluster.faults["storaged-0"].set()
-    wait_for(
+    wait_until(
         lambda: (
             {build["state"] for build in cluster.get("storaged-0", "/status")["builds"]}
             == {"finished"}
         ),
-        "a build does not end",
+        "every build has ended",
     )
-    wait_for(lambda: cluster["metad"].exit_status() is not None, "metad has published")
+    wait_until(lambda: cluster["metad"].exit_status() is not None, "metad has ended")
     manifests = {
         path: path.read_bytes() for build in builds for path in build.glob("parts/*/manifest.json")
     }
@@ -375,9 +368,9 @@ def test_damaged_database_makes_only_its_space_unavailable(
     cluster["storaged-0"].start()
     for graph, database in zip(graphs, databases, strict=True):
         phrases = (f"space {graph.space} can not be opened", str(database))
-        wait_for(
+        wait_until(
             lambda words=phrases: readiness_mentions(cluster, words),
-            f"it opens {database}, or does not say {phrases}",
+            f"readiness of {database} names {phrases}",
         )  # type: ignore[misc]
     for graph in graphs:
         # Nobody takes it for an older state, or for an empty one.

@@ -7,13 +7,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.v1 import common_pb2 as pb
@@ -214,11 +213,12 @@ def test_metad_ends_on_sigterm_and_survives_sigkill(tmp_path: Path) -> None:
                 stdout=out,
                 stderr=out,
             )
-        deadline = time.monotonic() + HANG_S
-        while "http_port=" not in log.read_text():
+
+        def has_port() -> bool:
             assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+            return "http_port=" in log.read_text()
+
+        wait_until(has_port, "metad has logged its port")
         return process, int(log.read_text().split("http_port=")[1].split()[0])
 
     for number, signal_number in enumerate(

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
 from tests.kit.objects import SECRET, ObjectStore
-from tests.kit.waiting import HANG_S, let_pass
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, InvalidRequest
 from asterism.cli.exits import ExitCode
@@ -102,14 +101,6 @@ def record_of(store: ObjectStore, folder: str) -> BackupManifest:
     return BackupManifest.from_bytes(store.get(f"{folder}/{MANIFEST_FILE}"))
 
 
-def wait_for_value(produce: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + LIMIT_S
-    while not (value := produce()):
-        assert time.monotonic() < deadline, f"{what}: not within {LIMIT_S} s"
-        time.sleep(0.002)
-    return value
-
-
 def test_object_store_backup_restores_the_same_bytes(
     cluster: LocalCluster, store: ObjectStore, run: Run
 ) -> None:
@@ -174,8 +165,10 @@ def test_storaged_killed_during_backup_and_restore_resumes(
     expected = cases.digest(client.graph("large").node_features(node_ids, ["x"], "n"))
     victim = _storaged_name(cluster, client, client.describe("large").hosts[1][0])
     job = client.submit_job("large", "backup", options={"to": f"{store.address}/large"})
-    wait_for_value(
-        lambda: [key for key in store.uploads() if "/p00001/" in key], "an upload of its part"
+    wait_until(
+        lambda: [key for key in store.uploads() if "/p00001/" in key],
+        "its part is being uploaded",
+        poll_interval_s=0.002,
     )
     cluster.kill(victim)
     completed_parts = {
@@ -215,13 +208,16 @@ def test_storaged_killed_during_backup_and_restore_resumes(
         stderr=subprocess.DEVNULL,
         env={**os.environ, **store.environment},  # noqa: TID251 - as above
     )
-    space = wait_for_value(
-        lambda: [i for i in client.spaces() if i.name == "fetched"], "the space"
+    space = wait_until(
+        lambda: [i for i in client.spaces() if i.name == "fetched"],
+        "the space is there",
+        poll_interval_s=0.002,
     )[0]
     folder = cluster.folder_of(victim) / "spaces" / str(space.space_id) / "builds"
-    wait_for_value(
+    wait_until(
         lambda: [path for path in folder.glob("*/parts/*/*") if path.stat().st_size],
-        "a file of its image",
+        "a file of its image is there",
+        poll_interval_s=0.002,
     )
     cluster.kill(victim)
     process.kill()

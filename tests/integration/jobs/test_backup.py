@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
@@ -199,9 +198,7 @@ def test_backup_and_restore_survive_killed_daemons(
     expected = cases.call_digests(client.graph("cases"))
     version = client.describe("cases").version
     job = client.submit_job("cases", "backup", options={"to": (tmp_path / "kept").as_uri()})
-    deadline = time.monotonic() + LIMIT_S
-    while not (tmp_path / "kept").exists() and time.monotonic() < deadline:
-        time.sleep(0.002)
+    wait_until((tmp_path / "kept").exists, "the backup has begun", poll_interval_s=0.002)
     source.kill(name)
     source.restart(name)
     finished = client.wait(job.job_id, timeout_s=LIMIT_S)
@@ -221,11 +218,10 @@ def test_backup_and_restore_survive_killed_daemons(
         "--json",
     ]
     process = subprocess.Popen(restore, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while (
-        not any(job.kind == "restore" and job.space == space for job in client.jobs(limit=5))
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.01)
+    wait_until(
+        lambda: any(job.kind == "restore" and job.space == space for job in client.jobs(limit=5)),
+        "the restore has begun",
+    )
     source.kill(name)
     process.kill()  # the client too: somebody else asks again
     process.communicate()

@@ -5,7 +5,6 @@ publishes is whole.
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,7 +12,7 @@ import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.task_processes import find_builds, has_ended
-from tests.kit.waiting import HANG_S, let_pass
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, Graph
 from asterism.formats.rmat import rmat
@@ -65,26 +64,24 @@ def submit_build(client: Client, graph: Graph) -> Job:
 
 def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) -> Job:
     """The job, once it is as wanted."""
-    deadline = time.monotonic() + WAIT_S
-    while not predicate(job := client.job(job_id)):
-        assert time.monotonic() < deadline, job
-        time.sleep(0.02)
-    return job
+    return wait_until(
+        lambda: job if predicate(job := client.job(job_id)) else None,
+        lambda: f"the job is as expected: {client.job(job_id)}",
+    )
 
 
 def wait_for_build_process(
     client: Client, cluster: LocalCluster, job_id: int, name: str
 ) -> psutil.Process:
     """The child that builds for a job, once it has got somewhere."""
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
+
+    def process() -> psutil.Process | None:
         host = {h.address: h.uuid for h in client.hosts()}[cluster.daemons[name].address]
         task = next(task for task in client.job(job_id).tasks if task.host == host)
         processes = find_builds(cluster, name)
-        if task.rows_done > 0 and processes:
-            return processes[0]
-        time.sleep(0.02)
-    raise AssertionError(f"no build of job {job_id} at {name}")
+        return processes[0] if task.rows_done > 0 and processes else None
+
+    return wait_until(process, f"a build of job {job_id} is under way at {name}")
 
 
 def assert_whole(client: Client, graph: Graph, job: Job) -> None:
@@ -154,7 +151,8 @@ def test_space_dropped_in_mid_build_leaves_no_process_or_file(
     child = wait_for_build_process(client, cluster, job.job_id, "storaged-0")
     client.drop_space("big")
     child.wait(timeout=HANG_S)
-    deadline = time.monotonic() + HANG_S
-    while time.monotonic() < deadline and any(list(cluster.folder.glob("storaged-*/spaces/*"))):
-        time.sleep(0.1)
-    assert list(cluster.folder.glob("storaged-*/spaces/*")) == []
+    wait_until(
+        lambda: list(cluster.folder.glob("storaged-*/spaces/*")) == [],
+        "no folder of a space is left",
+        ignored=FileNotFoundError,
+    )

@@ -4,7 +4,6 @@ and outlives what it came from.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import wait_until
 
 from asterism import Client
 
@@ -101,10 +100,9 @@ def test_rebuild_links_unchanged_files_and_outlives_its_source(
     }
     assert not any(name.startswith("e1.") for _, name in shared)
 
-    deadline = time.monotonic() + HANG_S
-    while any(path.exists() for path in before.values()):  # metad keeps one version
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(  # metad keeps one version
+        lambda: not any(path.exists() for path in before.values()), "the older version is gone"
+    )
     for name in ("storaged-0", "storaged-1"):
         cluster.kill(name)  # so that every byte of the images is verified
         cluster.restart(name)

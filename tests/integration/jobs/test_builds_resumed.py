@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client, Graph
 
@@ -75,15 +74,8 @@ def stop_and_recover(
     cluster: LocalCluster, client: Client, job_id: int, child: psutil.Process
 ) -> None:
     client.stop_job(job_id)
-    wait_until(lambda: client.job(job_id).state == "STOPPED")
+    wait_until(lambda: client.job(job_id).state == "STOPPED", "the job is stopped")
     client.recover_job(job_id)
-
-
-def wait_until(predicate: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not predicate():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
@@ -110,7 +102,7 @@ def test_interrupted_build_resumes_after_its_last_step(
     before = len(faults.reached())
     faults.set(hold_build_in=["in edges n:to:n"])
     job = client.submit_job("g", options={"link": "no"})  # what is linked is no step to be ended in
-    wait_until(lambda: len(faults.reached()) > before)
+    wait_until(lambda: len(faults.reached()) > before, "the build has come to the next pass")
     end(cluster, client, job.job_id, psutil.Process(faults.reached()[-1][0]))
     faults.set()
     finished = client.wait(job.job_id, timeout_s=WAIT_S)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kit.deployment import Deployment, wait_for
+from tests.kit.deployment import Deployment
+from tests.kit.waiting import wait_until
 
 import asterism
 from asterism.cli.app import run
@@ -32,11 +33,11 @@ def assert_older(deployment: Deployment) -> None:
     metad = deployment.metad
     assert metad is not None
     daemons = [*deployment.storageds.values(), deployment.graphd, metad]
-    wait_for(
+    wait_until(
         lambda: all(
             any("older than" in message for message in daemon.ready()) for daemon in daemons
         ),
-        "not noticed",
+        "every daemon reports the older catalog",
     )
     for daemon in daemons:
         assert any("asterism metad adopt" in message for message in daemon.ready())
@@ -62,7 +63,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     deployment.publish("second")
     second_id = deployment.client.describe("second").space_id
     newer = deployment.publish("first", first=100)
-    wait_for(lambda: deployment.version("first") == newer)
+    wait_until(lambda: deployment.version("first") == newer, "the newer version is served")
     graphs = {space: deployment.client.graph(space) for space in ("first", "second")}
     for graph in graphs.values():
         graph.sample_nodes(3, "n", seed=1)
@@ -84,19 +85,25 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
     state = deployment.state()
     assert {f.role for f in state.ahead} == {mpb.STORAGED, mpb.GRAPHD}
 
-    wait_for(
+    wait_until(
         lambda: len(deployment.state().unknown) == 6,
-        "two storageds: a space, a version and a load each",
+        "two storageds report a space, a version and a load each",
     )
     adoption = deployment.adopt()
     assert {u.space for u in adoption.unknown if not u.job_id and not u.loads} == {"second"}
     assert {u.version for u in adoption.unknown if u.job_id} == {newer}
     assert all(u.bytes > 0 for u in adoption.unknown if u.space_id == second_id)
     deployment.wait_ready()
-    wait_for(lambda: all(second_id not in deployment.spaces(name) for name in deployment.storageds))
-    wait_for(lambda: deployment.version("first") == first)
+    wait_until(
+        lambda: all(second_id not in deployment.spaces(name) for name in deployment.storageds),
+        "no storaged holds the second space",
+    )
+    wait_until(lambda: deployment.version("first") == first, "the first version is served")
     for name in deployment.storageds:
-        wait_for(lambda name=name: len(deployment.quarantined(name)) >= 3)  # type: ignore[misc]
+        wait_until(
+            lambda name=name: len(deployment.quarantined(name)) >= 3,
+            f"{name} has quarantined what was given up",
+        )  # type: ignore[misc]
         assert f"spaces/{second_id}" in deployment.quarantined(name)
         assert "spaces/1/graph" in deployment.quarantined(name), (
             "a copy of the blocks that were given up"
@@ -106,7 +113,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
 
     # Work continues, and no identifier that was given up is assigned again.
     assert deployment.publish("first", first=200) == newer
-    wait_for(lambda: deployment.version("first") == newer)
+    wait_until(lambda: deployment.version("first") == newer, "the newer version is served")
     deployment.publish("third")
     assert deployment.client.describe("third").space_id > second_id
     deployment.restore_catalog("copy")
@@ -161,11 +168,11 @@ def test_two_restores_in_a_row_while_a_storaged_is_down(deployment: Deployment) 
         assert_older(deployment)
         deployment.adopt()
         deployment.wait_ready()
-        wait_for(lambda: deployment.spaces("s0") == {1})
+        wait_until(lambda: deployment.spaces("s0") == {1}, "s0 holds the first space alone")
     assert deployment.spaces("s1") == {1, 2}
     deployment.start_storaged("s1")
     deployment.wait_ready()
-    wait_for(lambda: deployment.spaces("s1") == {1})
+    wait_until(lambda: deployment.spaces("s1") == {1}, "s1 holds the first space alone")
     assert "spaces/2" in deployment.quarantined("s1"), "ordered away when it came back"
     assert deployment.publish("first", first=100) == 2
 
@@ -176,18 +183,25 @@ def test_an_emptied_catalog_folder_can_be_adopted(deployment: Deployment) -> Non
     deployment.stop_metad()
     shutil.rmtree(deployment.metad_folder)
     metad = deployment.start_metad()
-    wait_for(
+    wait_until(
         lambda: all(
             any("belongs to the cluster" in word for word in s.ready())
             for s in deployment.storageds.values()
-        )
+        ),
+        "every storaged refuses the other cluster",
     )
-    wait_for(lambda: any("belong to another cluster" in word for word in metad.ready()))
+    wait_until(
+        lambda: any("belong to another cluster" in word for word in metad.ready()),
+        "metad knows that storageds belong to another cluster",
+    )
     assert all(deployment.spaces(name) == {1} for name in deployment.storageds)
     deployment.adopt(cluster)
     deployment.wait_ready()
     assert deployment.state().cluster == cluster
-    wait_for(lambda: all(deployment.spaces(name) == set() for name in deployment.storageds))
+    wait_until(
+        lambda: all(deployment.spaces(name) == set() for name in deployment.storageds),
+        "no storaged holds a space",
+    )
     assert all(deployment.quarantined(name) == ["spaces/1"] for name in deployment.storageds)
     assert deployment.publish("first") == 1
     assert deployment.client.describe("first").space_id > 1

@@ -24,7 +24,7 @@ import pyarrow.parquet
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.task_processes import name_of, task_processes
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
 from asterism.formats.rmat import rmat
@@ -102,14 +102,11 @@ def run_job(client: Client, space: str, kind: str, **arguments: Any) -> Job:
     return client.wait(client.submit_job(space, kind, **arguments).job_id, timeout_s=WAIT_S)
 
 
-def wait_for_job(
-    client: Client, job_id: int, predicate: Callable[[Job], bool], timeout_s: float = WAIT_S
-) -> Job:
-    deadline = time.monotonic() + timeout_s
-    while not predicate(job := client.job(job_id)):
-        assert time.monotonic() < deadline, job
-        time.sleep(0.01)
-    return job
+def wait_for_job(client: Client, job_id: int, predicate: Callable[[Job], bool]) -> Job:
+    return wait_until(
+        lambda: job if predicate(job := client.job(job_id)) else None,
+        lambda: f"the job is as expected: {client.job(job_id)}",
+    )
 
 
 def image_folders(cluster: LocalCluster, space_id: int, job_id: int) -> list[Path]:

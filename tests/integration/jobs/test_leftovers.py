@@ -4,10 +4,9 @@ a file, not a key of it is left.
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ import psutil
 import pytest
 from tests.kit.cluster import LocalCluster
 from tests.kit.task_processes import find_builds
-from tests.kit.waiting import HANG_S, let_pass
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, Graph
 from asterism.records.catalog import Job
@@ -84,16 +83,6 @@ def loaded_graph(client: Client, space: str) -> Graph:
     return client.graph(space)
 
 
-def wait_for(predicate: Callable[[], bool], seconds: float = WAIT_S) -> None:
-    deadline = time.monotonic() + seconds
-    while True:
-        with contextlib.suppress(FileNotFoundError):  # a folder goes while it is looked at
-            if predicate():
-                return
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def pause_build(cluster: LocalCluster, name: str) -> psutil.Process:
     """The build of a storaged, stopped in mid-air."""
     processes: list[psutil.Process] = []
@@ -102,13 +91,13 @@ def pause_build(cluster: LocalCluster, name: str) -> psutil.Process:
         processes[:] = find_builds(cluster, name)
         return bool(processes)
 
-    wait_for(build_found)
+    wait_until(build_found, f"{name} builds")
     processes[0].send_signal(signal.SIGSTOP)
     return processes[0]
 
 
 def wait_for_state(client: Client, job_id: int, state: str) -> Job:
-    wait_for(lambda: client.job(job_id).state == state)
+    wait_until(lambda: client.job(job_id).state == state, f"job {job_id} is {state}")
     return client.job(job_id)
 
 
@@ -169,10 +158,16 @@ def test_failed_build_is_kept_until_a_later_one_is_published(
     assert failed_folders <= leftover_folders(cluster, space_id), "it can be recovered from there"
     graph.upsert_nodes([0], "n", weights=[2.0])
     published = graph.build()
-    wait_for(
-        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, published.job_id)
+    wait_until(
+        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, published.job_id),
+        "only the published version is left",
+        ignored=FileNotFoundError,
     )
-    wait_for(lambda: unfinished_files(cluster.folder) == [])
+    wait_until(
+        lambda: unfinished_files(cluster.folder) == [],
+        "no file is unfinished",
+        ignored=FileNotFoundError,
+    )
 
 
 def test_recovered_build_resumes_from_its_checkpoint(cluster: LocalCluster, client: Client) -> None:
@@ -190,7 +185,11 @@ def test_recovered_build_resumes_from_its_checkpoint(cluster: LocalCluster, clie
     assert checkpoint.stat().st_ino == inode, "the same input"
     process.send_signal(signal.SIGCONT)
     assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-    wait_for(lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, job.job_id))
+    wait_until(
+        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, job.job_id),
+        "only the recovered version is left",
+        ignored=FileNotFoundError,
+    )
 
 
 def test_old_versions_are_deleted_with_their_stat_databases(
@@ -202,8 +201,10 @@ def test_old_versions_are_deleted_with_their_stat_databases(
     assert list(cluster.folder.glob(f"storaged-*/spaces/{space_id}/builds/{first.job_id}/stat"))
     graph.upsert_nodes([0], "n", weights=[3.0])
     second = graph.build()
-    wait_for(
-        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, second.job_id)
+    wait_until(
+        lambda: leftover_folders(cluster, space_id) == expected_folders(cluster, second.job_id),
+        "only the second version is left",
+        ignored=FileNotFoundError,
     )
     assert graph.sample_nodes(10, seed=1).version == 2
 
@@ -221,7 +222,11 @@ def test_space_dropped_during_a_build_leaves_no_files(
     client.drop_space("dropped")
     assert client.job(job.job_id).state == "STOPPED"
     assert client.wait(other_job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-    wait_for(lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [])
+    wait_until(
+        lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [],
+        "no folder of the dropped space is left",
+        ignored=FileNotFoundError,
+    )
 
 
 def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: Client) -> None:
@@ -237,12 +242,21 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
     load.abandon()
     let_pass(1.0)
     assert list(cluster.folder.glob(f"storaged-1/spaces/{space_id}"))
-    wait_for(lambda: not list(cluster.folder.glob(f"storaged-0/spaces/{space_id}*")))
+    wait_until(
+        lambda: not list(cluster.folder.glob(f"storaged-0/spaces/{space_id}*")),
+        "storaged-0 has removed the dropped space",
+        ignored=FileNotFoundError,
+    )
     cluster.restart("storaged-1")
-    wait_for(lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [])
+    wait_until(
+        lambda: list(cluster.folder.glob(f"storaged-*/spaces/{space_id}*")) == [],
+        "no folder of the dropped space is left",
+        ignored=FileNotFoundError,
+    )
     assert leftover_folders(cluster, kept_id) == expected_folders(cluster, version.job_id)
-    wait_for(
-        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled
+    wait_until(
+        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled,
+        "the abandoned load is settled",
     )
     assert kept_graph.sample_nodes(5, seed=1).version == 1
     for name in ("storaged-0", "storaged-1"):
@@ -276,8 +290,9 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     assert late_blocks
     load.abandon()
     cluster.restart(name)
-    wait_for(
-        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled
+    wait_until(
+        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled,
+        "the abandoned load is settled",
     )
     cluster[name].stop()
     assert load.load_id not in loads_with_blocks(cluster.folder / name, space_id)
@@ -286,7 +301,10 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     engine.close()
     assert load.load_id in loads_with_blocks(cluster.folder / name, space_id)
     cluster.restart(name)
-    wait_for(lambda: "dead_loads_found" in cluster[name].log.read_text())
+    wait_until(
+        lambda: "dead_loads_found" in cluster[name].log.read_text(),
+        f"{name} has found the dead load",
+    )
     for _ in range(
         ATTEMPTS
         # what was found goes at one of the next sweeps, and can be looked for only while its
@@ -318,14 +336,30 @@ def test_unrecovered_build_expires_across_metad_restarts(ending: str) -> None:
         }
         cluster.kill("metad")
         cluster.restart("metad")
-        wait_for(lambda: leftover_folders(cluster, 1) == set())
+        wait_until(
+            lambda: leftover_folders(cluster, 1) == set(),
+            "the expired build has left nothing",
+            ignored=FileNotFoundError,
+        )
         assert time.time() * 1000 >= client.job(job.job_id).finished_ms + 6000
-        wait_for(lambda: unfinished_files(cluster.folder) == [])
+        wait_until(
+            lambda: unfinished_files(cluster.folder) == [],
+            "no file is unfinished",
+            ignored=FileNotFoundError,
+        )
         client.recover_job(job.job_id)  # it may still be: anew
         assert client.wait(job.job_id, timeout_s=WAIT_S).state == "FINISHED"
-        wait_for(lambda: leftover_folders(cluster, 1) == expected_folders(cluster, job.job_id, 1))
+        wait_until(
+            lambda: leftover_folders(cluster, 1) == expected_folders(cluster, job.job_id, 1),
+            "only the recovered version is left",
+            ignored=FileNotFoundError,
+        )
         client.drop_space("lapsed")
-        wait_for(lambda: list(cluster.folder.glob("storaged-*/spaces/*")) == [])
+        wait_until(
+            lambda: list(cluster.folder.glob("storaged-*/spaces/*")) == [],
+            "no folder of a space is left",
+            ignored=FileNotFoundError,
+        )
         cluster["metad"].stop()
         store = RocksStore(cluster.folder / "metad" / "catalog")
         kinds = (

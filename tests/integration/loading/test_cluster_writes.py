@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism import Client, Graph
@@ -198,8 +198,10 @@ def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster
         served: dict[str, float] = {}
 
         def watch(name: str, client: Client) -> None:
-            while client.graph("soon").sample_nodes(1).version < 2:
-                time.sleep(0.01)
+            wait_until(
+                lambda: client.graph("soon").sample_nodes(1).version >= 2,
+                f"{name} serves version 2",
+            )
             served[name] = time.monotonic()
 
         watchers = [
@@ -207,8 +209,7 @@ def test_every_graphd_serves_a_new_version_within_a_second(cluster: LocalCluster
         ]
         for thread in watchers:
             thread.start()
-        while one.job(job.job_id).state != "FINISHED":
-            time.sleep(0.01)
+        wait_until(lambda: one.job(job.job_id).state == "FINISHED", "the job has finished")
         published = time.monotonic()
         for thread in watchers:
             thread.join(HANG_S)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 import urllib.request
 from typing import Any
 
@@ -16,7 +15,7 @@ import psutil
 import pytest
 from tests.kit import cases
 from tests.kit.cluster import LocalCluster
-from tests.kit.waiting import HANG_S, let_pass
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 MIB = 1 << 20
 PROCESSES = 4
@@ -135,10 +134,8 @@ def test_trainers_get_right_results_while_a_graphd_is_killed(clients: int, secon
         print(f"MiB more: { {name: round(increase) for name, increase in increases.items()} }")
         assert max(increases.values()) <= MAX_INCREASE_MIB
         assert cases.call_digests(graph) == cases.call_digests(cluster.client().graph("cases"))
-        deadline = time.monotonic() + HANG_S
-        while (
-            any(in_flight(cluster, name) > 0 for name in ("graphd-0", "storaged-0"))
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.1)
-        assert [in_flight(cluster, name) for name in ("graphd-0", "storaged-0")] == [0, 0]
+        wait_until(
+            lambda: [in_flight(cluster, name) for name in ("graphd-0", "storaged-0")] == [0, 0],
+            "no call is in flight",
+            poll_interval_s=0.1,
+        )

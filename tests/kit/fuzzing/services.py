@@ -7,7 +7,6 @@ that graphd really sends."""
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
 from storaged.settings import StoragedSettings
+from tests.kit.waiting import wait_until
 
 _ANY_PORT = "127.0.0.1:0"
 _READY_S = 600.0
@@ -129,14 +129,14 @@ class Services:
         """Start all, and wait until they answer."""
         for service in (self._metad, *self.storageds, self._graphd):
             service.start()
-        deadline = time.monotonic() + _READY_S
-        while missing := [
+        wait_until(lambda: not self._missing(), lambda: f"nothing is missing: {self._missing()}")
+
+    def _missing(self) -> list[str]:
+        return [
             *self._metad.ready(),
             *(problem for each in self.storageds for problem in each.ready()),
             *self._graphd.ready(),
-        ]:
-            assert time.monotonic() < deadline, missing
-            time.sleep(0.01)
+        ]
 
     def stop(self) -> None:
         """Stop all."""

@@ -4,7 +4,6 @@ that was lost stops it before it asks.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.kit import cases
-from tests.kit.waiting import HANG_S, let_pass, wait_until
+from tests.kit.waiting import let_pass, wait_until
 
 from asterism import Client, Graph
 from asterism.calls.pins import Lease
@@ -165,9 +164,7 @@ def test_lost_lease_stops_every_call_before_sending(
 ) -> None:
     transport.renewal_error = NotFound("pin 5 is not there")
     with client.graph("g").pin() as pinned:
-        deadline = time.monotonic() + HANG_S
-        while transport.called_methods.count("renew_pin") == 0 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda: transport.called_methods.count("renew_pin"), "the lease is renewed")
         time.sleep(0.05)
         transport.called_methods.clear()
         for name, call in cases.calls(pinned).items():
@@ -215,12 +212,12 @@ def test_lease_recovers_when_renewal_succeeds_again(transport: RecordingTranspor
         ):
             lease.check()
         transport.renewal_error = None
-        deadline = time.monotonic() + HANG_S
-        while time.monotonic() < deadline:
-            with contextlib.suppress(Exception):
-                lease.check()
-                break
-            time.sleep(0.01)
+
+        def is_valid() -> bool:
+            lease.check()
+            return True
+
+        wait_until(is_valid, "the lease is renewed", ignored=Exception)
         lease.check()
     finally:
         lease.stop()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from tests.kit.waiting import HANG_S
+from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
@@ -84,8 +84,11 @@ def committer() -> ManualCommitter:
 
 def wait_until_queued(groups: WriteBatcher, n: int) -> None:
     """Wait until ``n`` writes wait for their turn."""
-    while len(groups._waiting.get("space", ())) < n:
-        threading.Event().wait(0.001)
+    wait_until(
+        lambda: len(groups._waiting.get("space", ())) >= n,
+        f"{n} writes wait for their turn",
+        poll_interval_s=0.001,
+    )
 
 
 def test_writes_during_a_commit_share_the_next_group(committer: ManualCommitter) -> None:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import io
 import json
 
+from tests.kit.waiting import wait_until
+
 from storaged.build.progress import ProgressReporter
 
 
@@ -36,7 +38,9 @@ def test_progress_lines_appear_during_the_work() -> None:
     with ProgressReporter(out, interval_s=0.001) as progress:
         progress.add_total(2)
         progress.step(1)
-        while {"phase": "plan", "rows_done": 1, "rows_total": 2} not in lines(out):
-            pass
+        wait_until(
+            lambda: {"phase": "plan", "rows_done": 1, "rows_total": 2} in lines(out),
+            "a line appears",
+        )
         progress.step(1)
     assert lines(out)[-1] == {"phase": "plan", "rows_done": 2, "rows_total": 2}
