@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export import adjacency, assignment_files, coarsening, metis, streaming
-from asterism.export.context import ExportRun, ProgressMeter
 from asterism.export.edge_list_file import EdgeListFile, type_offsets, write_edge_list
+from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array
 from asterism.export.plan import TypePlan

@@ -17,18 +17,23 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from asterism.export.context import ExportRun, ProgressMeter
 from asterism.export.edges import end_ids
-from asterism.export.execution_options import Execution
+from asterism.export.execution import Execution
+from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Array, ScannableGraph, count_rows
-from asterism.export.lifecycle import ExportShape, published_manifest, run_resumable, write_manifest
-from asterism.export.names import write_name_list
+from asterism.export.lifecycle import (
+    ExportShape,
+    ExportTarget,
+    published_manifest,
+    run_resumable,
+    write_manifest,
+)
 from asterism.export.nodes import read_ids, take_rows, write_id_list
 from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan, make_plan
-from asterism.export.publishing import ExportTarget
 from asterism.export.scratch_files import Spool
+from asterism.export.string_ids import write_name_list
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotReady
 

@@ -1,11 +1,11 @@
-"""An export from beginning to end: `dgl`."""
+"""Partitions for DGL: the export from beginning to end, and its report."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,18 +15,22 @@ import numpy as np
 
 from asterism.export.assignment_files import Owners
 from asterism.export.assignment_methods import METHODS, AssignmentOptions, Balance, assign_owners
-from asterism.export.context import ExportRun, ProgressMeter
 from asterism.export.dgl_files import row_slices
 from asterism.export.dispatch import dispatch, is_template, staging_folder
 from asterism.export.edges import PartitionedEdges, distribute_edges, remove_distributed
 from asterism.export.empty_parts import fill_empty_parts
-from asterism.export.execution_options import Execution, make_executor
-from asterism.export.executors import LazyExecutor
-from asterism.export.export_report import ExportReport
+from asterism.export.execution import Execution, LazyExecutor, make_executor
+from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import ScannableGraph
 from asterism.export.halo_parts import FORMATS
-from asterism.export.lifecycle import ExportShape, published_manifest, run_resumable, write_manifest
+from asterism.export.lifecycle import (
+    ExportShape,
+    ExportTarget,
+    published_manifest,
+    run_resumable,
+    write_manifest,
+)
 from asterism.export.nodes import (
     assign_global_ids,
     distribute_features,
@@ -35,12 +39,83 @@ from asterism.export.nodes import (
     write_id_list,
 )
 from asterism.export.plan import ExportPlan, TypePlan, check_name, make_plan
-from asterism.export.publishing import ExportTarget
 from asterism.export.scratch_files import Spool
 from asterism_io.remote_storage import redact
 from asterism_proto.errors import InvalidRequest
 
 log = logging.getLogger("asterism.export")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartReport:
+    """One part of an export."""
+
+    part: int
+    nodes: Mapping[str, int]
+    """Nodes that it owns, by type."""
+    edges: Mapping[str, int]
+    """Edges that it owns (those into its nodes), by type."""
+    halo_nodes: int
+    """Nodes of other parts that it holds beside."""
+    outer_edges: int
+    """Edges of other parts that it holds beside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportReport:
+    """An export that stands."""
+
+    out: str | Path
+    """The folder, or the address."""
+    config: str | Path
+    """The JSON file that DGL's ``load_partition`` takes."""
+    version: int
+    """The version of the space that was exported."""
+    seed: int
+    assign: str
+    """``random``, ``metis``, or the folder that the parts were read from."""
+    parts: tuple[PartReport, ...]
+    edge_cut: int
+    """Edges whose ends lie in different parts."""
+    warnings: tuple[str, ...]
+    """What DGL will stumble over, and what was left out."""
+    seconds: float
+
+    @classmethod
+    def from_manifest(
+        cls, out: str | Path, config: str | Path, manifest: Mapping[str, Any], seconds: float
+    ) -> ExportReport:
+        """The report of an export with this manifest."""
+        return cls(
+            out=out,
+            config=config,
+            version=manifest["version"],
+            seed=manifest["seed"],
+            assign=manifest["assign"],
+            parts=tuple(
+                PartReport(
+                    part=part,
+                    nodes={label: counts[part] for label, counts in manifest["nodes"].items()},
+                    edges={label: counts[part] for label, counts in manifest["edges"].items()},
+                    halo_nodes=manifest["halo_nodes"][part],
+                    outer_edges=manifest["outer_edges"][part],
+                )
+                for part in range(manifest["parts"])
+            ),
+            edge_cut=manifest["edge_cut"],
+            warnings=tuple(manifest["warnings"]),
+            seconds=seconds,
+        )
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes were written."""
+        return sum(sum(part.nodes.values()) for part in self.parts)
+
+    @property
+    def edges(self) -> int:
+        """How many edges were written."""
+        return sum(sum(part.edges.values()) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,9 +1,10 @@
-"""Bringing each part of a finished export to where its machine finds it, as DGL's
-`dispatch_data.py` does.
+"""Dispatch of a finished export's parts to machines, and their collection for reading.
 
-An address is a template: ``{part}`` stands for a part's number, ``{host}`` for the machine that a
-file of machines gives it. Every address gets the configuration and its own parts, in the places
-that the configuration names, so that DGL loads them there; its ``manifest.json`` comes last."""
+`dispatch` copies each part to the address of its machine, as DGL's `dispatch_data.py` does. An
+address is a template: ``{part}`` stands for a part's number, ``{host}`` for the machine that a file
+of machines gives it. Every address gets the configuration and its own parts, in the places that the
+configuration names, so that DGL loads them there; its ``manifest.json`` comes last.
+`collect_export` presents a folder, an address or all addresses of a template as one folder."""
 
 from __future__ import annotations
 
@@ -18,11 +19,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from asterism.export.dgl_files import read_tensors, row_slices
+from asterism.export.exported_graph import ExportedGraph
 from asterism.export.graph_source import ProgressCallback
+from asterism.export.lifecycle import MANIFEST, ExportTarget
 from asterism_io.remote_storage import RemoteFolder, StoredFile, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
-_MANIFEST = "manifest.json"
 _FIELDS = ("part", "host")
 
 
@@ -165,10 +170,10 @@ def dispatch(
     """
     source_folder = RemoteFolder(_absolute_place(source), content_name="export")
     try:
-        manifest: Mapping[str, Any] = json.loads(source_folder.read(_MANIFEST))
+        manifest: Mapping[str, Any] = json.loads(source_folder.read(MANIFEST))
     except NotFound as error:
         raise NotFound(
-            f"{source_folder.display_address}: no {_MANIFEST}; expected a finished export"
+            f"{source_folder.display_address}: no {MANIFEST}; expected a finished export"
         ) from error
     hosts = read_hosts(ip_config) if ip_config is not None else ()
     parts = int(manifest["parts"])
@@ -196,7 +201,7 @@ def dispatch(
             if progress is not None:
                 progress("files", done, total)
         if copied:
-            destination.put(_MANIFEST, json.dumps(content, indent=2).encode() + b"\n")
+            destination.put(MANIFEST, json.dumps(content, indent=2).encode() + b"\n")
         size = sum(file_record["bytes"] for file_record in content["files"].values())
         reports.append(
             DestinationReport(
@@ -261,7 +266,7 @@ def _destination_manifest(manifest: Mapping[str, Any], parts: Sequence[int]) -> 
 def _needs_copy(destination: RemoteFolder, content: Mapping[str, Any], *, overwrite: bool) -> bool:
     """Whether the files are still to be brought there."""
     try:
-        existing = json.loads(destination.read(_MANIFEST))
+        existing = json.loads(destination.read(MANIFEST))
     except NotFound:
         return True
     except ValueError:
@@ -288,3 +293,174 @@ def _checked_pieces(
             f"{source.display_address}/{name}: not the file that its manifest tells of; "
             "export again"
         ) from error
+
+
+_FORMAT = 1
+_STEP = 1 << 18
+_PER_DESTINATION_KEYS = ("dispatched", "files")
+"""What is another in the manifest of each place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectedExport:
+    """An export that can be read."""
+
+    display_name: str
+    folder: Path
+    lists_folder: Path
+    """Where the lists of stored ids are, or can be made again."""
+    manifest: Mapping[str, Any]
+    parts: tuple[int, ...]
+    """Those that are there."""
+    damaged_files: tuple[str, ...]
+    """What could not be brought there."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all parts are there."""
+        return len(self.parts) == int(self.manifest["parts"])
+
+
+@contextmanager
+def collect_export(
+    out: str | Path, ip_config: str | Path | None = None
+) -> Iterator[CollectedExport]:
+    """What is at a folder or an address, or at those of a template.
+
+    Raises
+    ------
+    InvalidRequest, NotFound, Corrupt
+        An address does not fit; there is no export at one; they hold parts of different ones.
+    """
+    if not is_template(out):
+        if ip_config is not None:
+            raise InvalidRequest(
+                f"{redact(str(out))}: expected {{host}} in it, for there is a file of "
+                "machines (ip_config)"
+            )
+        targets = [ExportTarget.parse(out)]
+    else:
+        hosts = read_hosts(ip_config) if ip_config is not None else ()
+        # How many parts there are is told where the first one is.
+        first = ExportTarget.parse(part_addresses(str(out), len(hosts) or 1, hosts)[0])
+        targets = [
+            ExportTarget.parse(address)
+            for address in dict.fromkeys(
+                part_addresses(str(out), int(_manifest(first)["parts"]), hosts)
+            )
+        ]
+    manifests = [_manifest(target) for target in targets]
+    for target, manifest in zip(targets, manifests, strict=True):
+        differing_keys = sorted(
+            key
+            for key in {*manifest, *manifests[0]} - {*_PER_DESTINATION_KEYS}
+            if manifest.get(key) != manifests[0].get(key)
+        )
+        if differing_keys:
+            raise Corrupt(
+                f"{target.display_name} and {targets[0].display_name} hold parts of "
+                f"different exports ({', '.join(differing_keys)}); dispatch one of them again"
+            )
+    parts = sorted(
+        {
+            part
+            for manifest in manifests
+            for part in manifest.get("dispatched", range(manifest["parts"]))
+        }
+    )
+    manifest_of_all = {
+        **manifests[0],
+        "files": {
+            path: file_record
+            for manifest in manifests
+            for path, file_record in manifest["files"].items()
+        },
+    }
+    display_name = redact(str(out)) if is_template(out) else targets[0].display_name
+    with tempfile.TemporaryDirectory(prefix="asterism-verify-") as temporary:
+        folder, lists, damaged_files = Path(temporary) / "export", Path(temporary) / "lists", []
+        if len(targets) == 1 and targets[0].path is not None:
+            folder = targets[0].path
+        else:
+            for target, manifest in zip(targets, manifests, strict=True):
+                damaged_files += (
+                    _link_files(target.path, folder)
+                    if target.path is not None
+                    else _copy_files(target, manifest, folder)
+                )
+        dispatched = any("dispatched" in manifest for manifest in manifests)
+        yield CollectedExport(
+            display_name=display_name,
+            folder=folder,
+            lists_folder=lists if dispatched else folder,
+            manifest=manifest_of_all,
+            parts=tuple(parts),
+            damaged_files=tuple(damaged_files),
+        )
+
+
+def _manifest(target: ExportTarget) -> dict[str, Any]:
+    manifest = target.manifest()
+    if manifest is None:
+        raise NotFound(
+            f"{target.display_name}: no {MANIFEST}: there is no export, or one that never "
+            "became whole"
+        )
+    if manifest.get("format") != _FORMAT or "sums" not in manifest:
+        raise NotFound(
+            f"{target.display_name}/{MANIFEST}: not of an export for DGL of format "
+            f"{_FORMAT}; another version of Asterism wrote it, export again"
+        )
+    return manifest
+
+
+def _link_files(source: Path, folder: Path) -> list[str]:
+    """Every file of a place by its name; the configuration of one place is that of all."""
+    conflicts = []
+    for path in sorted(source.rglob("*")):
+        link = folder / path.relative_to(source)
+        if not path.is_file():
+            continue
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            link.symlink_to(path.absolute())
+        elif link.name != MANIFEST and link.read_bytes() != path.read_bytes():
+            conflicts.append(f"{path}: not what is elsewhere under that name")
+    return conflicts
+
+
+def _copy_files(target: ExportTarget, manifest: Mapping[str, Any], folder: Path) -> list[str]:
+    """Copy the files of an address; give what could not be."""
+    remote_folder, damaged_files = RemoteFolder(target.address, content_name="export"), []
+    for path, file_record in manifest["files"].items():
+        copy = folder / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with copy.open("wb") as file:
+                file.writelines(remote_folder.read_pieces(StoredFile(path=path, **file_record)))
+        except Corrupt as error:
+            damaged_files.append(error.message)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    return damaged_files
+
+
+def rebuild_id_lists(export: ExportedGraph) -> None:
+    """Make the lists of stored ids of all parts, which no machine has, from those that each part
+    has.
+    """
+    for name, labels in (("n", export.ntypes), ("e", export.etypes)):
+        original = [
+            read_tensors(export.folder / f"part{part}/orig_{name}ids.dgl")
+            for part in range(export.parts)
+        ]
+        for label in labels:
+            path = export.lists_folder / f"{'node' if name == 'n' else 'edge'}_ids/{label}.npy"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            rows = sum(len(each[label]) for each in original)
+            with path.open("wb") as file:
+                np.lib.format.write_array_header_1_0(
+                    file, {"descr": "<i8", "fortran_order": False, "shape": (rows,)}
+                )
+                for each in original:
+                    for piece in row_slices(each[label], _STEP):
+                        file.write(np.ascontiguousarray(piece).view(np.uint8).data)

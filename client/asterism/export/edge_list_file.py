@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.context import ExportRun, ProgressMeter
 from asterism.export.edges import end_ids
+from asterism.export.export_run import ExportRun, ProgressMeter
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.graph_source import Ids, count_rows
 from asterism.export.scratch_files import Spool

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.checksums import Checksums, ids_sum, rows_sum
-from asterism.export.context import ExportRun, ProgressMeter, spool_column
 from asterism.export.dgl_files import ArrayStream
+from asterism.export.export_run import ExportRun, ProgressMeter, spool_column
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges, NodeIdTable
 from asterism.export.graph_source import Array, Ids, count_rows

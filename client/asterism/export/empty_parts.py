@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.export.assignment_files import Owners
-from asterism.export.context import ExportRun
+from asterism.export.export_run import ExportRun
 from asterism.export.global_ids import NodeIdTable
 from asterism.export.plan import TypePlan
 

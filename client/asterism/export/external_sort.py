@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asterism.export.context import ExportRun
+from asterism.export.export_run import ExportRun
 from asterism.export.graph_source import Ids
 from asterism.export.scratch_files import Spool
 from asterism_graphkit.random.partition_choice import group_by_key

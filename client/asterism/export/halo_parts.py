@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from asterism.export.context import ExportRun, spool_column
 from asterism.export.dgl_files import Array, ArrayStream, row_slices
 from asterism.export.dgl_graphs import Coo, Csr, DglGraph, GraphFile, Relation, write_graphs
 from asterism.export.edges import PartitionedEdges, end_batches
+from asterism.export.export_run import ExportRun, spool_column
 from asterism.export.external_sort import sorted_positions
 from asterism.export.global_ids import GlobalIdRanges
 from asterism.export.graph_source import Ids

@@ -1,17 +1,26 @@
-"""Carrying an export out: from the beginning, or from where one of the same was cut off, to where
-it is published.
-"""
+"""Start, resumption and publication of an export.
+
+`run_resumable` locks the working folder of the target, pins a version, yields the `ExportRun` that
+the steps share and publishes the finished files by renaming them. A working folder that was left by
+a killed export of the same parameters is continued. `write_manifest` writes the last file."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import hashlib
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from asterism.export.context import ExportRun
-from asterism.export.execution_options import Execution, check_execution, memory_limit
+from asterism.export.execution import Execution, check_execution, memory_limit
+from asterism.export.export_run import ExportRun
 from asterism.export.graph_source import (
     ScannableGraph,
     pin_version,
@@ -19,14 +28,9 @@ from asterism.export.graph_source import (
     version_digest,
 )
 from asterism.export.plan import ExportPlan
-from asterism.export.publishing import (
-    MANIFEST,
-    ExportTarget,
-    open_working_folder,
-    publish,
-    remove_previous,
-)
-from asterism_proto.errors import Conflict, Corrupt, InvalidRequest
+from asterism_io.durable import make_folder
+from asterism_io.remote_storage import RemoteFolder, redact
+from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,3 +174,274 @@ def published_manifest(target: ExportTarget) -> dict[str, Any]:
     if manifest is None:
         raise Corrupt(f"{target.file_path(MANIFEST)}: it was written just now, and is not there")
     return manifest
+
+
+MANIFEST = "manifest.json"
+_STATE = "state.json"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportTarget:
+    """Where an export goes: a folder, or an address as fsspec has it."""
+
+    path: Path | None
+    address: str
+
+    @classmethod
+    def parse(cls, out: str | Path) -> ExportTarget:
+        """What ``out`` names; ``file://`` is a folder."""
+        text = str(out)
+        if text.startswith("file://"):
+            return cls(path=Path(text.removeprefix("file://")), address="")
+        return (
+            cls(path=None, address=text.rstrip("/"))
+            if "://" in text
+            else cls(path=Path(out), address="")
+        )
+
+    @property
+    def display_name(self) -> str:
+        """For people."""
+        return redact(self.address) if self.path is None else str(self.path)
+
+    def file_path(self, name: str) -> str | Path:
+        """Where a file of it is."""
+        return self.path / name if self.path is not None else f"{self.address}/{name}"
+
+    def manifest(self) -> dict[str, Any] | None:
+        """The manifest of the finished export that is there; None where there is none."""
+        try:
+            content = (
+                (self.path / MANIFEST).read_bytes()
+                if self.path is not None
+                else RemoteFolder(self.address, content_name="export").read(MANIFEST)
+            )
+            manifest: Any = json.loads(content)
+        except (OSError, ValueError, NotFound):
+            return None
+        return manifest if isinstance(manifest, dict) else None
+
+    @property
+    def is_occupied(self) -> bool:
+        """Whether something is there."""
+        if self.path is None:
+            return self.manifest() is not None
+        return self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir()))
+
+    def working_folder(self, scratch: str | Path | None) -> Path:
+        """The folder of its own that an unfinished export has: the same one each time."""
+        if self.path is not None and scratch is None:
+            return self.path.with_name(f"{self.path.name}.partial")
+        location = self.address or str(self.path.absolute() if self.path is not None else "")
+        folder = Path(tempfile.gettempdir()) if scratch is None else Path(scratch)
+        return (
+            folder / f"asterism-export-{hashlib.sha256(location.encode()).hexdigest()[:16]}"
+        ).absolute()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkingFolder:
+    """The folder of an export that is under way."""
+
+    folder: Path
+    state: Mapping[str, Any]
+    """What it exports, as it began: what was asked for, and what was found out for all of it."""
+    resumed: bool
+    published: bool
+    """Whether the export stands already: what is left is to remove the folder."""
+
+    @property
+    def scratch(self) -> Path:
+        """For what is not part of the export."""
+        return self.folder / "scratch"
+
+    @property
+    def out(self) -> Path:
+        """For its files, where they do not go to an address."""
+        return self.folder / "files"
+
+    def begin(self, state: Mapping[str, Any]) -> WorkingFolder:
+        """Note what is exported, in an empty folder."""
+        self.scratch.mkdir(parents=True)
+        self.out.mkdir()
+        temporary = self.folder / f"{_STATE}.making"
+        temporary.write_text(json.dumps({**state, "boot": _boot_id()}))
+        temporary.rename(self.folder / _STATE)
+        return replace(self, state=state)
+
+
+@contextmanager
+def open_working_folder(
+    target: ExportTarget,
+    parameters: Mapping[str, Any],
+    *,
+    overwrite: bool,
+    resume: bool,
+    scratch: str | Path | None,
+) -> Iterator[WorkingFolder]:
+    """The folder of an export until it is published: one that was cut off, or a new one. Removed
+    when the block fails, unless ``resume``.
+
+    Raises
+    ------
+    Conflict
+        Where the target is taken, or an unfinished export to it is, by one that is under way, or
+        one of something else.
+    """
+    folder = target.working_folder(scratch)
+    lock = _lock_folder(folder, target)
+    try:
+        state = _state(folder)
+        if state is not None and resume:
+            differing = sorted(key for key in parameters if parameters[key] != state.get(key))
+            if differing:
+                differences = ", ".join(
+                    f"{key} {state.get(key)!r}, not {parameters[key]!r}" for key in differing
+                )
+                raise Conflict(
+                    f"{folder}: the unfinished export to {target.display_name} is of "
+                    f"{differences}; ask for the same, or do not resume"
+                )
+        working_folder = WorkingFolder(
+            folder=folder, state=state or {}, resumed=state is not None, published=False
+        )
+        if (
+            resume
+            and not working_folder.out.is_dir()
+            and _matches(parameters, target.manifest())
+            and (state is not None or not overwrite)
+        ):
+            yield replace(working_folder, published=True)
+            return
+        if target.is_occupied and not overwrite:
+            raise Conflict(
+                f"{target.display_name} is there already; choose another place, or say overwrite"
+            )
+        if state is not None and not resume and not overwrite:
+            raise Conflict(
+                f"{folder}: an export to {target.display_name} was cut off; say resume to go "
+                "on with it, or overwrite to begin anew"
+            )
+        if state is None or not resume or state.get("boot") != _boot_id():
+            # What a machine that went down had not written yet is not known: only what this boot
+            # wrote is gone on with.
+            working_folder = replace(working_folder, state={}, resumed=False)
+            _empty_folder(folder)
+        try:
+            yield working_folder
+        except BaseException:
+            if not resume:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # what is empty is of no use to anybody
+        os.close(lock)
+
+
+def _lock_folder(folder: Path, target: ExportTarget) -> int:
+    """The folder, there and this process's alone until the descriptor is closed."""
+    while True:
+        make_folder(folder)
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if folder.exists() and os.fstat(lock).st_ino == folder.stat().st_ino:
+                return lock
+        except BlockingIOError as error:
+            os.close(lock)
+            raise Conflict(
+                f"{folder}: an export to {target.display_name} is under way in another "
+                "process; wait for it"
+            ) from error
+        os.close(lock)  # another export was done with it just then
+
+
+def _matches(parameters: Mapping[str, Any], manifest: Mapping[str, Any] | None) -> bool:
+    return manifest is not None and manifest.get("asked") == parameters
+
+
+def _state(folder: Path) -> dict[str, Any] | None:
+    try:
+        state: dict[str, Any] = json.loads((folder / _STATE).read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return state
+
+
+def _boot_id() -> str:
+    return _BOOT.read_text().strip() if _BOOT.exists() else ""
+
+
+def _empty_folder(folder: Path) -> None:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def remove_previous(run: ExportRun, target: ExportTarget) -> None:
+    """Remove the export that an address holds, if any: its manifest first, so that nobody takes
+    what is left for an export.
+    """
+    if target.path is not None:
+        return
+    remote_folder = RemoteFolder(target.address, content_name="export")
+    old_files = run.run_step(
+        "replaced", lambda: {"old": sorted((target.manifest() or {"files": []})["files"])}
+    )["old"]
+
+    def remove() -> None:
+        for path in (MANIFEST, *old_files):
+            remote_folder.remove(path)
+
+    if old_files:
+        run.run_step("removed", remove)
+
+
+def publish(working_folder: WorkingFolder, target: ExportTarget) -> None:
+    """Give the finished export its name; what was there before goes once it has it. Done again, it
+    goes on.
+    """
+    if target.path is not None and working_folder.out.is_dir():
+        _sync_all(working_folder.out)
+        make_folder(target.path.parent)
+        previous = working_folder.folder / "replaced"
+        if target.path.is_dir() and not any(target.path.iterdir()):
+            target.path.rmdir()
+        elif target.path.exists():
+            _move(target.path, previous)
+        _move(working_folder.out, target.path)
+        _sync(target.path.parent)
+    shutil.rmtree(working_folder.folder)
+
+
+def _move(source: Path, target: Path) -> None:
+    """Rename, or where the two are on different disks, copy beside the target first."""
+    try:
+        source.rename(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        temporary = target.with_name(f"{target.name}.making")
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(source, temporary)
+        _sync_all(temporary)
+        temporary.rename(target)
+        shutil.rmtree(source)
+
+
+def _sync_all(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        _sync(path)
+    _sync(folder)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

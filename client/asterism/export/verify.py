@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from asterism.export.checksums import Checksums, ids_sum, rows_sum
-from asterism.export.collected import CollectedExport, collect_export, rebuild_id_lists
 from asterism.export.dgl_files import read_tensors
+from asterism.export.dispatch import CollectedExport, collect_export, rebuild_id_lists
 from asterism.export.exported_graph import ExportedGraph, ExportedPart
 from asterism.export.graph_source import Array, Ids, ProgressCallback
-from asterism.export.names import name_problems
-from asterism.export.publishing import MANIFEST
+from asterism.export.lifecycle import MANIFEST
+from asterism.export.string_ids import name_problems
 from asterism_proto.errors import AsterismError
 
 _STEP = 1 << 18

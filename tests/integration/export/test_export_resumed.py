@@ -146,7 +146,7 @@ def test_files_written_before_a_reboot_are_not_resumed(
     (tmp_path / "boot").write_text("another")
     for spool in (tmp_path / "out.partial/scratch").glob("edge-*"):
         spool.write_bytes(b"\0" * spool.stat().st_size)  # as a disk that lost what was not synced
-    monkeypatch.setattr("asterism.export.publishing._BOOT", tmp_path / "boot")
+    monkeypatch.setattr("asterism.export.lifecycle._BOOT", tmp_path / "boot")
     export.dgl(flat, out, parts=3, resume=True)
     export.dgl(flat, tmp_path / "whole", parts=3)
     assert manifest(out) == manifest(tmp_path / "whole")
@@ -196,9 +196,9 @@ def test_missing_dask_scheduler_is_unavailable(tmp_path: Path) -> None:
 def test_worker_death_fails_export_that_can_then_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from asterism.export import executors
+    from asterism.export import execution
 
-    original = executors._WorkerProcess.run_task
+    original = execution._WorkerProcess.run_task
     calls: list[int] = []
 
     def die(self: Any, scratch: Path, step: str, part: int) -> Any:
@@ -207,7 +207,7 @@ def test_worker_death_fails_export_that_can_then_resume(
             self._process.kill()
         return original(self, scratch, step, part)
 
-    monkeypatch.setattr(executors._WorkerProcess, "run_task", die)
+    monkeypatch.setattr(execution._WorkerProcess, "run_task", die)
     with pytest.raises(Unavailable, match="ended with status -9"):
         export.dgl(graph(), tmp_path / "out", parts=4, workers=2, resume=True)
     monkeypatch.undo()
@@ -217,7 +217,7 @@ def test_worker_death_fails_export_that_can_then_resume(
 
 
 def test_task_reports_an_unreachable_scratch_folder(tmp_path: Path) -> None:
-    from asterism.export.part_tasks import run_task
+    from asterism.export.execution import run_task
 
     with pytest.raises(NotFound, match="does not see the scratch folder"):
         run_task(str(tmp_path / "elsewhere"), "part", 0)

@@ -1,4 +1,4 @@
-"""What nodes are called, where that is a string: beside the ids of each part, and read again."""
+"""String ids of an export's nodes: written beside the ids of each part, and read again."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.export.context import ExportRun, spool_column
 from asterism.export.dgl_files import ArrayStream, read_tensors
+from asterism.export.export_run import ExportRun, spool_column
 from asterism.export.graph_source import Ids, NodeFeatureSource
 from asterism.export.plan import TypePlan
 from asterism.export.scratch_files import Spool

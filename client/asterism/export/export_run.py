@@ -1,6 +1,9 @@
-"""One export under way: what it reads, where it writes, what it has to say, and how much memory it
-may take.
-"""
+"""State of one export under way, and the journal of its finished steps.
+
+An export is a sequence of named steps. `ExportRun.run_step` records what a step found in the
+journal and skips a step that is recorded already, so that a killed export continues after its last
+finished step. Everything but the graph and the progress callback lies in the scratch folder, where
+worker processes read it."""
 
 from __future__ import annotations
 
@@ -25,7 +28,6 @@ from asterism.export.graph_source import (
     ScannableGraph,
     UnreadableSource,
 )
-from asterism.export.journal import Journal
 from asterism.export.plan import ColumnPlan, ExportPlan, TypePlan
 from asterism.export.scratch_files import PIECE_BYTES, Spool
 from asterism_io.remote_storage import PIECE_BYTES as UPLOAD_BYTES
@@ -36,6 +38,42 @@ log = logging.getLogger("asterism.export")
 MIN_MEMORY_MIB = 64
 DEFAULT_MEMORY_MIB = 1024
 _SETTINGS = "run.json"
+
+
+class Journal:
+    """A small file for each step that is done, in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made where it is not there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, step: str) -> dict[str, Any] | None:
+        """What a step found out; None while it is not done."""
+        try:
+            facts: dict[str, Any] = json.loads((self._folder / f"{step}.json").read_text())
+        except FileNotFoundError:
+            return None
+        return facts
+
+    def put(self, step: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Note that a step is done; give the facts as `get` does."""
+        text = json.dumps(facts)
+        # Under a name of its own first: whoever looks sees all of it or nothing, however many write
+        # it.
+        temporary = self._folder / f"{step}.{uuid.uuid4().hex[:8]}"
+        with temporary.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(self._folder / f"{step}.json")
+        stored_facts: dict[str, Any] = json.loads(text)
+        return stored_facts
 
 
 @dataclass(slots=True, kw_only=True)

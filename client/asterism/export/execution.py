@@ -1,20 +1,154 @@
-"""Who does the tasks of an export: this process, processes of this machine, or a Dask cluster."""
+"""Tasks of an export, and the executors that run them: in process, in subprocesses or on Dask.
+
+A task is one step of one part that reads no graph. It takes what earlier steps left in the
+scratch folder, on any machine that sees it, and records what it found in the journal. It may run
+twice, even simultaneously: its input stays, and its output gets its name once it is complete, with
+the same bytes each time."""
 
 from __future__ import annotations
 
 import json
+import os
 import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict
 
-from asterism.export.part_tasks import run_task
-from asterism_proto.errors import AsterismError, InvalidRequest, Unavailable, from_status
+import numpy as np
+
+from asterism.export.edges import PartitionedEdges, write_edges
+from asterism.export.export_run import DEFAULT_MEMORY_MIB, MIN_MEMORY_MIB, ExportRun
+from asterism.export.global_ids import GlobalIdRanges
+from asterism.export.graph_source import ProgressCallback
+from asterism.export.halo_parts import write_graph
+from asterism.export.nodes import node_ranges, write_features
+from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Unavailable, from_status
+
+MAX_WORKERS = 1024
+_SINGLE_PROCESS_ROWS = 1 << 24
+"""Below so many nodes and edges, starting processes takes as much processor time as they would
+save.
+"""
+
+
+class Execution(TypedDict, total=False):
+    """Where the work is done, and what becomes of an export that was cut off."""
+
+    overwrite: bool
+    """Replace a folder that is not empty, once the new one stands; begin an unfinished one anew."""
+    resume: bool
+    """Go on with an export to the same place that was cut off, or begin; an export that fails is
+    kept, to go on with.
+    """
+    memory_limit_mib: int
+    """What the arrays of each process may take, above what its libraries do (some 150 MiB). METIS
+    and given assignments apart.
+    """
+    workers: int | None
+    """Processes on this machine; None: as many as there are cores, or none beside this one where
+    there is little to do.
+    """
+    dask: str | None
+    """The scheduler of a Dask cluster whose workers do it instead, as ``"tcp://host:8786"``."""
+    scratch: str | Path | None
+    """A folder for what is not finished, that all workers see under this name. None: beside
+    ``out``, or this machine's for temporary files.
+    """
+    progress: ProgressCallback | None
+    """Called with (phase, rows done, total or None)."""
+
+
+def memory_limit(execution: Execution) -> int:
+    """The limit that is asked for, checked."""
+    limit = execution.get("memory_limit_mib", DEFAULT_MEMORY_MIB)
+    if limit < MIN_MEMORY_MIB:
+        raise InvalidRequest(f"memory_limit_mib {limit}: expected at least {MIN_MEMORY_MIB}")
+    return limit
+
+
+def check_execution(execution: Execution) -> None:
+    """Refuse what does not fit, before anything is begun."""
+    memory_limit(execution)
+    workers = execution.get("workers")
+    if workers is not None and not 1 <= workers <= MAX_WORKERS:
+        raise InvalidRequest(f"workers {workers}: expected 1 to {MAX_WORKERS}")
+    if workers is not None and execution.get("dask") is not None:
+        raise InvalidRequest(
+            "workers and dask: expected one of them; a Dask cluster has workers of its own"
+        )
+
+
+def make_executor(execution: Execution, parts: int, rows: int) -> LazyExecutor:
+    """Who does the tasks of so many parts, over so many nodes and edges."""
+    address, workers = execution.get("dask"), execution.get("workers")
+
+    def make() -> Executor:
+        if address is not None:
+            return DaskExecutor(address)
+        count = (
+            workers
+            if workers is not None
+            else 1
+            if rows < _SINGLE_PROCESS_ROWS
+            else len(os.sched_getaffinity(0))
+        )
+        count = min(count, parts)
+        return InProcessExecutor() if count == 1 else ProcessExecutor(count)
+
+    return LazyExecutor(make)
+
+
+StepFacts = dict[str, Any]
+
+
+def load_ranges(run: ExportRun) -> tuple[GlobalIdRanges, PartitionedEdges]:
+    """How nodes and edges are numbered, as earlier steps found."""
+    edges = np.array(
+        [run.step_result(f"edges-{kind.type_id}")["edges"] for kind in run.plan.edges], np.int64
+    ).T
+    return node_ranges(run), PartitionedEdges(run=run, ranges=GlobalIdRanges.from_counts(edges))
+
+
+def _write_part(
+    run: ExportRun, nodes: GlobalIdRanges, edges: PartitionedEdges, part: int
+) -> StepFacts:
+    """Features, and the edges sorted: needs what was dealt to the part."""
+    write_features(run, nodes, part)
+    return write_edges(run, edges, nodes, part)
+
+
+_TASKS: Mapping[str, Callable[[ExportRun, GlobalIdRanges, PartitionedEdges, int], StepFacts]] = {
+    "part": _write_part,
+    "graph": write_graph,
+}
+"""`graph` needs `part` of all parts: an edge between two is held by both."""
+
+
+def run_task(scratch: str, step: str, part: int) -> StepFacts:
+    """Do one step of one part, unless it was done before; give what it found out.
+
+    Raises
+    ------
+    NotFound
+        Where this machine does not see the scratch folder.
+    """
+    folder = Path(scratch)
+    if not (folder / "run.json").is_file():
+        raise NotFound(
+            f"{folder}: this worker does not see the scratch folder; give one with scratch= "
+            "that all workers see under the same name"
+        )
+    run = ExportRun.load(folder)
+    nodes, edges = load_ranges(run)
+    return run.run_step(f"{step}-{part}", partial(_TASKS[step], run, nodes, edges, part))
+
 
 StepResult = tuple[int, Mapping[str, Any]]
 """A part, and what its task found out."""
@@ -110,8 +244,8 @@ class _WorkerProcess:
     def __init__(self) -> None:
         # The path is given along: a worker finds the modules that this process finds.
         program = (
-            f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.worker import "
-            "main; main()"
+            f"import sys; sys.path[:] = {sys.path!r}; from asterism.export.execution import "
+            "run_worker; run_worker()"
         )
         self._process = subprocess.Popen(
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -233,3 +367,28 @@ class LazyExecutor(ClosingExecutor):
         """Let go of workers, if there are any."""
         if self._executor is not None:
             self._executor.close()
+
+
+def run_worker() -> None:
+    """Run tasks from standard input, a JSON line each, and answer each with a line on standard
+    output.
+
+    `ProcessExecutor` starts this in a new interpreter. The process ends when its input does, in the
+    middle of a task too: the process that started it has ended then.
+    """
+    tasks: queue.SimpleQueue[tuple[str, str, int]] = queue.SimpleQueue()
+    threading.Thread(target=_read_tasks, args=(tasks,), daemon=True).start()
+    # What a library prints must not be taken for an answer.
+    output = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        reply: Any = task_reply(*tasks.get())
+        output.write(json.dumps(reply).encode() + b"\n")
+        output.flush()
+
+
+def _read_tasks(tasks: queue.SimpleQueue[tuple[str, str, int]]) -> None:
+    for line in sys.stdin.buffer:
+        scratch, step, part = json.loads(line)
+        tasks.put((str(scratch), str(step), int(part)))
+    os._exit(0)
