@@ -13,18 +13,17 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad import wire_history
 from metad.catalog.catalog import Catalog
-from metad.catalog.history import HighestIds
-from metad.catalog_followers import Follower, Followers, FollowerStatus
+from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
 from metad.desired_state import DesiredStateBuilder
 from metad.heartbeats import HostRegistry
 from metad.hosts import Cluster
+from metad.model.hosts import Follower, HighestIds
 from metad.model.ids import HostId
 from metad.service import CatalogService
-from metad.wire import backups, jobs
 from metad.wire import catalog as wire
+from metad.wire import hosts, jobs
 
 _MAX_WAIT_S = 60.0
 _REPLY_MARGIN_S = 0.1
@@ -62,7 +61,7 @@ class CatalogApi:
 
     def export_space(self, request: mpb.ExportSpaceRequest, call: CallContext) -> mpb.SpaceRecord:
         """What a backup keeps of the catalog."""
-        return backups.space_record_to_proto(
+        return wire.space_record_to_proto(
             self._service.export_space(request.space, request.version)
         )
 
@@ -71,20 +70,20 @@ class CatalogApi:
         return wire.space_to_proto(
             self._service.import_space(
                 request.name,
-                backups.space_record_from_proto(request.record),
+                wire.space_record_from_proto(request.record),
                 address=request.address,
             )
         )
 
     def describe_catalog(self, request: pb.Empty, call: CallContext) -> mpb.CatalogState:
         """Return the catalog's position and the daemons that followed a newer one."""
-        return wire_history.catalog_state_to_proto(self._followers.state())
+        return hosts.catalog_state_to_proto(self._followers.state())
 
     def adopt_catalog(
         self, request: mpb.AdoptCatalogRequest, call: CallContext
     ) -> mpb.CatalogState:
         """Have daemons follow this catalog; gives the state as it was before."""
-        return wire_history.catalog_state_to_proto(self._followers.adopt(request.cluster))
+        return hosts.catalog_state_to_proto(self._followers.adopt(request.cluster))
 
     def begin_load(self, request: mpb.BeginLoadRequest, call: CallContext) -> mpb.Load:
         """A new load, or the one to resume."""
@@ -172,7 +171,7 @@ class CatalogApi:
     def list_hosts(self, request: pb.Empty, call: CallContext) -> mpb.HostList:
         """Every daemon."""
         return mpb.HostList(
-            hosts=[wire.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
+            hosts=[hosts.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
         )
 
     def list_versions(self, request: mpb.SpaceRequest, call: CallContext) -> mpb.VersionList:
@@ -239,8 +238,8 @@ class HeartbeatsApi:
     def beat(self, request: mpb.BeatRequest, call: CallContext) -> mpb.BeatReply:
         """A daemon's word, taken."""
         heartbeat, follower = (
-            wire.heartbeat_from_proto(request),
-            wire_history.follower_from_proto(request),
+            hosts.heartbeat_from_proto(request),
+            hosts.follower_from_proto(request),
         )
         self._check_cluster(follower)
         revision = self._host_registry.record_heartbeat(
@@ -252,12 +251,12 @@ class HeartbeatsApi:
         return mpb.BeatReply(
             revision=revision,
             lease_s=self._lease_s,
-            position=wire_history.position_to_proto(self._catalog.history.position),
+            position=hosts.position_to_proto(self._catalog.history.position),
         )
 
     def poll(self, request: mpb.PollRequest, call: CallContext) -> mpb.PollReply:
         """The desired state, once it is another than the known one or the wait is over."""
-        role = wire.role_from_proto(request.role)
+        role = hosts.role_from_proto(request.role)
         uuid = HostId(request.uuid)
         if not uuid:
             raise InvalidRequest("a poll without a uuid: every daemon has one, kept in its folder")
@@ -265,7 +264,7 @@ class HeartbeatsApi:
             uuid=uuid,
             role=role,
             cluster=request.cluster,
-            position=wire_history.position_from_proto(request.followed),
+            position=hosts.position_from_proto(request.followed),
             highest=HighestIds(),
         )
         self._check_cluster(follower)
@@ -327,7 +326,7 @@ class HeartbeatsApi:
         if not request.uuid:
             raise InvalidRequest("uuid='': expected the uuid of a storaged")
         self._followers.record_inventory(
-            wire_history.reporter_from_proto(request), wire_history.inventory_from_proto(request)
+            hosts.reporter_from_proto(request), hosts.inventory_from_proto(request)
         )
         return pb.Empty()
 

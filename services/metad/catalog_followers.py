@@ -16,14 +16,24 @@ from enum import Enum
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Conflict, NotReady
 from metad.catalog.catalog import Catalog
-from metad.catalog.history import Adoption, CatalogPosition, HighestIds, was_given_up
+from metad.catalog.history import Adoption, was_given_up
 from metad.catalog.loads import Loads
-from metad.catalog.removals import PendingRemoval
 from metad.catalog.spaces import space_hosts
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster, Role
+from metad.hosts import Cluster
 from metad.jobs.driver import Driver
+from metad.model.catalog import PendingRemoval
+from metad.model.hosts import (
+    CatalogPosition,
+    CatalogState,
+    Follower,
+    HighestIds,
+    Inventory,
+    InventoryBuild,
+    Role,
+    UnknownData,
+)
 from metad.model.ids import HostId
 
 logger = logging.getLogger(__name__)
@@ -48,72 +58,6 @@ class FollowerStatus(Enum):
     """It followed a position that was given up: it follows once its inventory is reported."""
     AHEAD = 3
     """It followed a newer or a different catalog: it is assigned no tasks."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InventoryBuild:
-    """The output of one job on a storaged."""
-
-    job_id: int
-    version: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InventorySpace:
-    """The contents of a storaged's folder for one space."""
-
-    space_id: int
-    name: str
-    bytes: int
-    builds: tuple[InventoryBuild, ...]
-    checkpoints: tuple[int, ...]
-    loads: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
-    """The contents of a storaged's folder."""
-
-    spaces: tuple[InventorySpace, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownData:
-    """Data on a storaged that the catalog does not contain."""
-
-    host: HostId
-    space_id: int
-    space: str
-    bytes: int = 0
-    build: InventoryBuild | None = None
-    """None for a whole space, or for loads of it."""
-    loads: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Follower:
-    """A daemon that is ahead of the catalog."""
-
-    uuid: HostId
-    role: Role
-    cluster: str
-    position: CatalogPosition | None
-    highest: HighestIds
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogState:
-    """The catalog's position, and the daemons and data that are ahead of it."""
-
-    cluster: str
-    position: CatalogPosition
-    ahead: tuple[Follower, ...] = ()
-    reported: frozenset[HostId] = frozenset()
-    """The storageds ahead that have reported an inventory."""
-    unknown: tuple[UnknownData, ...] = ()
-    open_loads: tuple[int, ...] = ()
-    jobs: tuple[int, ...] = ()
-    fault: str = ""
 
 
 @dataclass(slots=True)

@@ -9,18 +9,19 @@ from collections.abc import Callable
 from asterism_model.indexes import indexes_to_proto
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad import wire_history
 from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_of_host
 from metad.catalog_followers import FollowerStatus
 from metad.change_feed import ChangeFeed
-from metad.hosts import Cluster, Role
+from metad.hosts import Cluster
 from metad.jobs.driver import Driver
 from metad.model.catalog import Manifest, Space
+from metad.model.hosts import Role
 from metad.model.ids import HostId
 from metad.model.job_kinds import find_kind
 from metad.model.jobs import Job
 from metad.wire import catalog as wire
+from metad.wire import hosts
 
 
 class DesiredStateBuilder:
@@ -62,7 +63,7 @@ class DesiredStateBuilder:
             reply = mpb.PollReply(
                 revision=self._change_feed.revision,
                 cluster=self._catalog.cluster,
-                position=wire_history.position_to_proto(self._catalog.history.position),
+                position=hosts.position_to_proto(self._catalog.history.position),
                 continues=status is not FollowerStatus.AHEAD,
                 adopted=status is FollowerStatus.GIVEN_UP,
             )
@@ -109,7 +110,7 @@ class DesiredStateBuilder:
             self._add_route(reply, space)
         for host in self._cluster.hosts.values():
             if host.role is Role.STORAGED:
-                reply.storaged.append(wire.host_to_proto(host))
+                reply.storaged.append(hosts.host_to_proto(host))
 
     def _add_route(self, reply: mpb.PollReply, space: Space) -> None:
         route = reply.spaces.add(space=wire.space_to_proto(space))

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import space_hosts
-from metad.catalog_followers import Follower, Followers, FollowerStatus
+from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster, HeartbeatReport, Host, Role
+from metad.hosts import Cluster
 from metad.jobs.driver import Driver
 from metad.model import jobs
+from metad.model.hosts import Follower, HeartbeatReport, Host, Role
 from metad.model.ids import HostId, LoadId
 from metad.store import keys
 from metad.store.port import MetaStore

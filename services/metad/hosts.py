@@ -1,69 +1,16 @@
-"""Who is there: daemons by uuid, their leases, addresses and what they hold; a quiet room that is
-told the time.
+"""The daemons of a cluster: their leases, addresses and the versions that they hold.
 
-`Cluster` answers with what a host becomes; whoever asked (`metad.heartbeats`) writes that down
-where it must last, then puts it in."""
+Pure: the time is an argument. `Cluster` returns the new record of a host; its caller
+(`metad.heartbeats`) stores the record where it must last, then puts it in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 
 from asterism_proto.errors import Conflict, InvalidRequest, Stale
-from metad.model.ids import HostId, LoadId, SpaceId
-
-
-class Role(Enum):
-    """What a daemon does; the numbers are those of the wire."""
-
-    STORAGED = 1
-    """It holds parts, builds and draws."""
-    GRAPHD = 2
-    """It answers trainers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatReport:
-    """What a daemon says of itself in a beat."""
-
-    uuid: HostId
-    role: Role
-    incarnation: int
-    address: str
-    http_address: str
-    held_versions: frozenset[tuple[SpaceId, int]] = frozenset()
-    """(space, version) that it can draw from (storaged) or has seen (graphd)."""
-    free_bytes: int = 0
-    held_bytes: int = 0
-    """That its folder takes of the disk; 0: not known."""
-    start_id: int = 0
-    """Random number of the process; 0: not said."""
-    dropped_loads: frozenset[LoadId] = frozenset()
-    """Of the abandoned loads that it was told of: those that it holds no block of (storaged)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """A daemon as metad knows it."""
-
-    uuid: HostId
-    role: Role
-    address: str
-    http_address: str
-    incarnation: int
-    """Larger at each of its starts; an older one is fenced."""
-    online: bool
-    last_heartbeat_ms: int
-    held_versions: frozenset[tuple[SpaceId, int]] = frozenset()
-    free_bytes: int = 0
-    held_bytes: int = 0
-    start_id: int = 0
-    """Random number of its process; 0: not known."""
-
-    def advertised_state(self) -> tuple[str, str, int, bool]:
-        """What others are told of it: while this stays, a beat changes nothing."""
-        return (self.address, self.http_address, self.incarnation, self.online)
+from metad.model.hosts import HeartbeatReport, Host, Role
+from metad.model.ids import HostId, SpaceId
 
 
 class Cluster:

@@ -14,15 +14,25 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from metad.catalog.catalog import Catalog
 from metad.catalog.history import was_given_up
-from metad.catalog.restores import SpaceRecord
 from metad.catalog.spaces import parts_of_host
 from metad.catalog_followers import Followers
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Cluster, Host, Role
+from metad.hosts import Cluster
 from metad.jobs import machine
 from metad.jobs.driver import Driver
-from metad.model.catalog import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
+from metad.model.catalog import (
+    Chunk,
+    LoadRecord,
+    LoadState,
+    Manifest,
+    NewChunk,
+    Pin,
+    Seal,
+    Space,
+    SpaceRecord,
+)
+from metad.model.hosts import Host, Role
 from metad.model.ids import HostId, LoadId, SpaceId
 from metad.model.job_kinds import address_options
 from metad.model.jobs import Job, JobState

@@ -13,10 +13,8 @@ from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.history import HighestIds
-from metad.catalog_followers import Follower
-from metad.components import Components
-from metad.hosts import Role
+from metad.app import Components
+from metad.model.hosts import Follower, HighestIds, Role
 from metad.settings import MetadSettings
 from metad.store.memory_store import MemoryStore
 from metad.store.port import MetaStore

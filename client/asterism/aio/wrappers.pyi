@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
+from asterism_model.schema.schema import Schema
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.aio.wrapping import AsyncWrapper
@@ -60,7 +61,6 @@ from asterism.records.samples import (
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.retry_budget import Traffic
 from asterism.verification import VerificationReport
-from asterism_model.schema.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
 Inner = TypeVar("Inner")

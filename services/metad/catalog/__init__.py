@@ -1,6 +1,2 @@
-"""What there is: `spaces` (schema, parts, hosts), `loads` (chunks, bases, commits), `versions`
-(manifests), `pins` (leases).
-
-Its values are in `metad.model.catalog`; each module keeps its share in memory and writes it to the
-`MetaStore` before anybody hears of it. Not thread-safe: `metad.change_feed` is locked by whoever
-calls (`metad.service`, `metad.jobs.driver`)."""
+"""State of the catalog, kept in memory and written to the store before anyone sees it.
+Records belong to `metad.model`; locking belongs to the callers (`metad.change_feed`)."""

@@ -10,11 +10,11 @@ from asterism_proto.errors import Conflict, Corrupt
 from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
-from metad.catalog.removals import PendingRemoval, Removals
+from metad.catalog.removals import Removals
 from metad.catalog.restores import Restores, SpaceRecord
 from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
-from metad.model.catalog import PendingWrite, Space
+from metad.model.catalog import PendingRemoval, PendingWrite, Space
 from metad.model.jobs import Job
 from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
@@ -110,9 +110,7 @@ class Catalog:
             self.spaces.drop(space),
         )
 
-    def publish(
-        self, space: Space, job: Job, outcome: TaskOutcome, *, now_ms: int
-    ) -> PendingWrite:
+    def publish(self, space: Space, job: Job, outcome: TaskOutcome, *, now_ms: int) -> PendingWrite:
         """What a finished job made, as the current version of its space; of a restore, the version
         that the space waits for.
         """

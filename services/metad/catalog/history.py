@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, field
 from uuid import uuid4
 
 from asterism_proto.errors import Conflict, Corrupt
+from metad.model.hosts import CatalogPosition, HighestIds
 from metad.store import keys
 from metad.store.port import Changes
 from metad.store.revisions import RevisionedStore
@@ -30,32 +31,6 @@ _MAX_ID = 1 << 31
 """Identifiers of spaces are uint32 in messages."""
 MAX_TERMS = 10_000
 """The most terms that are stored. A daemon that last followed an earlier one has to be adopted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogPosition:
-    """A point in a catalog's history."""
-
-    history: str
-    term: str
-    revision: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HighestIds:
-    """The highest identifiers that a storaged holds; 0 = none."""
-
-    space_id: int = 0
-    job_id: int = 0
-    load_id: int = 0
-
-    def exceeds(self, other: HighestIds) -> bool:
-        """Return whether one of these identifiers is above the other's."""
-        return (
-            self.space_id > other.space_id
-            or self.job_id > other.job_id
-            or self.load_id > other.load_id
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
 from asterism_model.removals import RemovalKind, RemovalRequest
 from asterism_proto.errors import Corrupt
-from metad.model.catalog import PendingWrite
+from metad.model.catalog import PendingRemoval, PendingWrite
 from metad.model.ids import HostId
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.wire import storage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingRemoval:
-    """A removal order that is kept until every storaged has carried it out."""
-
-    request: RemovalRequest
-    hosts: tuple[HostId, ...]
-    """The storageds that have not carried it out yet."""
-    created_ms: int
 
 
 class Removals:

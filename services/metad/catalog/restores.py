@@ -5,29 +5,15 @@ is to come out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from asterism_proto.errors import NotReady
 from metad.catalog.loads import Loads
 from metad.catalog.spaces import Spaces
-from metad.model.catalog import Chunk, LoadRecord, Manifest, PendingWrite, Space
+from metad.model.catalog import Manifest, PendingWrite, Space, SpaceRecord
 from metad.model.ids import HostId, SpaceId
 from metad.store import keys
 from metad.store.port import MetaStore
 from metad.wire import storage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpaceRecord:
-    """All that the catalog knows of a space up to one version."""
-
-    space: Space
-    manifest: Manifest
-    loads: tuple[tuple[LoadRecord, tuple[Chunk, ...]], ...]
-    """Committed up to the manifest's cut, in commit order."""
-    last_commit: int
-    next_edge_ids: tuple[int, ...]
-    """By edge type."""
 
 
 class Restores:

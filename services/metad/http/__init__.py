@@ -1,5 +1,2 @@
-"""What metad shows to browsers, curl and CI: `routes` over the verbs of `metad.service`, answering
-with `views`.
-
-asterism_daemonkit has the door itself (health, metrics, flags, errors); `metad.app` hands it these
-routes."""
+"""Routes and views of metad's HTTP API, under ``/api/v1``.
+Rules belong to `metad.service`; the HTTP server itself belongs to `asterism_daemonkit`."""

@@ -13,8 +13,8 @@ from asterism_model.elements import OWN_WEIGHTS
 from asterism_model.partition_stats import Element, PartitionStats
 from asterism_model.schema import Schema
 from metad.catalog.spaces import parts_by_host
-from metad.hosts import Host
 from metad.model.catalog import Manifest, Pin, Space
+from metad.model.hosts import Host
 
 
 class ApiModel(BaseModel):

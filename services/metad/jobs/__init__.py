@@ -1,4 +1,2 @@
-"""Jobs: decisions as a pure function (`machine`), effects in a thin shell (`driver`), progress and
-retention of what ended.
-
-Jobs as values belong to `metad.model.jobs`."""
+"""Scheduling of jobs: decisions in `machine`, effects in `driver`, progress and retention.
+Job records belong to `metad.model.jobs`; the work itself belongs to storaged."""

@@ -16,11 +16,11 @@ from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_by_host
 from metad.change_feed import ChangeFeed
 from metad.clock import Clock
-from metad.hosts import Host, Role
 from metad.jobs import machine
 from metad.jobs.retention import leftover_removals
 from metad.model import jobs
 from metad.model.catalog import Manifest, PendingWrite, Space
+from metad.model.hosts import Host, Role
 from metad.model.ids import HostId, JobId, SpaceId
 from metad.model.job_kinds import find_kind, normalize_options
 from metad.model.jobs import Job, JobPolicy, JobState, MachineState, Task

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from asterism_model.removals import RemovalKind, RemovalRequest
-from metad.catalog.removals import PendingRemoval
-from metad.model.catalog import Manifest
+from metad.model.catalog import Manifest, PendingRemoval
 from metad.model.ids import SpaceId
 from metad.model.jobs import Job, JobState
 

@@ -1,4 +1,2 @@
-"""Records of metad: catalog, jobs, job kinds, ids, task results.
-
-Their storage belongs to `metad.store`, their messages to `metad.wire`.
-"""
+"""Records of metad: the catalog, jobs and their kinds, daemons, ids, results of tasks.
+Their storage belongs to `metad.store`, their messages to `metad.wire`."""

@@ -1,4 +1,4 @@
-"""The catalog's values, frozen."""
+"""Records of the catalog: spaces, loads, chunks, versions, pins, removals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import Enum
 from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import Index
 from asterism_model.partition_stats import Element, PartitionStats
+from asterism_model.removals import RemovalRequest
 from asterism_model.schema import Schema
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.model.task_outcomes import PartImageDigest
@@ -139,6 +140,29 @@ class Pin:
     created_ms: int
     expires_ms: int
     """Unless it is renewed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceRecord:
+    """All that the catalog knows of a space up to one version."""
+
+    space: Space
+    manifest: Manifest
+    loads: tuple[tuple[LoadRecord, tuple[Chunk, ...]], ...]
+    """Committed up to the manifest's cut, in commit order."""
+    last_commit: int
+    next_edge_ids: tuple[int, ...]
+    """By edge type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingRemoval:
+    """A removal order that is kept until every storaged has carried it out."""
+
+    request: RemovalRequest
+    hosts: tuple[HostId, ...]
+    """The storageds that have not carried it out yet."""
+    created_ms: int
 
 
 @dataclass(frozen=True, slots=True)

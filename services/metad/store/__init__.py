@@ -1,5 +1,2 @@
-"""Where metad's memory lives: the `MetaStore` port (`port`), its adapters (`memory_store`,
-`rocksdb_store`, `revisions`) and its `keys`.
-
-RocksDB comes no further than `rocksdb_store`; records become bytes in `metad.wire.storage`. Called
-by `metad.catalog`, `metad.hosts`'s keeper and `metad.jobs.driver`; composed by `metad.app`."""
+"""The `MetaStore` port of metad's durable state, its adapters over memory and RocksDB, its keys.
+What values contain belongs to `metad.wire.storage`; RocksDB is imported by `rocksdb_store` only."""

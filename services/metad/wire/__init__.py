@@ -1,4 +1,2 @@
-"""Conversion between metad's records and messages, of the network and of storage.
-
-Rules about records belong to `metad.catalog` and `metad.jobs`.
-"""
+"""Conversion of metad's records to messages and to stored bytes, and back: one mapping for each.
+Rules about records belong to `metad.catalog` and `metad.jobs`."""

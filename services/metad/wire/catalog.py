@@ -1,7 +1,7 @@
-"""Our records as messages, and messages as our records: the one place where the two meet.
+"""Records of `metad.model.catalog` as messages and back: spaces, loads, versions, pins, removals.
 
-Called by the doors (`metad.api`, `metad.desired_state`) and by `metad.wire.storage`; jobs are in
-`metad.wire.jobs`. What a message can say wrong is refused here, with its value."""
+Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Values that a message cannot
+have are refused here, with the value."""
 
 from __future__ import annotations
 
@@ -13,15 +13,22 @@ from asterism_model.fingerprints import PartFingerprint
 from asterism_model.indexes import indexes_from_proto, indexes_to_proto
 from asterism_model.partition_stats import PartitionStats, element_from_proto
 from asterism_model.schema import Schema
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import Corrupt, InvalidRequest
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.hosts import HeartbeatReport, Host, Role
-from metad.model.catalog import Chunk, LoadRecord, LoadState, Manifest, NewChunk, Pin, Seal, Space
+from metad.model.catalog import (
+    Chunk,
+    LoadRecord,
+    LoadState,
+    Manifest,
+    NewChunk,
+    Pin,
+    Seal,
+    Space,
+    SpaceRecord,
+)
 from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.model.task_outcomes import PartImageDigest
-
-# Catalog.
 
 
 def space_to_proto(space: Space) -> pb.Space:
@@ -241,69 +248,67 @@ def pin_from_proto(message: mpb.Pin) -> Pin:
     )
 
 
-# Hosts and beats.
-
-
-def role_from_proto(value: int) -> Role:
-    """The role that a daemon claims."""
-    try:
-        return Role(value)
-    except ValueError as error:
-        raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
-
-
-def host_to_proto(host: Host, *, parts: int = 0) -> mpb.Host:
-    """A host as it travels."""
-    return mpb.Host(
-        uuid=host.uuid,
-        role=host.role.name,
-        address=host.address,
-        http_address=host.http_address,
-        online=host.online,
-        last_beat_ms=host.last_heartbeat_ms,
-        incarnation=host.incarnation,
-        parts=parts,
-        free_bytes=host.free_bytes,
-        held_bytes=host.held_bytes,
-        start=host.start_id,
+def space_record_to_proto(record: SpaceRecord) -> mpb.SpaceRecord:
+    """A record as it travels, and as a backup keeps it: of versions that were restored before, as
+    they were first.
+    """
+    return mpb.SpaceRecord(
+        space=space_to_proto(record.space),
+        manifest=manifest_to_proto(original_manifest(record.manifest)),
+        loads=[load_to_proto(load, chunks) for load, chunks in record.loads],
+        last_commit=record.last_commit,
+        next_edge_ids=record.next_edge_ids,
     )
 
 
-def host_from_proto(message: mpb.Host) -> Host:
-    """A host that was kept."""
-    return Host(
-        uuid=HostId(message.uuid),
-        role=role_from_proto(message.role),
-        address=message.address,
-        http_address=message.http_address,
-        online=message.online,
-        last_heartbeat_ms=message.last_beat_ms,
-        incarnation=message.incarnation,
-        free_bytes=message.free_bytes,
-        held_bytes=message.held_bytes,
-        start_id=message.start,
-    )
-
-
-def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
-    """What a beat says of its sender."""
-    if not message.uuid:
-        raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
-    if not message.incarnation:
-        raise InvalidRequest(
-            f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1"
+def space_record_from_proto(message: mpb.SpaceRecord) -> SpaceRecord:
+    """A record that travelled; refused where it is not what was sealed, or does not fit
+    together.
+    """
+    manifest = manifest_from_proto(message.manifest)
+    if with_digest(manifest).digest != manifest.digest:
+        raise Corrupt(
+            f"the record's manifest of version {manifest.version} is not what was published: "
+            "its digest differs"
         )
-    return HeartbeatReport(
-        uuid=HostId(message.uuid),
-        role=role_from_proto(message.role),
-        incarnation=message.incarnation,
-        address=message.address,
-        http_address=message.http_address,
-        held_versions=frozenset(
-            (SpaceId(held_version.space_id), held_version.version) for held_version in message.held
-        ),
-        free_bytes=message.free_bytes,
-        held_bytes=message.held_bytes,
-        start_id=message.start,
-        dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
+    space = space_from_proto(message.space)
+    try:
+        loads = tuple(
+            (
+                load_from_proto(load),
+                tuple(chunk_from_proto(chunk) for chunk in load.chunks),
+            )
+            for load in message.loads
+        )
+    except ValueError as error:
+        raise InvalidRequest(f"the record has a load of no state that there is: {error}") from error
+    commits = [load.commit for load, _ in loads]
+    if commits != sorted(set(commits)) or any(
+        load.state is not LoadState.COMMITTED for load, _ in loads
+    ):
+        raise InvalidRequest("the record's loads are not committed ones in commit order")
+    if commits and not 0 < commits[0] <= commits[-1] <= manifest.cut:
+        raise InvalidRequest(
+            f"the record's loads have commit numbers up to {commits[-1]}, its version shows "
+            f"those up to {manifest.cut}"
+        )
+    if manifest.cut > message.last_commit:
+        raise InvalidRequest(
+            f"the record's version shows commit {manifest.cut}, its last commit is "
+            f"{message.last_commit}"
+        )
+    if (
+        len(message.next_edge_ids) != len(space.schema.edge_types)
+        or min(message.next_edge_ids, default=0) < 0
+    ):
+        raise InvalidRequest(
+            f"the record has {len(message.next_edge_ids)} next edge ids for "
+            f"{len(space.schema.edge_types)} edge types"
+        )
+    return SpaceRecord(
+        space=space,
+        manifest=manifest,
+        loads=loads,
+        last_commit=message.last_commit,
+        next_edge_ids=tuple(message.next_edge_ids),
     )

@@ -1,6 +1,4 @@
-"""Jobs, tasks and what they made as messages, and messages as our records: `metad.wire.catalog` for
-all that a job is.
-"""
+"""Records of `metad.model.jobs` as messages and back: jobs, tasks and their results."""
 
 from __future__ import annotations
 

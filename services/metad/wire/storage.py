@@ -1,6 +1,4 @@
-"""Our records as the store's bytes: messages of the wire, serialised deterministically; jobs, which
-know more, as JSON.
-"""
+"""Records as the bytes that metad stores: deterministically serialized messages; jobs as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from asterism_model.indexes import Index
 from asterism_proto.errors import Corrupt
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.hosts import Host
 from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
+from metad.model.hosts import Host
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
 from metad.model.jobs import Job, JobState, Task
 from metad.model.task_outcomes import TaskOutcome
-from metad.wire import catalog, jobs
+from metad.wire import catalog, hosts, jobs
 
 M = TypeVar("M", bound=Message)
 _REMEDY = "restore the catalog from a snapshot"
@@ -93,12 +91,12 @@ def decode_pin(value: bytes) -> Pin:
 
 def encode_host(host: Host) -> bytes:
     """A host."""
-    return _serialize(catalog.host_to_proto(host))
+    return _serialize(hosts.host_to_proto(host))
 
 
 def decode_host(value: bytes) -> Host:
     """A host."""
-    return catalog.host_from_proto(_parse(mpb.Host(), value))
+    return hosts.host_from_proto(_parse(mpb.Host(), value))
 
 
 def encode_outcome(outcome: TaskOutcome) -> bytes:

@@ -10,7 +10,8 @@ from tests.kit.metad import InProcessMetad
 from asterism_proto.errors import AsterismError, Conflict, NotReady
 from asterism_proto.v1 import common_pb2 as pb
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.history import MAX_TERMS, CatalogPosition, HighestIds, History, was_given_up
+from metad.catalog.history import MAX_TERMS, History, was_given_up
+from metad.model.hosts import CatalogPosition, HighestIds
 from metad.store import keys
 from metad.store.memory_store import MemoryStore
 from metad.store.revisions import RevisionedStore
@@ -238,7 +239,7 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     older.report_inventory("s2", spaces, **newer_states["s2"])
     assert len(older.poll("s2").removals) == 4
     assert older.find_dead_loads("s2", 2) == [], "not without a copy"
-    assert older.create("another").space_id > metad.components.store.revision
+    assert older.create("another").space_id > metad.app.store.revision
 
 
 def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:

@@ -1,11 +1,10 @@
-"""The job scheduler as a pure function: ``handle(state, event) -> (state, commands)``; a quiet
-room.
+"""The job scheduler as a pure function: ``handle(state, event) -> (state, commands)``.
+Storage, clocks and locks do not belong here: `metad.jobs.driver` writes the commands of an event.
 
-Called by `metad.jobs.driver`, which writes the commands of one event in one batch and only then
-takes the new state on. An event alters facts; then `scheduling` moves every job of the spaces it
-touched as far as the facts allow, so that no order of events leaves a job behind. Jobs go QUEUE ->
-RUNNING -> FINISHED | FAILED | STOPPED, at most one RUNNING in a space, in the order of their cuts;
-only a recovery leads back from an end (and never from FINISHED)."""
+An event alters facts; then `scheduling` moves every job of the spaces it touched as far as the
+facts allow, so the order of events cannot leave a job waiting. Jobs go QUEUE -> RUNNING ->
+FINISHED | FAILED | STOPPED, at most one RUNNING in a space, in the order of their cuts; only a
+recovery leads back from an end (and never from FINISHED)."""
 
 from __future__ import annotations
 

@@ -1,20 +1,91 @@
-"""Conversion of positions, inventories and removal orders to messages and back."""
+"""Records of `metad.model.hosts` as messages and back.
+
+Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Values that a message cannot
+have are refused here, with the value."""
 
 from __future__ import annotations
 
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import metad_pb2 as mpb
-from metad.catalog.history import CatalogPosition, HighestIds
-from metad.catalog_followers import (
+from metad.model.hosts import (
+    CatalogPosition,
     CatalogState,
     Follower,
+    HeartbeatReport,
+    HighestIds,
+    Host,
     Inventory,
     InventoryBuild,
     InventorySpace,
+    Role,
     UnknownData,
 )
-from metad.hosts import Role
-from metad.model.ids import HostId
-from metad.wire import catalog
+from metad.model.ids import HostId, LoadId, SpaceId
+
+
+def role_from_proto(value: int) -> Role:
+    """The role that a daemon claims."""
+    try:
+        return Role(value)
+    except ValueError as error:
+        raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
+
+
+def host_to_proto(host: Host, *, parts: int = 0) -> mpb.Host:
+    """A host as it travels."""
+    return mpb.Host(
+        uuid=host.uuid,
+        role=host.role.name,
+        address=host.address,
+        http_address=host.http_address,
+        online=host.online,
+        last_beat_ms=host.last_heartbeat_ms,
+        incarnation=host.incarnation,
+        parts=parts,
+        free_bytes=host.free_bytes,
+        held_bytes=host.held_bytes,
+        start=host.start_id,
+    )
+
+
+def host_from_proto(message: mpb.Host) -> Host:
+    """A host that was kept."""
+    return Host(
+        uuid=HostId(message.uuid),
+        role=role_from_proto(message.role),
+        address=message.address,
+        http_address=message.http_address,
+        online=message.online,
+        last_heartbeat_ms=message.last_beat_ms,
+        incarnation=message.incarnation,
+        free_bytes=message.free_bytes,
+        held_bytes=message.held_bytes,
+        start_id=message.start,
+    )
+
+
+def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
+    """What a beat says of its sender."""
+    if not message.uuid:
+        raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
+    if not message.incarnation:
+        raise InvalidRequest(
+            f"a beat of {message.uuid} with incarnation 0: incarnations count starts from 1"
+        )
+    return HeartbeatReport(
+        uuid=HostId(message.uuid),
+        role=role_from_proto(message.role),
+        incarnation=message.incarnation,
+        address=message.address,
+        http_address=message.http_address,
+        held_versions=frozenset(
+            (SpaceId(held_version.space_id), held_version.version) for held_version in message.held
+        ),
+        free_bytes=message.free_bytes,
+        held_bytes=message.held_bytes,
+        start_id=message.start,
+        dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
+    )
 
 
 def position_to_proto(position: CatalogPosition) -> mpb.CatalogPosition:
@@ -47,7 +118,7 @@ def follower_from_proto(message: mpb.BeatRequest) -> Follower:
     """Return the position of the catalog that the sender of a heartbeat follows."""
     return Follower(
         uuid=HostId(message.uuid),
-        role=catalog.role_from_proto(message.role),
+        role=role_from_proto(message.role),
         cluster=message.cluster,
         position=position_from_proto(message.followed),
         highest=highest_ids_from_proto(message.highest),
