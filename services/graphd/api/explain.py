@@ -24,8 +24,8 @@ from graphd.api.global_draws import GlobalDrawRequest, decode_global_draw
 from graphd.api.neighbors import HopRequest, decode_hop
 from graphd.api.replies import SampleReply
 from graphd.api.versions import Operation, RequestCheck, VersionRunner
-from graphd.filters.filters import with_filter
 from graphd.operators import reads
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import NeighborParams, RequestContext
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import SpaceRoute

@@ -8,8 +8,8 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.api.decoding import check_types, decode_nodes, decode_seed
 from graphd.api.replies import sample_reply
-from graphd.filters.filters import with_filter
 from graphd.operators import negatives, sampling
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext, Sections
 
 GlobalDrawRequest = wire.SampleNodesRequest | wire.SampleEdgesRequest

@@ -20,8 +20,8 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.filters.filters import with_filter
 from graphd.operators import layers, reads
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import Ids, RequestContext, Types
 
 LayerRequest = wire.SampleLayerRequest | wire.SampleLayersRequest

@@ -17,8 +17,8 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.filters.filters import with_filter
 from graphd.operators import feature_join, reads, sampling, temporal
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
 HopRequest = wire.SampleNeighborsRequest | wire.SampleFanoutRequest

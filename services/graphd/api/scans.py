@@ -6,8 +6,8 @@ from asterism_model.elements import EDGE, NODE
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as wire
 from graphd.api.decoding import check_types, resolve_weight_name
-from graphd.filters.filters import with_filter
 from graphd.operators import reads
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
 

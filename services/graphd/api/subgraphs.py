@@ -19,9 +19,9 @@ from graphd.api.decoding import (
     decode_seed,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.filters.filters import with_filter
 from graphd.operators import hgt, induced, labor, subgraphs
 from graphd.operators.feature_join import decode_features, join_subgraph
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 from graphd.operators.temporal import subgraph_filter
 

@@ -16,8 +16,8 @@ from graphd.api.decoding import (
     step_edge_types,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.filters.filters import with_filter
 from graphd.operators import pagerank, visit_counts, walks
+from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
 _MIN_BIAS, _MAX_BIAS = 1e-3, 1e3

@@ -18,8 +18,7 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.filters import filters
-from graphd.operators import reads, sampling, temporal
+from graphd.operators import filters, reads, sampling, temporal
 from storaged import sampling as draw
 
 SIZE, PARTS, DEGREE = 600, 8, 4

@@ -20,8 +20,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.filters import filters
-from graphd.operators import sampling
+from graphd.operators import filters, sampling
 from storaged import sampling as draw
 
 EDGES: tuple[tuple[tuple[float, float], ...], ...] = (

@@ -7,7 +7,7 @@ from tests.distributions.faults import Mutant, change
 CONDITIONS = "storaged.sampling.filters.cache"
 RESTRICTED = "storaged.sampling.filters.filtered_image"
 LOOKING = "storaged.sampling.filters.scan"
-RESTRICTION = "graphd.filters.filters"
+RESTRICTION = "graphd.operators.filters"
 COVERS = "storaged.sampling.filters.range_cover"
 COVERED = "storaged.kernels.global_draws.range_cover"
 INTERVALS = "storaged.sampling.filters.index_ranges"
