@@ -13,10 +13,9 @@ from asterism.aio.greenlets import run_in_greenlet
 from asterism.aio.wrapping import AsyncItemIterator, AsyncWrapper, wrapper_of
 from asterism.calls.clusters import ClusterBatch
 from asterism.calls.epoch_cursor import EpochCursor
-from asterism.calls.epochs import PairPasses
+from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses, PairPasses
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import Load
-from asterism.calls.passes import ClusterPasses, EdgePasses, NodePasses
 from asterism.calls.pins import PinnedVersion
 from asterism.client import Client
 from asterism.graph import Graph

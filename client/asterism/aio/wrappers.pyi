@@ -15,12 +15,12 @@ from asterism.calls import validation
 from asterism.calls.base import Names
 from asterism.calls.clusters import ClusterBatch, ClusterInput
 from asterism.calls.epoch_cursor import EpochCursor
-from asterism.calls.epochs import UNSET, PairPasses
+from asterism.calls.epoch_iterators import Batch, ClusterPasses, EdgePasses, NodePasses, PairPasses
+from asterism.calls.epochs import UNSET
 from asterism.calls.explain import Explainer
 from asterism.calls.fanouts import FeatureSelection
 from asterism.calls.loads import Load
 from asterism.calls.metapaths import Metapath
-from asterism.calls.passes import Batch, ClusterPasses, EdgePasses, NodePasses
 from asterism.calls.pins import DEFAULT_TERM_S, PinnedVersion
 from asterism.calls.string_ids import NodeTypes
 from asterism.calls.writes import NO_FEATURES, WriteRows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from asterism.calls.cluster_epochs import ClusterBatchCalls
 from asterism.calls.epochs import EpochCalls
 from asterism.calls.fanouts import FanoutCalls
 from asterism.calls.graph_labels import GraphLabelCalls
@@ -37,7 +36,6 @@ class AllCalls(
     LayerCalls,
     GraphLabelCalls,
     EpochCalls,
-    ClusterBatchCalls,
     ScanCalls,
 ):
     """Every call about samples and reads; `asterism.graph.Graph` adds versions and writes."""

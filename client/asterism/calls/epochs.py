@@ -1,212 +1,25 @@
-"""Passes over a graph, epoch after epoch: every node of a type once, and the pairs of walks from
-every node.
-"""
+"""Calls that iterate over a graph epoch by epoch: nodes, edges, pairs of walks, clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from asterism import hashing, ops
 from asterism.calls import validation
-from asterism.calls.base import GraphCalls
-from asterism.calls.graph_protocol import GraphProtocol
-from asterism.calls.metapaths import Metapath, parse_type_pairs
-from asterism.calls.passes import EdgePasses, NodePasses
-from asterism.records.samples import Ids, PairBatch, Types, WalkSample
+from asterism.calls.base import GraphCalls, Names
+from asterism.calls.clusters import ClusterGrouping, ClusterInput, describe_version
+from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses, PairPasses
+from asterism.calls.fanouts import FeatureSelection
+from asterism.calls.metapaths import Metapath
 from asterism_proto.errors import InvalidRequest
 
-NEGATIVES_PER_REQUEST = 1 << 22
-"""Nodes of one request for negatives."""
 UNSET: Mapping[str, ArrayLike] = MappingProxyType({})
 
 
-class PairPasses:
-    """Skip-gram pairs of walks from every node: what `EpochCalls.walk_pairs` gives.
-
-    Metapaths take turns; those that start at the same node type share its nodes, each of which
-    starts walks once an epoch. Going through it gives what is left of the epoch, and begins the
-    next one."""
-
-    def __init__(
-        self,
-        reader: GraphProtocol,
-        metapaths: Sequence[Metapath],
-        *,
-        walk_length: int,
-        walks: int,
-        window: int,
-        batch_size: int,
-        first_step: str,
-        weighted: bool,
-        weight: str,
-        where: str,
-        negatives: int,
-        excluded: str,
-        seed: int,
-        rank: int,
-        world: int,
-        version: int | None,
-        starts: Mapping[str, ArrayLike],
-    ) -> None:
-        if not metapaths:
-            raise InvalidRequest("no metapath to walk; name at least one")
-        schema = reader.schema
-        self._reader, self._metapaths = reader, tuple(metapaths)
-        self._length, self._walks = (
-            validation.count("walk_length", walk_length, minimum=1),
-            validation.count("walks", walks, minimum=1),
-        )
-        self._window, self._negatives = (
-            validation.count("window", window, minimum=1),
-            validation.count("negatives", negatives),
-        )
-        self._first_step, self._weighted, self._weight, self._where = (
-            first_step,
-            weighted,
-            weight,
-            where,
-        )
-        self._excluded = [
-            (schema.node_type_id(a), schema.node_type_id(b))
-            for a, b in parse_type_pairs(schema, excluded)
-        ]
-        self._within = sorted(
-            {schema.node_type_id(name) for path in metapaths for name in path.node_types}
-        )
-        self.seed = seed
-        self._starts: dict[str, NodePasses] = {}
-        self.version = version
-        for name in dict.fromkeys(path.start for path in metapaths):
-            key = hashing.key_of(seed, hashing.EPOCH, schema.node_type_id(name))
-            self._starts[name] = NodePasses(
-                reader,
-                name,
-                batch_size=batch_size,
-                seed=key,
-                rank=rank,
-                world=world,
-                version=self.version,
-                among=starts.get(name),
-            )
-            self.version = self._starts[name].version
-        self._turn = 0
-
-    @property
-    def epoch(self) -> int:
-        """The one that is under way, from 0."""
-        return next(iter(self._starts.values())).epoch
-
-    def __iter__(self) -> Iterator[PairBatch]:
-        while any(starts.cursor.left for starts in self._starts.values()):
-            path = self._metapaths[self._turn % len(self._metapaths)]
-            index, self._turn = self._turn % len(self._metapaths), self._turn + 1
-            if self._starts[path.start].cursor.left:
-                yield self._batch(index, path)
-        for starts in self._starts.values():
-            starts.cursor.next_epoch()
-        self._turn = 0
-
-    def _batch(self, index: int, path: Metapath) -> PairBatch:
-        starts = self._starts[path.start]
-        # The place is this batch's alone, whatever the ranks: so are the streams of its draws.
-        tags = (starts.epoch, index, starts.cursor.next_place())
-        walks = self._reader.random_walk(
-            starts.next_batch(),
-            path,
-            self._length,
-            ntype=path.start,
-            weighted=self._weighted,
-            weight=self._weight,
-            where=self._where,
-            walks=self._walks,
-            first_step=self._first_step,
-            seed=hashing.key_of(self.seed, hashing.WALK, *tags),
-            version=self.version,
-        )
-        types = ops.walk_types(walks, self._reader.schema)
-        positions = ops.pair_places(
-            walks.nodes,
-            self._window,
-            self._window,
-            types=types,
-            excluded=self._excluded,
-            within=self._within,
-            seed=hashing.key_of(self.seed, hashing.SHUFFLE, *tags),
-        )
-        pair_types = types.reshape(-1)[positions]
-        return PairBatch(
-            pairs=walks.nodes.reshape(-1)[positions],
-            types=pair_types,
-            negatives=self._sample_negatives(pair_types[:, 1], tags, walks)
-            if self._negatives
-            else None,
-            walks=walks,
-            metapath=path.text,
-            epoch=tags[0],
-            version=walks.version,
-        )
-
-    def _sample_negatives(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
-        """Negatives of each pair: nodes of these types by weight."""
-        out = np.empty((len(types), self._negatives), np.int64)
-        rows = max(NEGATIVES_PER_REQUEST // self._negatives, 1)
-        for type_id in np.unique(types).tolist():
-            matching = np.flatnonzero(types == type_id)
-            name = self._reader.schema.node_types[type_id].name
-            for chunk_index, first in enumerate(range(0, len(matching), rows)):
-                chunk = matching[first : first + rows]
-                key = hashing.key_of(self.seed, hashing.NEGATIVE, *tags, type_id, chunk_index)
-                sample = self._reader.sample_nodes(
-                    len(chunk) * self._negatives, name, seed=key, version=walks.version
-                )
-                out[chunk] = sample.nodes.reshape(len(chunk), self._negatives)
-        return out
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where it is, in plain values: batches that were given count as visited."""
-        return {
-            "seed": self.seed,
-            "turn": self._turn,
-            "metapaths": [path.text for path in self._metapaths],
-            "starts": {name: starts.state_dict() for name, starts in self._starts.items()},
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version,
-        are others.
-        """
-        self._check(state)
-        for name, starts in self._starts.items():
-            starts.load_state_dict(state["starts"][name])
-        self.seed, self._turn = state["seed"], state["turn"]
-
-    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
-        """Take this rank's share of what passes of another number of ranks left of their epoch: of
-        every one's state.
-        """
-        rank_states = list(states)
-        for state in rank_states:
-            self._check(state)
-        for name, starts in self._starts.items():
-            starts.reshard([state["starts"][name] for state in rank_states])
-        self.seed, self._turn = rank_states[0]["seed"], 0
-
-    def _check(self, state: Mapping[str, Any]) -> None:
-        metapaths = [path.text for path in self._metapaths]
-        if state["metapaths"] != metapaths:
-            raise InvalidRequest(
-                f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go "
-                "on with the same ones"
-            )
-
-
 class EpochCalls(GraphCalls):
-    """The part of a graph that whole epochs are read through."""
+    """Calls of a graph that return iterators over whole epochs."""
 
     def node_batches(
         self,
@@ -390,6 +203,87 @@ class EpochCalls(GraphCalls):
             world=world,
             version=version,
             starts=starts,
+        )
+
+    def cluster_batches(
+        self,
+        clusters: ClusterInput,
+        q: int,
+        etypes: Names = None,
+        *,
+        weight: str = "",
+        where: str = "",
+        direction: str = "out",
+        weights: bool = False,
+        edge_ids: bool = True,
+        node_features: FeatureSelection = None,
+        seed: int | None = None,
+        rank: int = 0,
+        world: int = 1,
+        version: int | None = None,
+    ) -> ClusterPasses:
+        """Every cluster once an epoch, q of them at a time, each batch with all edges among its
+        nodes (Cluster-GCN).
+
+        Parameters
+        ----------
+        clusters : str, Path, Clusters, or dict of node type to (nodes, clusters)
+            Which nodes belong together: a folder that ``asterism export assignment`` wrote, by
+            METIS or streaming; arrays, where nodes that are not named are in no batch; or
+            `asterism.calls.clusters.Clusters`, which a feature may number too.
+        q : int
+            Clusters of a batch; the last one of an epoch may have fewer.
+        etypes, weight, where, direction, weights, edge_ids, node_features
+            As of `induced_subgraph`.
+        seed, rank, world, version
+            As of `node_batches`; clusters are shared over ranks, not nodes.
+
+        Returns
+        -------
+        ClusterPasses
+            Go through it once an epoch; each batch is a `ClusterBatch`. ``state_dict``,
+            ``load_state_dict`` and ``reshard`` as of `node_batches`.
+
+        Raises
+        ------
+        InvalidRequest
+            Where the clusters are of another version than is read; of a batch: where its edges do
+            not fit into one reply.
+
+        Notes
+        -----
+        Chiang et al. 2019, *Cluster-GCN: an efficient algorithm for training deep and large graph
+        convolutional networks*, KDD, section 3.2: with stochastic multiple partitions, so that
+        edges between the clusters of a batch are there, and the clusters that meet are others each
+        epoch.
+
+        Examples
+        --------
+        >>> for batch in held.cluster_batches(  # doctest: +SKIP
+        ...     "clusters", 20, "cites", node_features=["vec"], seed=1
+        ... ):
+        ...     step(batch.subgraph)
+        """
+        info = describe_version(self._graph(), version)
+        subgraph_options = {
+            "etypes": etypes,
+            "weight": weight,
+            "where": where,
+            "direction": direction,
+            "weights": weights,
+            "edge_ids": edge_ids,
+            "node_features": node_features,
+        }
+        grouping = ClusterGrouping.from_input(self._graph(), clusters, subgraph_options, info)
+        read_version = self._version(version) or info.version
+        return ClusterPasses(
+            self._graph(),
+            grouping,
+            read_version,
+            batch_size=q,
+            seed=require_shared_seed(seed, world),
+            rank=rank,
+            world=world,
         )
 
 

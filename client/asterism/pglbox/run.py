@@ -10,7 +10,7 @@ import numpy as np
 
 from asterism import hashing
 from asterism.calls import validation
-from asterism.calls.epochs import PairPasses
+from asterism.calls.epoch_iterators import PairPasses
 from asterism.formats.pglbox import read_nodes
 from asterism.formats.pglboxconfig import Config, read_config
 from asterism.formats.pglboxnodes import slots_of

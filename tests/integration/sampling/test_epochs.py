@@ -17,8 +17,7 @@ from tests.kit.cases_clusters import cases_cluster
 
 import asterism
 from asterism import Graph
-from asterism.calls.epochs import PairPasses
-from asterism.calls.passes import NodePasses
+from asterism.calls.epoch_iterators import NodePasses, PairPasses
 from asterism.records.samples import PairBatch
 
 PATHS = "person2writes2paper-paper2by2person;paper2cites2paper-paper2by2person-person2writes2paper"

@@ -1,0 +1,400 @@
+"""Iterators over epochs: every node, edge or cluster once, in shuffled batches; pairs of walks.
+
+Each has the `EpochCursor` of one rank. Its state is a few numbers, which the trainer keeps with its
+own checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from asterism import hashing, ops
+from asterism.calls import validation
+from asterism.calls.clusters import ClusterBatch, ClusterGrouping
+from asterism.calls.epoch_cursor import EpochCursor
+from asterism.calls.graph_protocol import GraphProtocol
+from asterism.calls.metapaths import Metapath, parse_type_pairs
+from asterism.records.samples import EdgeRows, Ids, PairBatch, Types, WalkSample
+from asterism_proto.errors import InvalidRequest
+
+NEGATIVES_PER_REQUEST = 1 << 22
+"""Nodes of one request for negatives."""
+
+Batch = TypeVar("Batch")
+
+
+class _RowPasses(ABC, Generic[Batch]):
+    """Every row of something once an epoch, in shuffled batches."""
+
+    def __init__(
+        self, size: int, version: int, *, batch_size: int, seed: int, rank: int, world: int
+    ) -> None:
+        self.version, self.batch_size = (
+            version,
+            validation.count("batch_size", batch_size, minimum=1),
+        )
+        self.cursor = EpochCursor(size, seed=seed, rank=rank, world=world)
+
+    @abstractmethod
+    def _rows_at(self, positions: Ids) -> Batch:
+        """The rows at some places."""
+
+    @abstractmethod
+    def _description(self) -> dict[str, Any]:
+        """What it goes through, in plain values."""
+
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+        return self.cursor.epoch
+
+    def next_batch(self) -> Batch:
+        """The next rows of the epoch; none where it is over."""
+        return self._rows_at(self.cursor.take(self.batch_size))
+
+    def __iter__(self) -> Iterator[Batch]:
+        while self.cursor.left:
+            yield self.next_batch()
+        self.cursor.next_epoch()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+        return {"version": self.version, **self._description(), "cursor": self.cursor.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes were; InvalidRequest where it was of something else, or of another
+        version.
+        """
+        self._check(state)
+        self.cursor.load_state_dict(state["cursor"])
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of
+        every one's state.
+        """
+        rank_states = list(states)
+        for state in rank_states:
+            self._check(state)
+        self.cursor = EpochCursor.resharded(
+            [state["cursor"] for state in rank_states],
+            rank=self.cursor.rank,
+            world=self.cursor.world,
+        )
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        current = self._description()
+        recorded = {
+            name: description
+            for name, description in state.items()
+            if name not in ("version", "cursor")
+        }
+        if (state["version"], recorded) != (self.version, current):
+            recorded_text, current_text = (
+                " ".join(repr(value) for value in description.values() if value) or "something else"
+                for description in (recorded, current)
+            )
+            raise InvalidRequest(
+                f"the state is of {recorded_text} in version {state['version']}, this reads "
+                f"{current_text} in version {self.version}; "
+                "make it with the version that the state is of, and pin that version"
+            )
+
+
+def _ids_digest(ids: Ids) -> str:
+    """What tells some nodes, in their order, from others."""
+    return hashlib.blake2b(np.ascontiguousarray(ids, "<i8").tobytes(), digest_size=8).hexdigest()
+
+
+class NodePasses(_RowPasses[Ids]):
+    """Every node of a type once an epoch, in shuffled batches: what `Passes.node_batches` gives.
+
+    Going through it (``for nodes in passes``) gives what is left of the epoch, and begins the next
+    one. All of it is of one version."""
+
+    def __init__(
+        self,
+        reader: GraphProtocol,
+        ntype: str,
+        *,
+        batch_size: int,
+        seed: int,
+        rank: int,
+        world: int,
+        version: int | None,
+        among: ArrayLike | None,
+    ) -> None:
+        _, count, read_version = reader._nodes_at(ntype, np.zeros(0, np.int64), version)
+        self._among = None if among is None else reader._require_ids("among", among, ntype, version)
+        self._reader, self.ntype = reader, ntype
+        count = count if self._among is None else len(self._among)
+        super().__init__(
+            count, read_version, batch_size=batch_size, seed=seed, rank=rank, world=world
+        )
+
+    def _rows_at(self, positions: Ids) -> Ids:
+        return (
+            self._among[positions]
+            if self._among is not None
+            else self._reader.nodes_at(self.ntype, positions, version=self.version)
+        )
+
+    def _description(self) -> dict[str, Any]:
+        return {
+            "ntype": self.ntype,
+            **({} if self._among is None else {"among": _ids_digest(self._among)}),
+        }
+
+
+class EdgePasses(_RowPasses[EdgeRows]):
+    """Every edge of a type once an epoch, in shuffled batches: what `Passes.edge_batches` gives.
+
+    Going through it (``for edges in passes``) gives what is left of the epoch, and begins the next
+    one. All of it is of one version."""
+
+    def __init__(
+        self,
+        reader: GraphProtocol,
+        etype: str,
+        *,
+        batch_size: int,
+        weight: str,
+        where: str,
+        seed: int,
+        rank: int,
+        world: int,
+        version: int | None,
+    ) -> None:
+        self._reader, self._weight, self._where = reader, weight, where
+        _, edge_type = reader._session.edge_type(reader.space, etype)
+        self.etype = edge_type.name
+        empty, count = reader._edges_at(etype, np.zeros(0, np.int64), weight, where, version)
+        super().__init__(
+            count, empty.version, batch_size=batch_size, seed=seed, rank=rank, world=world
+        )
+
+    def _rows_at(self, positions: Ids) -> EdgeRows:
+        return self._reader.edges_at(
+            self.etype, positions, weight=self._weight, where=self._where, version=self.version
+        )
+
+    def _description(self) -> dict[str, Any]:
+        return {"etype": self.etype, "where": self._where}
+
+
+class ClusterPasses(_RowPasses[ClusterBatch]):
+    """Every cluster once an epoch, in shuffled groups: what `Graph.cluster_batches` gives.
+
+    Going through it (``for batch in passes``) gives what is left of the epoch, and begins the next
+    one. All of it is of one version."""
+
+    def __init__(
+        self,
+        reader: GraphProtocol,
+        grouping: ClusterGrouping,
+        version: int,
+        *,
+        batch_size: int,
+        seed: int,
+        rank: int,
+        world: int,
+    ) -> None:
+        self._reader, self._grouping = reader, grouping
+        super().__init__(
+            grouping.clusters.count,
+            version,
+            batch_size=batch_size,
+            seed=seed,
+            rank=rank,
+            world=world,
+        )
+
+    def _rows_at(self, positions: Ids) -> ClusterBatch:
+        return self._grouping.batch(self._reader, positions, self.version)
+
+    def _description(self) -> dict[str, Any]:
+        return {"clusters": self._grouping.clusters.identity}
+
+
+class PairPasses:
+    """Skip-gram pairs of walks from every node: what `EpochCalls.walk_pairs` gives.
+
+    Metapaths take turns; those that start at the same node type share its nodes, each of which
+    starts walks once an epoch. Going through it gives what is left of the epoch, and begins the
+    next one."""
+
+    def __init__(
+        self,
+        reader: GraphProtocol,
+        metapaths: Sequence[Metapath],
+        *,
+        walk_length: int,
+        walks: int,
+        window: int,
+        batch_size: int,
+        first_step: str,
+        weighted: bool,
+        weight: str,
+        where: str,
+        negatives: int,
+        excluded: str,
+        seed: int,
+        rank: int,
+        world: int,
+        version: int | None,
+        starts: Mapping[str, ArrayLike],
+    ) -> None:
+        if not metapaths:
+            raise InvalidRequest("no metapath to walk; name at least one")
+        schema = reader.schema
+        self._reader, self._metapaths = reader, tuple(metapaths)
+        self._length, self._walks = (
+            validation.count("walk_length", walk_length, minimum=1),
+            validation.count("walks", walks, minimum=1),
+        )
+        self._window, self._negatives = (
+            validation.count("window", window, minimum=1),
+            validation.count("negatives", negatives),
+        )
+        self._first_step, self._weighted, self._weight, self._where = (
+            first_step,
+            weighted,
+            weight,
+            where,
+        )
+        self._excluded = [
+            (schema.node_type_id(a), schema.node_type_id(b))
+            for a, b in parse_type_pairs(schema, excluded)
+        ]
+        self._within = sorted(
+            {schema.node_type_id(name) for path in metapaths for name in path.node_types}
+        )
+        self.seed = seed
+        self._starts: dict[str, NodePasses] = {}
+        self.version = version
+        for name in dict.fromkeys(path.start for path in metapaths):
+            key = hashing.key_of(seed, hashing.EPOCH, schema.node_type_id(name))
+            self._starts[name] = NodePasses(
+                reader,
+                name,
+                batch_size=batch_size,
+                seed=key,
+                rank=rank,
+                world=world,
+                version=self.version,
+                among=starts.get(name),
+            )
+            self.version = self._starts[name].version
+        self._turn = 0
+
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, from 0."""
+        return next(iter(self._starts.values())).epoch
+
+    def __iter__(self) -> Iterator[PairBatch]:
+        while any(starts.cursor.left for starts in self._starts.values()):
+            path = self._metapaths[self._turn % len(self._metapaths)]
+            index, self._turn = self._turn % len(self._metapaths), self._turn + 1
+            if self._starts[path.start].cursor.left:
+                yield self._batch(index, path)
+        for starts in self._starts.values():
+            starts.cursor.next_epoch()
+        self._turn = 0
+
+    def _batch(self, index: int, path: Metapath) -> PairBatch:
+        starts = self._starts[path.start]
+        # The place is this batch's alone, whatever the ranks: so are the streams of its draws.
+        tags = (starts.epoch, index, starts.cursor.next_place())
+        walks = self._reader.random_walk(
+            starts.next_batch(),
+            path,
+            self._length,
+            ntype=path.start,
+            weighted=self._weighted,
+            weight=self._weight,
+            where=self._where,
+            walks=self._walks,
+            first_step=self._first_step,
+            seed=hashing.key_of(self.seed, hashing.WALK, *tags),
+            version=self.version,
+        )
+        types = ops.walk_types(walks, self._reader.schema)
+        positions = ops.pair_places(
+            walks.nodes,
+            self._window,
+            self._window,
+            types=types,
+            excluded=self._excluded,
+            within=self._within,
+            seed=hashing.key_of(self.seed, hashing.SHUFFLE, *tags),
+        )
+        pair_types = types.reshape(-1)[positions]
+        return PairBatch(
+            pairs=walks.nodes.reshape(-1)[positions],
+            types=pair_types,
+            negatives=self._sample_negatives(pair_types[:, 1], tags, walks)
+            if self._negatives
+            else None,
+            walks=walks,
+            metapath=path.text,
+            epoch=tags[0],
+            version=walks.version,
+        )
+
+    def _sample_negatives(self, types: Types, tags: tuple[int, ...], walks: WalkSample) -> Ids:
+        """Negatives of each pair: nodes of these types by weight."""
+        out = np.empty((len(types), self._negatives), np.int64)
+        rows = max(NEGATIVES_PER_REQUEST // self._negatives, 1)
+        for type_id in np.unique(types).tolist():
+            matching = np.flatnonzero(types == type_id)
+            name = self._reader.schema.node_types[type_id].name
+            for chunk_index, first in enumerate(range(0, len(matching), rows)):
+                chunk = matching[first : first + rows]
+                key = hashing.key_of(self.seed, hashing.NEGATIVE, *tags, type_id, chunk_index)
+                sample = self._reader.sample_nodes(
+                    len(chunk) * self._negatives, name, seed=key, version=walks.version
+                )
+                out[chunk] = sample.nodes.reshape(len(chunk), self._negatives)
+        return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is, in plain values: batches that were given count as visited."""
+        return {
+            "seed": self.seed,
+            "turn": self._turn,
+            "metapaths": [path.text for path in self._metapaths],
+            "starts": {name: starts.state_dict() for name, starts in self._starts.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where passes of the same metapaths was; InvalidRequest where they, or the version,
+        are others.
+        """
+        self._check(state)
+        for name, starts in self._starts.items():
+            starts.load_state_dict(state["starts"][name])
+        self.seed, self._turn = state["seed"], state["turn"]
+
+    def reshard(self, states: Iterable[Mapping[str, Any]]) -> None:
+        """Take this rank's share of what passes of another number of ranks left of their epoch: of
+        every one's state.
+        """
+        rank_states = list(states)
+        for state in rank_states:
+            self._check(state)
+        for name, starts in self._starts.items():
+            starts.reshard([state["starts"][name] for state in rank_states])
+        self.seed, self._turn = rank_states[0]["seed"], 0
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        metapaths = [path.text for path in self._metapaths]
+        if state["metapaths"] != metapaths:
+            raise InvalidRequest(
+                f"the state is of metapaths {state['metapaths']}, these are {metapaths}; go "
+                "on with the same ones"
+            )
