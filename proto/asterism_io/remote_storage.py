@@ -439,3 +439,10 @@ def _write_local(path: Path) -> Iterator[BinaryIO]:
         raise
     temporary.rename(path)
     sync_folder(path.parent)
+
+
+def absolute_address(address: str | Path) -> str:
+    """An address with its protocol: a path is a folder of this machine's, as an absolute one."""
+    text = str(address)
+    # Not `as_uri`: fsspec takes what is behind the protocol as it is written.
+    return text.rstrip("/") if "://" in text else f"file://{Path(text).expanduser().absolute()}"

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from asterism.backup.address import absolute_address
 from asterism.client_state import seconds_left
 from asterism.graph import GraphClient
 from asterism.records.catalog import Job
-from asterism_io.remote_storage import RemoteFolder, StoredFile
+from asterism_io.remote_storage import RemoteFolder, StoredFile, absolute_address
 from asterism_model.backup_manifest import (
     CATALOG_FILE,
     MANIFEST_FILE,

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from asterism.backup.address import absolute_address
 from asterism.catalog_client import CatalogClient
 from asterism.client_state import seconds_left
 from asterism.records.catalog import Job, SpaceInfo
-from asterism_io.remote_storage import RemoteFolder
+from asterism_io.remote_storage import RemoteFolder, absolute_address
 from asterism_model.backup_manifest import CATALOG_FILE, MANIFEST_FILE, BackupManifest
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
 from asterism_proto.v1 import metad_pb2 as meta

@@ -1,23 +1,23 @@
-"""From files to a committed load."""
+"""Loading of files: from chunks of a reader to a committed load, and the file of rejected rows."""
 
 from __future__ import annotations
 
+import csv
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from uuid import uuid4
 
 from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.client import Client
 from asterism.formats import GraphSource, open_source
-from asterism.formats.chunks import CHUNK_ROWS
+from asterism.formats.chunks import CHUNK_ROWS, BadRow
 from asterism.ingest.pipeline import ReadAhead
-from asterism.ingest.rejects import RejectsFile
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
 
@@ -336,3 +336,42 @@ def fingerprint(files: Iterable[Path]) -> str:
 
 def _digest(document: Any) -> str:
     return blake2b(json.dumps(document, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+REJECTS_COLUMNS = ("file", "row", "column", "value", "reason")
+
+
+class RejectsFile:
+    """Counts bad rows; writes them to ``path`` (CSV), which is made at the first, or refuses the
+    first where there is no path.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        self.count = 0
+        self._file: IO[str] | None = None
+        self._writer: Any = None
+
+    def record(self, rows: Sequence[BadRow]) -> None:
+        """Note rows that were left out."""
+        if not rows:
+            return
+        if self.path is None:
+            more = f" ({len(rows) - 1} more near by)" if len(rows) > 1 else ""
+            raise InvalidRequest(
+                f"{rows[0]}{more}; repair the input, or leave such rows out with on_bad_rows='skip'"
+            )
+        if self._file is None:
+            self._file = self.path.open("w", newline="", encoding="utf-8")
+            self._writer = csv.writer(self._file)
+            self._writer.writerow(REJECTS_COLUMNS)
+        self._writer.writerows(
+            (row.file, row.row, row.column, row.value, row.reason) for row in rows
+        )
+        self.count += len(rows)
+
+    def close(self) -> None:
+        """Finish the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None

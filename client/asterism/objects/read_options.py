@@ -1,10 +1,12 @@
-"""What the caller of a load says about an object."""
+"""Options of a load from an object: how the object is read, and its edge types."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from asterism_proto.errors import InvalidRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,3 +35,13 @@ class ReadOptions:
     def triple(self) -> tuple[str, str, str]:
         """The edge type where the object has no types."""
         return self.node_type, self.relation, self.node_type
+
+
+def parse_triple(key: object) -> tuple[str, str, str]:
+    """``("user", "buys", "item")`` or ``"user:buys:item"`` as a triple."""
+    parts = key.split(":") if isinstance(key, str) else list(key) if isinstance(key, tuple) else []
+    if len(parts) != 3 or not all(isinstance(part, str) for part in parts):
+        raise InvalidRequest(
+            f"edge type {key!r}: expected ('user', 'buys', 'item') or 'user:buys:item'"
+        )
+    return parts[0], parts[1], parts[2]

@@ -1,11 +1,9 @@
-"""What statements say, as frozen records; each is written as it was read by `str`. A quiet room."""
+"""Statements as frozen records; `str` of a record gives the text of its statement."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-
-from graphd.query.write_statements import format_scalar, format_values, quote
 
 _PLAIN = re.compile(
     r"[a-z_][a-z0-9_]*(?::[a-z_][a-z0-9_]*:[a-z_][a-z0-9_]*)?", re.IGNORECASE | re.ASCII
@@ -466,3 +464,22 @@ def _settings(settings: Settings) -> str:
         for key, value in settings
     )
     return f" ({pairs})" if settings else ""
+
+
+def quote(text: str) -> str:
+    """A text as it is written."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def format_scalar(value: object) -> str:
+    """A value that is no text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def format_values(values: object) -> str:
+    """A list of values, or the parameter that has them."""
+    return (
+        f"[{', '.join(quote(value) if isinstance(value, str) else str(value) for value in values)}]"
+        if isinstance(values, tuple)
+        else str(values)
+    )

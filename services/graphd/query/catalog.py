@@ -14,11 +14,11 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import parse_column
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound
 from graphd.query import ast
+from graphd.query.ast import quote
 from graphd.query.binding import ParameterBindings
 from graphd.query.errors import located_error, syntax_error
 from graphd.query.execute import StatementResult
 from graphd.query.table import ResultTable, table_from_rows
-from graphd.query.write_statements import quote
 
 _SETTINGS = {
     "partition_num": "parts",

@@ -1,5 +1,5 @@
 """Indexes of edge types: all edges in order of a column, and those of each node, at both ends, with
-trees of what they weigh.
+trees of what they weigh; and the columns that indexes keep beside the edges.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from asterism_graphkit.arrays.sort_keys import sort_keys
 from asterism_graphkit.compile.jit import as_kernel_array, kernel
 from asterism_model.elements import EDGE
 from asterism_model.indexes import RANGE
-from storaged.build.block_reader import BuildContext
+from asterism_model.schema import EdgeType
+from storaged.build.block_reader import BuildContext, Sections
 from storaged.build.checkpoints import StepState
 from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
 from storaged.build.node_rows import RowMap
-from storaged.build.time_index import sort_row_slots
+from storaged.build.time_index import sort_row_slots, time_bits
 from storaged.build.unit import Unit
+from storaged.build.weights import COLUMN_PREFIX
 from storaged.store.column_index import OWN_WEIGHT_NAME
 
 F32 = NDArray[np.float32]
@@ -225,3 +227,27 @@ def fill_weight_trees(
             )
         if size > 0:
             out[start] = out[start + 1] if size > 1 else np.float64(weights[order[start]])
+
+
+def edge_column_files(edge_type: EdgeType) -> list[tuple[str, np.dtype[Any]]]:
+    """What the file of each such feature is called behind its adjacency's name, and its dtype."""
+    numbers = [edge_type.features.index(edge_type.feature(name)) for name in edge_type.indexed]
+    return [(f"n{number}", np.dtype(edge_type.features[number].dtype)) for number in numbers]
+
+
+def edge_column_values(
+    edge_type: EdgeType, sections: Sections, rows: int
+) -> tuple[NDArray[Any], ...]:
+    """Their values at each edge of a block, 0 where it came without, as features have it."""
+    columns = (sections.get(f"{COLUMN_PREFIX}{name}") for name in edge_type.indexed)
+    return tuple(
+        np.zeros(rows, dtype) if values is None else values.astype(dtype, copy=False)
+        for values, (_, dtype) in zip(columns, edge_column_files(edge_type), strict=True)
+    )
+
+
+def value_bits(values: NDArray[Any], number: int) -> NDArray[np.uint32]:
+    """What `storaged.build.block_kernels.mix_records` mixes of the values of the ``number``-th such
+    feature: so that they can not change places.
+    """
+    return time_bits(sort_keys(values) ^ np.int64(number + 1))

@@ -28,9 +28,13 @@ from storaged.build.block_kernels import (
 from storaged.build.block_reader import BuildContext, Sections
 from storaged.build.buckets import Bucket, Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.edge_columns import edge_column_files, edge_column_values, value_bits
 from storaged.build.edge_features import build_features
-from storaged.build.edge_indexes import build_edge_indexes
+from storaged.build.edge_indexes import (
+    build_edge_indexes,
+    edge_column_files,
+    edge_column_values,
+    value_bits,
+)
 from storaged.build.heavy_rows import build_alias_rows
 from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS

@@ -1,27 +1,28 @@
-"""The nodes of one type in one part: which rows there are, their weights, their features."""
+"""The nodes of one type in one part: their rows, weights, features and unique string ids."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.siphash import first_mismatch
 from asterism_graphkit.relabel.hash_index import fill_index, index_slots
+from asterism_model import string_ids
 from asterism_model.partition_stats import Element, PartitionStats
-from asterism_proto.errors import Internal, InvalidRequest
+from asterism_proto.errors import Conflict, Internal, InvalidRequest
 from storaged.build.alias_table import WEIGHT
 from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.block_reader import BuildContext
 from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.columns import build_columns
+from storaged.build.columns import build_columns, read_located
 from storaged.build.indexes import build_indexes
 from storaged.build.labels import build_labels
 from storaged.build.node_rows import RowMap
-from storaged.build.string_id_check import check_string_ids
 from storaged.build.unit import InputDigest, Unit
 from storaged.build.weights import (
     InvalidWeights,
@@ -403,3 +404,46 @@ def _audit_weights(
             f"part {context.part}, node type {type_id}: {wrong} weights of the image are not "
             "those of the graph; the version is refused"
         )
+
+
+def check_string_ids(
+    context: BuildContext, type_id: int, rows: RowMap, refs: Sequence[BlockRef]
+) -> None:
+    """Hold every name that was written against the one that its node has in the image.
+
+    Raises
+    ------
+    Conflict
+        Where two names of the type have one id: the message has both.
+    """
+    if sum(ref.rows for ref in refs) == rows.rows:
+        return  # as many writes as nodes, and each has one: nothing came twice
+    node_type = context.task.schema.node_types[type_id]
+    column = next(
+        i for i, feature in enumerate(node_type.features) if feature.name == string_ids.ID_COLUMN
+    )
+    image_names = (
+        context.image.map(f"n{type_id}.c{column}.indptr"),
+        context.image.map(f"n{type_id}.c{column}.values"),
+    )
+    for _, located_rows, sections in read_located(
+        context, refs, "ids", rows.find_rows, context.reader.tombstones(type_id)
+    ):
+        block_names = (
+            sections[f"f:{string_ids.ID_COLUMN}.indptr"],
+            sections[f"f:{string_ids.ID_COLUMN}.values"],
+        )
+        mismatch = first_mismatch(located_rows, *block_names, *image_names)
+        if mismatch >= 0:
+            name_pair = (
+                string_ids.display_string(image_names, int(located_rows[mismatch])),
+                string_ids.display_string(block_names, mismatch),
+            )
+            raise Conflict(
+                string_ids.collision_message(
+                    f"node type {node_type.name!r}",
+                    *name_pair,
+                    int(sections["ids"][mismatch]),
+                    context.task.schema.salt,
+                )
+            )

@@ -23,7 +23,7 @@ from asterism_proto.errors import Corrupt
 from storaged.build.alias_table import MAX_DISTANCE, WEIGHT, BlockSums
 from storaged.build.block_kernels import audit_table, mix_records, weight_bits
 from storaged.build.completion import part_folder
-from storaged.build.edge_columns import value_bits
+from storaged.build.edge_indexes import value_bits
 from storaged.build.progress import ProgressReporter
 from storaged.build.time_index import first_unsorted, time_bits
 from storaged.store.checksums import check_files

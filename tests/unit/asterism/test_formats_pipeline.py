@@ -11,8 +11,8 @@ import pytest
 from tests.kit.waiting import HANG_S
 
 from asterism.formats import BadRow
+from asterism.ingest.loading import RejectsFile
 from asterism.ingest.pipeline import ReadAhead
-from asterism.ingest.rejects import RejectsFile
 from asterism_proto.errors import InvalidRequest
 
 BAD = BadRow(file="a.csv", row=3, column="id", value="x,y", reason="an id is a whole number")
