@@ -17,7 +17,7 @@ from asterism_proto.errors import AsterismError
 from storaged.build.completion import part_folder
 from storaged.local_spaces import DesiredSpace, DesiredVersion
 from storaged.paths import DataPaths
-from storaged.store.disk import disk_error
+from storaged.store.os_errors import disk_error
 from storaged.tasks import FINISHED, REPAIR, TaskAssignment, TaskHandle
 
 logger = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from asterism_model.fingerprints import LoadFingerprint
 from asterism_proto.errors import BY_REASON, AsterismError, NotFound
 from storaged.build.progress import ProgressReporter
 from storaged.paths import DataPaths
-from storaged.store.disk import disk_error, memory_error
+from storaged.store.os_errors import disk_error, memory_error
 from storaged.tasks import REPAIR, TaskAssignment
 
 TASK_FILE = "task.json"

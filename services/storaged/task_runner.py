@@ -29,7 +29,7 @@ from storaged.backup.transfer import TRANSFER_KINDS, Transfer
 from storaged.fork_server import ForkServer, TaskProcess
 from storaged.paths import DataPaths
 from storaged.store.block_store import BlockStore
-from storaged.store.disk import disk_error, memory_error
+from storaged.store.os_errors import disk_error, memory_error
 from storaged.tasks import (
     FAILED,
     FINISHED,

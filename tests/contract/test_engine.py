@@ -15,7 +15,7 @@ from tests.kit.small_disk import small_disk
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
 from storaged.store.engine import Engine, Family, RocksEngine
 from storaged.store.memory_engine import MemoryEngine
-from storaged.store.reopening import RecoveringEngine
+from storaged.store.recovering_engine import RecoveringEngine
 
 FAMILIES = (Family(name="a", compressed=True, blobs=True, cached=False), Family(name="b"))
 LARGE = bytes(range(256)) * 4096

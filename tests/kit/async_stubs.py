@@ -16,12 +16,12 @@ import typing
 from pathlib import Path
 from typing import Any
 
-from asterism.aio import wrappers, wrapping
+from asterism.aio import async_wrapper, wrappers
 from tests.kit.waiting import HANG_S
 
 FOLDER = Path(wrappers.__file__).parent
 HEAD = '''"""The client on an event loop, for type checkers. Written by `make stubs`."""\n\n'''
-WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in wrapping._WRAPPERS.items()}
+WRAPPER_NAMES = {inner.__name__: face.__name__ for inner, face in async_wrapper._WRAPPERS.items()}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -67,7 +67,7 @@ def _wrapper_method(function: Any, *, is_call: bool) -> Function:
 
 def _members(wrapper: type, wrapped: type) -> list[ast.stmt]:
     statements: list[ast.stmt] = []
-    for name, member in wrapping.public_members(wrapped).items():
+    for name, member in async_wrapper.public_members(wrapped).items():
         if isinstance(member, property):
             statements.append(_wrapper_method(member.fget, is_call=False))
             continue
@@ -139,7 +139,7 @@ def stub_text() -> str:
         wrapped = next(
             (
                 wrapped
-                for wrapped, wrapper_class in wrapping._WRAPPERS.items()
+                for wrapped, wrapper_class in async_wrapper._WRAPPERS.items()
                 if wrapper_class is wrapper
             ),
             None,

@@ -14,14 +14,14 @@ import pytest
 from tests.kit import async_stubs
 
 import asterism
-from asterism.aio import wrappers, wrapping
+from asterism.aio import async_wrapper, wrappers
 from asterism.client_state import Session
 
-WRAPPERS = sorted(wrapping._WRAPPERS.items(), key=lambda pair: pair[0].__name__)
+WRAPPERS = sorted(async_wrapper._WRAPPERS.items(), key=lambda pair: pair[0].__name__)
 WRAPPED_MEMBERS = [
     pytest.param(inner, face, name, id=f"{face.__name__}.{name}")
     for inner, face in WRAPPERS
-    for name in wrapping.public_members(inner)
+    for name in async_wrapper.public_members(inner)
 ]
 LOCAL_MEMBERS = {
     "AsyncGraph": {"at", "metapaths", "pin"},
@@ -61,7 +61,7 @@ def test_comparison_covers_the_whole_client() -> None:
     names = {
         f"{wrapper.__name__}.{name}"
         for inner, wrapper in WRAPPERS
-        for name in wrapping.public_members(inner)
+        for name in async_wrapper.public_members(inner)
     }
     public = {name for name in dir(asterism.Graph) if not name.startswith("_")} - {"client"}
     assert {f"AsyncGraph.{name}" for name in public} <= names
@@ -71,7 +71,7 @@ def test_comparison_covers_the_whole_client() -> None:
 def test_returned_objects_that_make_calls_have_wrappers() -> None:
     returned_names: set[str] = set()
     for inner, _ in WRAPPERS:
-        for member in wrapping.public_members(inner).values():
+        for member in async_wrapper.public_members(inner).values():
             function = member.fget if isinstance(member, property) else member
             tree = ast.parse(str(inspect.signature(function).return_annotation))
             returned_names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -90,7 +90,7 @@ def test_returned_objects_that_make_calls_have_wrappers() -> None:
     assert {
         cls.__name__ for cls in own_classes if "Client" in cls.__name__ or "Graph" in cls.__name__
     }
-    assert {cls.__name__ for cls in own_classes if cls not in wrapping._WRAPPERS} == set()
+    assert {cls.__name__ for cls in own_classes if cls not in async_wrapper._WRAPPERS} == set()
 
 
 def test_asynchronous_client_builds_no_requests(root: Path) -> None:

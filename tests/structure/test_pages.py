@@ -18,7 +18,7 @@ from tests.kit import pages
 from tests.kit.waiting import HANG_S
 
 import asterism
-from asterism.aio import wrapping
+from asterism.aio import async_wrapper
 from asterism_proto import errors
 
 PAGES = [pytest.param(page, id=str(page.relative_to(pages.ROOT))) for page in pages.all_pages()]
@@ -170,7 +170,7 @@ def test_every_public_name_is_in_the_reference(site: Path) -> None:
     assert sorted(public_names() - listed) == []
     assert {f"asterism_proto.errors.{cls.__name__}" for cls in errors.ALL} <= listed
     async_names = {
-        f"asterism.aio.AsyncGraph.{name}" for name in wrapping.public_members(asterism.Graph)
+        f"asterism.aio.AsyncGraph.{name}" for name in async_wrapper.public_members(asterism.Graph)
     }
     assert async_names - listed <= {"asterism.aio.AsyncGraph.degrees"}, (
         "which has several signatures and none of its own: the reader of stubs leaves it out"

@@ -5,7 +5,7 @@
 No call is written here: `wrapping` makes them of the client's own, `greenlets` runs these. No other
 module of `asterism` imports this package: greenlet is imported with it."""
 
-from asterism.aio.opening import Opening, connect, open
+from asterism.aio.clients import Opening, connect, open
 from asterism.aio.wrappers import (
     AsyncClient,
     AsyncClusterPasses,

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
+from asterism.aio.async_wrapper import AsyncItemIterator, AsyncWrapper, wrapper_of
 from asterism.aio.greenlets import run_in_greenlet
-from asterism.aio.wrapping import AsyncItemIterator, AsyncWrapper, wrapper_of
 from asterism.calls.clusters import ClusterBatch
 from asterism.calls.epoch_cursor import EpochCursor
 from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses, PairPasses

@@ -9,7 +9,7 @@ import numpy as np
 from asterism_model.schema.schema import Schema
 from numpy.typing import ArrayLike, NDArray
 
-from asterism.aio.wrapping import AsyncWrapper
+from asterism.aio.async_wrapper import AsyncWrapper
 from asterism.backup import BackupInfo
 from asterism.calls import validation
 from asterism.calls.base import Names

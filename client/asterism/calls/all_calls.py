@@ -12,8 +12,8 @@ from asterism.calls.links import LinkCalls
 from asterism.calls.negatives import NegativeCalls
 from asterism.calls.neighbors import NeighborCalls
 from asterism.calls.node_names import StringIdCalls
+from asterism.calls.pagerank import PageRankCalls
 from asterism.calls.pinsage import VisitCountCalls
-from asterism.calls.rankings import PageRankCalls
 from asterism.calls.sampling import SamplingCalls
 from asterism.calls.scans import ScanCalls
 from asterism.calls.subgraphs import SubgraphCalls

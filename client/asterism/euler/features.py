@@ -210,9 +210,7 @@ class EulerFeatureCalls(EulerCalls):
         graph = self._pinned_graph()
         features: dict[str, Features] = {}
         for owner, owned_names in owners.items():
-            owner_rows = np.flatnonzero(
-                edge_triples[:, 2] == self._types.relation_of(owner)
-            )
+            owner_rows = np.flatnonzero(edge_triples[:, 2] == self._types.relation_of(owner))
             edge_ids = np.full(len(edge_triples), -1, np.int64)
             for start in range(0, len(owner_rows), EDGES_PER_REQUEST):
                 batch_rows = owner_rows[start : start + EDGES_PER_REQUEST]

@@ -23,7 +23,7 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.keys import StringIdIndex
+from asterism.formats.node_ids import StringIdIndex
 from asterism.formats.pglboxconfig import DONE_MARKER, Config, read_config
 from asterism.formats.pglboxnodes import NodeLines, Slot, slots_of
 from asterism.formats.pglboxparts import PartFilesTable

@@ -25,7 +25,7 @@ from asterism.formats.chunks import (
     split_to_limit,
 )
 from asterism.formats.csvfiles import CsvTable
-from asterism.formats.keys import SeenIds, StringIdIndex
+from asterism.formats.node_ids import SeenIds, StringIdIndex
 from asterism.formats.npyfiles import NpyFile, NpyTable
 from asterism.formats.parquetfiles import ParquetTable
 from asterism.formats.schema_file import (

@@ -14,9 +14,9 @@ from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
 from asterism.catalog_client import CatalogClient
 from asterism.graph import GraphClient
-from asterism.objects.named import with_string_ids
-from asterism.objects.opening import read_tables
+from asterism.objects.detection import read_tables
 from asterism.objects.read_options import ReadOptions
+from asterism.objects.string_ids import with_string_ids
 from asterism.objects.tables import (
     ArrayColumn,
     EdgeTable,

@@ -168,11 +168,7 @@ class EdgeType:
     @property
     def indexed(self) -> tuple[str, ...]:
         """The features among the columns of ``index``, in their own order."""
-        column_names = {
-            parse_column(text).name
-            for text in self.index
-            if text not in EDGE_COLUMNS
-        }
+        column_names = {parse_column(text).name for text in self.index if text not in EDGE_COLUMNS}
         return tuple(feature.name for feature in self.features if feature.name in column_names)
 
 

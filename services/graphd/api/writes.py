@@ -19,9 +19,9 @@ from asterism_proto.v1 import storaged_pb2 as store
 from graphd.api.decoding import check_types
 from graphd.api.versions import VersionRunner
 from graphd.routing.routes import SpaceRoute
-from graphd.writes import validation, writes
+from graphd.writes import row_writes, validation
+from graphd.writes.row_writes import WriteContext
 from graphd.writes.small_writes import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk
-from graphd.writes.writes import WriteContext
 
 _MAX_SMALL_WRITE_BYTES = 16 << 20
 """Bytes of the arrays of one single write."""
@@ -70,7 +70,7 @@ class WriteHandlers:
                 )
             if count:
                 context = self._write_context(space, call, load_id=head.load_id, chunk=head.chunk)
-                writes.write_rows(
+                row_writes.write_rows(
                     context,
                     head.kind,
                     head.type_id,
@@ -92,7 +92,7 @@ class WriteHandlers:
             count = validation.check_rows(space.schema, head.kind, head.type_id, request)
             if head.kind == store.OUT_EDGES:
                 # Each by itself: an unknown node of one caller must not fail another's write.
-                writes.check_ends(
+                row_writes.check_ends(
                     self._write_context(space, call, load_id=0, chunk=0),
                     head.type_id,
                     request.arrays,
@@ -125,7 +125,7 @@ class WriteHandlers:
 
         def run(space: SpaceRoute) -> NDArray[np.uint8]:
             check_types("node", space.schema, [head.type_id])
-            return writes.nodes_exist(
+            return row_writes.nodes_exist(
                 self._write_context(space, call, load_id=head.load_id, chunk=0),
                 head.type_id,
                 request.array("ids", "int64"),
@@ -147,7 +147,7 @@ class WriteHandlers:
             loads, last_commit = self._committed_loads(space, call)
             if load_id in loads:  # committed already: the caller repeats it for the reply
                 return last_commit, False
-            return last_commit, writes.resolve_revivals(
+            return last_commit, row_writes.resolve_revivals(
                 self._write_context(space, call, load_id=load_id, chunk=0), loads
             )
 
@@ -160,7 +160,7 @@ class WriteHandlers:
         return self._versions.retry_stale(
             name,
             call,
-            lambda space: writes.seal(
+            lambda space: row_writes.seal(
                 self._write_context(space, call, load_id=load_id, chunk=0), hosts, number
             ),
         )
@@ -182,7 +182,7 @@ class WriteHandlers:
                 self._write_context(space, call, load_id=load_id, chunk=chunk * PIECES_PER_CHUNK),
                 hosts=hosts,
             )
-            writes.write_rows(
+            row_writes.write_rows(
                 context,
                 write_chunk.kind,
                 write_chunk.type_id,

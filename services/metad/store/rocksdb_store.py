@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch, WriteOptions
 
-from asterism_daemonkit import rocksfiles
+from asterism_daemonkit import rocksdb_files
 from asterism_io.durable import make_folder
 from asterism_proto.errors import Corrupt, Unavailable
 from metad.store.port import Changes
@@ -54,7 +54,7 @@ class RocksStore:
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
-        if damage := rocksfiles.damage_fault(self._path):
+        if damage := rocksdb_files.damage_fault(self._path):
             raise Corrupt(f"{damage}; {_REMEDY}")
         try:
             return Rdict(str(self._path), options)

@@ -9,7 +9,7 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as pb
-from storaged import received
+from storaged import write_requests
 from storaged.admission import Admissions
 from storaged.local_spaces import LocalSpaces
 
@@ -35,12 +35,15 @@ class BlockHandlers:
         """Write blocks; they are durable once answered."""
         head = request.head
         space = self._local_spaces.space(head.space_id)
-        blocks = received.decode_blocks(request, space.schema, space.parts)
-        chunk, extents = received.registered_chunk_number(head), received.block_extents(blocks)
+        blocks = write_requests.decode_blocks(request, space.schema, space.parts)
+        chunk, extents = (
+            write_requests.registered_chunk_number(head),
+            write_requests.block_extents(blocks),
+        )
         with self._admissions.admit_write(
             head.space_id, head.load_id, chunk, extents, call
         ) as registered:
-            received.check_chunk(request, space.schema, registered)
+            write_requests.check_chunk(request, space.schema, registered)
             call.remaining()
             return Frame(
                 pb.WriteBlocksReply(bytes=self._local_spaces.store(head.space_id).write(blocks))

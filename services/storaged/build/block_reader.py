@@ -18,7 +18,7 @@ from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import PartSteps
 from storaged.build.progress import ProgressReporter
 from storaged.build.task_records import BuildTask
-from storaged.build.unit import InputDigest, PartUnitCache
+from storaged.build.unit_cache import InputDigest, PartUnitCache
 from storaged.store.block_store import NODE_DELETES, NODE_REVIVALS, NODE_TIMES, BlockRef, BlockStore
 from storaged.store.image_writer import ArrayFiles, ImageWriter
 from storaged.store.tables import StatStore

@@ -12,7 +12,7 @@ from storaged.build.buckets import split_into_buckets
 from storaged.build.checkpoints import StepState
 from storaged.build.columns import build_columns
 from storaged.build.node_rows import RowMap
-from storaged.build.unit import Unit
+from storaged.build.unit_cache import Unit
 from storaged.store import keys
 from storaged.store.block_store import EDGE_FEATURES, BlockRef
 

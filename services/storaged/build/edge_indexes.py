@@ -22,7 +22,7 @@ from storaged.build.checkpoints import StepState
 from storaged.build.indexes import IndexBuild, IndexWeights, build_index, column_place
 from storaged.build.node_rows import RowMap
 from storaged.build.time_index import sort_row_slots, time_bits
-from storaged.build.unit import Unit
+from storaged.build.unit_cache import Unit
 from storaged.build.weights import COLUMN_PREFIX
 from storaged.store.column_index import OWN_WEIGHT_NAME
 

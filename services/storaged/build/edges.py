@@ -40,7 +40,7 @@ from storaged.build.node_rows import RowMap
 from storaged.build.nodes import CHUNK, MAX_ROWS
 from storaged.build.packed_rows import build_packed_rows, narrow_ids
 from storaged.build.time_index import build_time_order, build_time_sums, edge_times, time_bits
-from storaged.build.unit import Unit
+from storaged.build.unit_cache import Unit
 from storaged.build.weights import (
     InvalidWeights,
     WeightResult,

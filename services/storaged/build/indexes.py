@@ -26,7 +26,7 @@ from storaged.build.block_reader import BuildContext
 from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
 from storaged.build.node_rows import RowMap
-from storaged.build.unit import Unit
+from storaged.build.unit_cache import Unit
 from storaged.build.weights import weight_inputs
 from storaged.store.column_index import (
     BLOCK_SIZES,

@@ -13,7 +13,7 @@ from asterism_proto.errors import Internal
 from storaged.build.block_reader import BuildContext
 from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.unit import Unit
+from storaged.build.unit_cache import Unit
 
 _CHUNK = 1 << 18
 _RECORD_BYTES = 64

@@ -23,7 +23,7 @@ from storaged.build.columns import build_columns, read_located
 from storaged.build.indexes import build_indexes
 from storaged.build.labels import build_labels
 from storaged.build.node_rows import RowMap
-from storaged.build.unit import InputDigest, Unit
+from storaged.build.unit_cache import InputDigest, Unit
 from storaged.build.weights import (
     InvalidWeights,
     WeightResult,

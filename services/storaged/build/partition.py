@@ -21,7 +21,7 @@ from storaged.build.indexes import expected_rows as indexed_rows
 from storaged.build.nodes import build_node_tables, build_nodes
 from storaged.build.progress import ProgressReporter
 from storaged.build.task_records import BuildTask, PartResult
-from storaged.build.unit import PartUnitCache, count_units
+from storaged.build.unit_cache import PartUnitCache, count_units
 from storaged.store.block_store import IN_EDGES, NODES, OUT_EDGES, BlockStore
 from storaged.store.image import open_part
 from storaged.store.image_writer import ArrayFiles

@@ -21,7 +21,7 @@ from asterism_proto.errors import InvalidRequest
 from storaged.build.alias_table import WEIGHT, BlockSums, TableResult, build_table
 from storaged.build.block_reader import BuildContext, Sections
 from storaged.build.checkpoints import StepState
-from storaged.build.unit import InputDigest, Unit
+from storaged.build.unit_cache import InputDigest, Unit
 from storaged.store import keys
 
 if TYPE_CHECKING:

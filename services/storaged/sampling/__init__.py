@@ -26,9 +26,9 @@ from storaged.sampling.global_draws.nodes import (
 )
 from storaged.sampling.graph_labels import read_graph_labels, read_nodes_by_label
 from storaged.sampling.has_edge import has_edge
-from storaged.sampling.neighbors.all import RaggedNeighbors, read_neighbors
+from storaged.sampling.neighbors.full_neighborhood import RaggedNeighbors, read_neighbors
 from storaged.sampling.neighbors.indexed import IndexRanges, sample_indexed_neighbors
-from storaged.sampling.neighbors.neighbors import NeighborDraws, sample_neighbors
+from storaged.sampling.neighbors.sample_neighbors import NeighborDraws, sample_neighbors
 from storaged.sampling.neighbors.temporal import TemporalFilter, sample_temporal_neighbors
 from storaged.sampling.neighbors.top_k import degrees, top_neighbors, type_weights
 from storaged.sampling.node_lookup import end_types, node_types
@@ -39,7 +39,7 @@ from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges
 from storaged.sampling.subgraphs.khop import sample_khop
 from storaged.sampling.subgraphs.labor import ImportanceSteps, LaborOptions
 from storaged.sampling.version import LocalVersion
-from storaged.sampling.walks.walks import (
+from storaged.sampling.walks.random_walks import (
     WalkPaths,
     WalkSpec,
     WalkState,

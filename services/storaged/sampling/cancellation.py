@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from asterism_proto.errors import Deadline
-from storaged.sampling.blocks import Checkpoint, no_checkpoint
+from storaged.sampling.work_blocks import Checkpoint, no_checkpoint
 
 _INTERVAL_S = 0.04
 """Seconds between two calls of a checkpoint while a kernel runs: each round takes the interpreter

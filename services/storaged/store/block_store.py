@@ -34,7 +34,7 @@ from storaged.store import keys
 from storaged.store.engine import Family, Put
 from storaged.store.keys import BLOCKS, COLUMNS, INDEX, BlockKey
 from storaged.store.live_ids import LiveIds
-from storaged.store.reopening import EngineHandle, open_engine
+from storaged.store.recovering_engine import EngineHandle, open_engine
 
 Arrays = Mapping[str, NDArray[Any]]
 

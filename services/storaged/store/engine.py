@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import rocksdict
 
-from asterism_daemonkit import rocksfiles
+from asterism_daemonkit import rocksdb_files
 from asterism_io.durable import make_folder
 from asterism_proto.errors import (
     AsterismError,
@@ -220,7 +220,7 @@ class RocksEngine:
         self._run = 0
         if self._runs.exists() and not read_only:
             shutil.rmtree(self._runs)
-        if damage := rocksfiles.damage_fault(path, writable=not read_only):
+        if damage := rocksdb_files.damage_fault(path, writable=not read_only):
             raise Corrupt(f"{damage}; {_REMEDY}")
         family_options = {name: self.options(family) for name, family in self._families.items()}
         try:

@@ -21,8 +21,8 @@ from numpy.typing import DTypeLike, NDArray
 
 from asterism_io.durable import make_folder, sync_folder, write_durably
 from storaged.store.checksums import CRC_BYTES, MANIFEST
-from storaged.store.disk import allocate
 from storaged.store.image import FORMAT
+from storaged.store.os_errors import allocate
 
 
 class AppendFile:

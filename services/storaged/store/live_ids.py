@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import kernel
-from storaged.store.disk import allocate, disk_error
 from storaged.store.keys import BlockKey
+from storaged.store.os_errors import allocate, disk_error
 
 I64 = NDArray[np.int64]
 MAPPED_BYTES = 32 << 20

@@ -41,7 +41,7 @@ from storaged.store.image import (
 )
 from storaged.version_tasks import alias_audit
 from storaged.version_tasks.index_audit import check_edge_index, check_index, check_sorted_edges
-from storaged.version_tasks.task import ResultLine, VersionTask
+from storaged.version_tasks.task_records import ResultLine, VersionTask
 
 I64 = NDArray[np.int64]
 F32 = NDArray[np.float32]

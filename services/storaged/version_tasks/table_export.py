@@ -21,7 +21,7 @@ from storaged.build.alias_table import BlockSums
 from storaged.build.progress import ProgressReporter
 from storaged.store import keys
 from storaged.store.tables import Columns, StatStore
-from storaged.version_tasks.task import ResultLine, VersionTask
+from storaged.version_tasks.task_records import ResultLine, VersionTask
 
 COLUMN_NAMES = ("row", "id", "probability", "alias_row", "alias_id", "weight")
 """Of the columns: uint32, int64, float64, uint32, int64, float32. An alias row is a position in the
@@ -216,9 +216,7 @@ def _manifest(task: VersionTask, files: list[ExportedFile]) -> bytes:
             **asdict(file),
             "element": file.element.lower(),
             "type": (
-                task.schema.node_types
-                if file.element is Element.NODE
-                else task.schema.edge_types
+                task.schema.node_types if file.element is Element.NODE else task.schema.edge_types
             )[file.type_id].name,
         }
         for file in files

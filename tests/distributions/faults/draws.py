@@ -15,7 +15,7 @@ ENTRIES = "storaged.sampling.global_draws.partitions"
 COLUMNS = "storaged.kernels.global_draws.rows"
 RNG = "asterism_graphkit.random.rng"
 SPLIT = "asterism_graphkit.random.partition_choice"
-NEIGHBOR = "storaged.sampling.neighbors.neighbors"
+NEIGHBOR = "storaged.sampling.neighbors.sample_neighbors"
 IMAGE = "storaged.store.image"
 TABLE = "storaged.build.alias_table"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.distributions.faults import Mutant, change
 
 WALK = "graphd.operators.walks"
-DRAW_WALK = "storaged.sampling.walks.walks"
+DRAW_WALK = "storaged.sampling.walks.random_walks"
 BIAS = "storaged.kernels.walks.node2vec"
 SIEVE = "storaged.kernels.walks.bloom_filter"
 BIASED_WALK = "storaged.kernels.walks.node2vec_packed"

@@ -275,7 +275,7 @@ def test_cluster_loads_a_graph_as_an_embedded_service_does(client: Client) -> No
 
 def test_reading_an_object_imports_no_other_library() -> None:
     program = (
-        "import sys, asterism.objects.opening as o\n"
+        "import sys, asterism.objects.detection as o\n"
         "from asterism.objects.read_options import ReadOptions\n"
         "try:\n    o.read_tables(object(), ReadOptions())\nexcept o.InvalidRequest as error:\n    "
         "assert 'DGLGraph' in str(error)\n"

@@ -21,8 +21,8 @@ from tests.kit.requests import (
 )
 from tests.kit.waiting import HANG_S
 
+from asterism.aio.clients import GREENLET_WAITER
 from asterism.aio.greenlets import run_in_greenlet
-from asterism.aio.opening import GREENLET_WAITER
 from asterism.transport.grpc import HEDGED_METHODS, GrpcTransport
 from asterism_proto.errors import Busy, Deadline, NotFound, Unavailable
 from asterism_proto.methods import CATALOG, GRAPH

@@ -25,8 +25,8 @@ from asterism.cli.console.completion import (
     collect_names,
 )
 from asterism.cli.console.prompt import is_complete, split_statements
-from asterism.cli.console.running import parse_parameter
 from asterism.cli.console.scripts import iter_statements
+from asterism.cli.console.session import parse_parameter
 from asterism.cli.console.tokens import (
     KEYWORDS,
     StatementSplitter,

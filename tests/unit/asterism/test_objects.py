@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from asterism.objects.opening import read_tables
+from asterism.objects.detection import read_tables
 from asterism.objects.read_options import ReadOptions
 from asterism_proto.errors import InvalidRequest, NotFound
 

@@ -17,7 +17,7 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame, decode, encode
 from asterism_proto.v1 import storaged_pb2 as pb
-from storaged import received
+from storaged import write_requests
 
 PARTS = 3
 SCHEMA = Schema.from_dict(
@@ -292,12 +292,12 @@ def test_request_with_inconsistent_rows_is_refused(
 ) -> None:
     arrays = {name: np.asarray(array, np.int64) for name, array in arrays.items()}
     with pytest.raises(InvalidRequest, match=message):
-        received.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
+        write_requests.decode_blocks(request(arrays, parts, **head), SCHEMA, range(PARTS))
 
 
 def test_request_for_a_partition_of_another_host_is_stale() -> None:
     with pytest.raises(Stale, match="part 2 of space 1 is not held here"):
-        received.decode_blocks(
+        write_requests.decode_blocks(
             request({"ids": ALL, "offsets": np.array([0, 6])}, [2]), SCHEMA, (0, 1)
         )
 
@@ -351,7 +351,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
         "f:l.indptr": np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
     }
-    blocks = received.decode_blocks(
+    blocks = write_requests.decode_blocks(
         request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS)
     )
     assert [block.part for block in blocks] == parts
@@ -372,7 +372,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
     with pytest.raises(
         InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"
     ):
-        received.decode_blocks(
+        write_requests.decode_blocks(
             request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES),
             SCHEMA,
             range(PARTS),

@@ -14,8 +14,8 @@ import typer
 
 from asterism.cli.console import scripts
 from asterism.cli.console.history import history_path
-from asterism.cli.console.rendering import Format
-from asterism.cli.console.running import LANGUAGES, Console, QuitConsole
+from asterism.cli.console.results import Format
+from asterism.cli.console.session import LANGUAGES, Console, QuitConsole
 from asterism.cli.exits import ExitCode, exit_code_of
 from asterism.cli.session import DEFAULT_ADDRESS, CommandContext, command_context
 from asterism_proto.errors import AsterismError, InvalidRequest

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from asterism.cli.console.rendering import EXPORT_FORMATS
-from asterism.cli.console.running import HELP, LANGUAGES
+from asterism.cli.console.results import EXPORT_FORMATS
+from asterism.cli.console.session import HELP, LANGUAGES
 from asterism.cli.console.tokens import KEYWORDS, Token, tokenize
 from asterism_proto.errors import AsterismError
 

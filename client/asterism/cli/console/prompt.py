@@ -25,8 +25,8 @@ from rich.text import Text
 
 from asterism.cli.console import history
 from asterism.cli.console.completion import SchemaNameCache, candidates
-from asterism.cli.console.running import LANGUAGES, Console, QuitConsole
 from asterism.cli.console.scripts import ScriptError
+from asterism.cli.console.session import LANGUAGES, Console, QuitConsole
 from asterism.cli.console.tokens import is_blank, statement_spans, tokenize
 from asterism_proto.errors import AsterismError
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from asterism.cli.console.running import Console
+from asterism.cli.console.session import Console
 from asterism.cli.console.tokens import ScriptStatement, StatementSplitter
 from asterism_proto.errors import AsterismError, InvalidRequest
 

@@ -18,10 +18,9 @@ from asterism_model.filters.syntax import Filter
 from storaged.kernels.neighbors import indexed as kernel
 from storaged.kernels.neighbors import probabilities as probability
 from storaged.kernels.neighbors import replacement as gather
-from storaged.sampling.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
 from storaged.sampling.cancellation import StopFlag
 from storaged.sampling.filters.index_ranges import can_resolve, key_runs
-from storaged.sampling.neighbors.neighbors import NeighborDraws
+from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
     OUT,
     LocatedNodes,
@@ -30,6 +29,13 @@ from storaged.sampling.node_lookup import (
     resolve_local_types,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
+from storaged.sampling.work_blocks import (
+    BLOCK_NODES,
+    Checkpoint,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
 from storaged.store.image import EMPTY_I64, EMPTY_U32
 
@@ -153,10 +159,10 @@ def sample_indexed_neighbors(
     ranges : mapping
         What satisfies it, of every edge type.
     checkpoint : callable
-        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
+        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
     hop want_weights, want_edge_ids, want_probabilities
-        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
+        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
 
     Raises
     ------

@@ -17,9 +17,8 @@ from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels.neighbors import replacement as gather
 from storaged.kernels.neighbors import temporal as kernel
-from storaged.sampling.blocks import BLOCK_NODES, Checkpoint, blocks, no_checkpoint, nodes_per_block
 from storaged.sampling.cancellation import StopFlag
-from storaged.sampling.neighbors.neighbors import NeighborDraws
+from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
     IN,
     AdjacencyAddresses,
@@ -30,6 +29,13 @@ from storaged.sampling.node_lookup import (
     resolve_local_types,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size, check_row_count
+from storaged.sampling.work_blocks import (
+    BLOCK_NODES,
+    Checkpoint,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +102,7 @@ def sample_temporal_neighbors(
         Of each node.
     version, edge_types, node_type, ids, types, positions, count, replace, uniform, direction, seed,
     hop, want_weights, want_edge_ids
-        As of `storaged.sampling.neighbors.neighbors.sample_neighbors`.
+        As of `storaged.sampling.neighbors.sample_neighbors.sample_neighbors`.
     checkpoint : callable
         As there.
 

@@ -16,7 +16,7 @@ from asterism_graphkit.relabel.bitset import fits_in_cache
 from storaged.kernels.adjacency import ROWS
 from storaged.kernels.subgraphs import khop_single_type as kernel
 from storaged.sampling.cancellation import StopFlag
-from storaged.sampling.neighbors.neighbors import NEIGHBOR_ELEMENT
+from storaged.sampling.neighbors.sample_neighbors import NEIGHBOR_ELEMENT
 from storaged.sampling.node_lookup import address_table
 from storaged.sampling.subgraphs.expand import Expansion
 from storaged.sampling.version import LocalVersion

@@ -1,4 +1,4 @@
-"""Whole neighborhoods."""
+"""Full neighborhoods: all edges of nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Units: the pieces that a part is built of, each linked from an earlier build where its input is
-the same.
+"""Reuse of earlier builds: a unit of a partition is linked from an earlier build of the same input.
 
 A unit is declared where it is made: a name, the digest of everything that its bytes and figures
 follow from, patterns of the image's files and the final tables that are its own, and a function

@@ -1,6 +1,4 @@
-"""Writing: a chunk's rows to the parts that own them, as blocks; durable everywhere once it
-returns.
-"""
+"""Writes of rows to the partitions that own them, as blocks; durable when a call returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a path to the reader that knows it."""
+"""Detection of the format of graph files: from a path to its reader."""
 
 from __future__ import annotations
 

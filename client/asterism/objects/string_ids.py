@@ -1,4 +1,4 @@
-"""Tables for a space whose ids are strings: nodes are called what the object calls them."""
+"""Tables for a space with ``ids: string``: labels of an object become the names of its nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks as they arrive in WriteBlocks requests: validation, then one block per partition.
+"""WriteBlocks requests: validation, then one block per partition.
 
 Nothing of a request reaches the store unless every value in it has passed; see
 `asterism_model.request_validation` for the rules.

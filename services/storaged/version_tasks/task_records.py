@@ -1,4 +1,4 @@
-"""What a reading of a version is told, and what it reports."""
+"""Records of tasks that read a published version: what to do, and the results."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class VersionTask:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidRequest(
-                f"task {path}: {error!r}; expected the fields of storaged.version_tasks.task.Task"
+                f"task {path}: {error!r}; expected the fields of "
+                "storaged.version_tasks.task_records.Task"
             ) from error
 
     def published_stats(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storaged.build.unit import InputDigest, Unit
+from storaged.build.unit_cache import InputDigest, Unit
 from storaged.store.block_store import NODES, OUT_EDGE_DELETES, OUT_EDGES, BlockRef
 from storaged.store.keys import BlockKey
 

@@ -1,6 +1,4 @@
-"""Random walks: neighbors drawn one after another, for as long as they lead to parts that are held
-here.
-"""
+"""Random walks, each continued for as long as it stays in partitions of this host."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Names as ids: nodes that files call by a text get the numbers 0, 1, 2, ... in the order of their
-first row.
-"""
+"""Ids of nodes in files: strings numbered by their first row, repeated ids found."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""How a client's class becomes one whose calls are awaited: its methods run as strands, what they
-give is faced too.
+"""Wrapping of a client's class as one whose calls are awaited: methods run in greenlets, and what
+they return is wrapped too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One console: what it remembers from statement to statement, and what its colon commands do."""
+"""State of a console from statement to statement, and its colon commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from asterism.cli.console.rendering import (
+from asterism.cli.console.results import (
     EXPORT_FORMATS,
     Format,
     export_result,

@@ -1,6 +1,4 @@
-"""Typed errors of what the operating system refuses: a full disk, files that fail, too little
-memory.
-"""
+"""Typed errors for failures of the operating system: a full disk, I/O errors, too little memory."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Deadline
 from storaged import sampling
-from storaged.sampling import blocks
+from storaged.sampling import work_blocks as blocks
 
 BLOCKWISE_MODULES = [
     import_module(f"storaged.sampling.{name}")

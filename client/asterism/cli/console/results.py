@@ -1,4 +1,4 @@
-"""What a statement gave, as a table for people, as text for programs, and as files."""
+"""Results of statements: as a table, as text for programs, and as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Personalised PageRank."""
+"""Calls for nodes ranked by personalized PageRank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that is opened anew once its disk has room again.
+"""An engine that reopens its database once the disk has room again.
 
 After a write that failed for want of room RocksDB refuses every other one until it is closed and
 opened again, however much room there is by then. What was acknowledged is in its log; what was not

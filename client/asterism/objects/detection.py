@@ -1,6 +1,4 @@
-"""From an object to the reader that knows its library: by what is imported already, never by
-importing it.
-"""
+"""Detection of the library that an object is of: by what is imported, never by importing it."""
 
 from __future__ import annotations
 
