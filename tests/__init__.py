@@ -1,1 +1,2 @@
-"""Asterism's tests, floor by floor: unit, contract, property, law, integration, compose, house."""
+"""Tests of Asterism by level: unit, contract, property, distributions, integration, structure.
+Code that several tests share belongs to `tests.kit`."""

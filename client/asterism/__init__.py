@@ -1,9 +1,5 @@
-"""Asterism: sample from graphs that are larger than memory.
-
-``connect("host:9669")`` gives a client of a running service, ``open("folder")`` one of a service
-inside this process. A trainer needs this package's core only (numpy, grpcio, protobuf); `ingest`,
-`export` and `cli` come with extras. What is not an error is imported when it is first named, so
-that the command line starts without arrays and sockets."""
+"""Client of Asterism, which samples from graphs that are larger than memory: `connect`, `open`.
+Code that needs more than numpy, grpcio and protobuf belongs to the packages that have extras."""
 
 from __future__ import annotations
 

@@ -1,4 +1,2 @@
 """I/O that client and daemons share: Unix sockets, remote storage, buffers, available memory.
-
-The wire format belongs to `asterism_proto`.
-"""
+The wire format belongs to `asterism_proto`, daemons' servers to `asterism_daemonkit`."""

@@ -1,4 +1,2 @@
 """Domain values without I/O: schemas, filters, expressions, indexes, string ids, statistics.
-
-Nothing here knows the wire, a file, a clock or a network.
-"""
+Nothing here knows the wire, a file, a clock or a network."""

@@ -1,4 +1,2 @@
-"""What every daemon needs: calls with deadlines, gRPC, TCP and HTTP servers and clients,
-heartbeats, settings, logs, metrics.
-
-What one daemon alone does belongs to its own package; nothing here knows a graph."""
+"""Parts of every daemon: deadlines, servers and clients, heartbeats, settings, logs, metrics.
+Nothing here knows a graph; what only one daemon needs belongs to its own package."""

@@ -1,1 +1,2 @@
-"""What tests share: clusters, reference answers, small graphs. Each module says what it gives."""
+"""Parts that tests share: clusters, reference answers, small graphs, assertions.
+Tests do not belong here."""

@@ -1,9 +1,5 @@
-"""Backups of spaces, and spaces made of backups: storageds move the bytes, the client begins it and
-seals it.
-
-`create` asks for a backup and writes its record once every part is there; `restore` makes a space
-of a record and waits until its data is back. What lies where is in
-`asterism_model.backup_manifest`. Needs fsspec (``asterism[ingest]``)."""
+"""Backups of graph spaces and their restoration. Needs fsspec (``asterism[ingest]``).
+The layout of a backup belongs to `asterism_model.backup_manifest`; storageds move the bytes."""
 
 from asterism.backup.create import BackupInfo, backup
 from asterism.backup.restore import restore

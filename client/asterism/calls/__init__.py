@@ -1,4 +1,2 @@
-"""Calls of a graph, one flat module per family, and what they share: validation, decoding.
-
-Records that calls return belong to `asterism.records`.
-"""
+"""Calls of a graph, one module for each family of operators, with validation and decoding.
+Records that calls return belong to `asterism.records`, connections to `asterism.transport`."""

@@ -1,8 +1,5 @@
-"""The `asterism` command.
-
-`app` composes the commands and turns errors into exit codes (`exits`); each command is a module of
-the name that one types. They ask `asterism`'s client only; what is heavy is imported by the command
-that needs it, so that help is fast."""
+"""The `asterism` command: one module for each subcommand, composed by `app`.
+Operations belong to the client; what is slow to import is imported by the commands that use it."""
 
 from __future__ import annotations
 

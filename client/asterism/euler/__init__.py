@@ -1,9 +1,5 @@
-"""Euler's operators over a graph: its names, arguments and shapes, for programs that were written
-for it.
-
-Euler's names and shapes belong here; samples and reads come from `asterism.Graph` and
-`asterism.ops`. Trainers call in; no module inside `asterism` does.
-`docs/euler.md` has the table of names, and of what is different."""
+"""Euler's operators over a graph, with its names, arguments and shapes (``docs/euler.md``).
+Sampling and reads themselves belong to `asterism.Graph` and `asterism.ops`."""
 
 from asterism.euler.facade import Euler
 from asterism.euler.values import SparseTensor

@@ -1,4 +1,5 @@
-"""Readers of graph files: each yields chunks of columns in bounded memory. They know no service."""
+"""Readers of graph files, each of which yields chunks of columns in bounded memory.
+Writing to a graph space belongs to `asterism.ingest`: nothing here knows a service."""
 
 from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource, NodeChunk
 from asterism.formats.detection import open_source

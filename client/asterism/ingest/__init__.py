@@ -1,4 +1,5 @@
-"""Loads: from a reader's chunks to durable blocks, with progress, rejects and resumption."""
+"""Loads of files: chunks of a reader become durable blocks, with progress, rejects and resumption.
+Readers of files belong to `asterism.formats`, the calls of a load to `asterism.calls.loads`."""
 
 from asterism.ingest.loading import LoadProgress, LoadReport, load, schema_of
 

@@ -1,8 +1,5 @@
-"""Graphs of other libraries, in memory: read as tables of arrays and loaded like files. Needs
-nothing beyond the client.
-
-A reader knows one library by its objects, and never imports it: who has such an object has imported
-it. `Client.load_graph` calls in."""
+"""Loads of graphs in memory that other libraries hold: each reader makes tables of arrays.
+Readers import no other library: an object is recognized only if its library is imported already."""
 
 from asterism.objects.loading import LoadedGraph, load_graph
 

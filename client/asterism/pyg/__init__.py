@@ -1,9 +1,5 @@
-"""Graphs for PyG: its own loaders over a graph that is not in memory. Needs ``asterism[pyg]``.
-
-`stores` are what PyG's loaders call ``data``, `NeighborSampler` what they call ``node_sampler`` or
-``link_sampler``, `HGTSampler` what an ``HGTLoader`` is made with, `SubgraphSampler` whatever else a
-call of a graph makes of a batch. Nothing else here, and nobody inside `asterism` imports it: PyG is
-imported with it."""
+"""Graphs for PyG's own loaders: feature and graph stores, samplers. Needs ``asterism[pyg]``.
+Framework-free batches belong to `asterism.training`; no other package imports this one."""
 
 from asterism.pyg.hgt import HGTSampler
 from asterism.pyg.sampler import NeighborSampler

@@ -1,7 +1,5 @@
 """Records that calls return: samples, links, layers, rankings, catalog entries, explanations.
-
-Calls themselves belong to `asterism.calls`. Names are imported when they are first used.
-"""
+Calls belong to `asterism.calls`. Names are imported when they are first used."""
 
 from __future__ import annotations
 

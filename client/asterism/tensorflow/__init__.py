@@ -1,9 +1,5 @@
-"""Graphs for TensorFlow: epochs as datasets of ``tf.data``, and operators that may be called in a
-``tf.function``. Needs ``asterism[tensorflow]``.
-
-TensorFlow is imported with this module. Inside `asterism` only `asterism.euler.frameworks` imports
-it, for results as tensors.
-"""
+"""Graphs for TensorFlow: datasets of epochs, operators in a ``tf.function``.
+Needs ``asterism[tensorflow]``; inside `asterism` only `asterism.euler.frameworks` imports it."""
 
 from asterism.tensorflow.batches import NodeBatches
 from asterism.tensorflow.operators import Operators

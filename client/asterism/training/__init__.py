@@ -1,4 +1,2 @@
-"""Batches and message flow for training loops, without a framework.
-
-Framework modules (`torch`, `pyg`, `dgl`) build on this one.
-"""
+"""Epochs of batches and message flow for training loops of any framework.
+Framework adapters (`torch`, `pyg`, `dgl`, `tensorflow`) belong to their own modules."""

@@ -1,4 +1,2 @@
-"""How requests reach a service: gRPC, direct and embedded; retries, hedging, waiting.
-
-What a request contains belongs to `asterism.calls`.
-"""
+"""Transports of requests: gRPC, direct and embedded, with retries, hedging and waiting.
+What a request contains belongs to `asterism.calls`."""

@@ -1,9 +1,5 @@
-"""The self-test: draws held against the weights that they should follow, through the calls that
-trainers use.
-
-`verify` runs it: `samples` draws, `row_census` scans, `neighbors` and `statistics` compare, and
-`records` reports. It needs NumPy and the client alone: a trainer may run it, and so does graphd's
-HTTP server, as a client of itself."""
+"""The self-test: samples are compared with the weights that they should follow.
+Only the client's calls and NumPy are used here, so that a trainer and graphd can run it."""
 
 from asterism.verification.records import Check, Finding, VerificationReport
 from asterism.verification.verify import verify

@@ -1,4 +1,2 @@
 """Filters: their syntax, and their binding to the columns of a schema.
-
-Evaluation over arrays belongs to `asterism_graphkit.evaluate`.
-"""
+Evaluation over arrays belongs to `asterism_graphkit.evaluate`."""

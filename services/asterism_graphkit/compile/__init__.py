@@ -1,4 +1,2 @@
 """Compilation of kernels: the only modules that import Numba.
-
-Kernels themselves belong elsewhere.
-"""
+Kernels themselves belong elsewhere."""

@@ -1,4 +1,2 @@
 """Evaluation of filters and expressions over arrays.
-
-Syntax belongs to `asterism_model`.
-"""
+Syntax belongs to `asterism_model`."""

@@ -1,5 +1,2 @@
-"""Pure halves of operators that graphd and storaged share: k-hop expansion, HGT, LABOR, layers,
-PageRank.
-
-I/O does not belong here.
-"""
+"""Pure parts of operators that graphd and storaged share: k-hop, HGT, LABOR, layers, PageRank.
+I/O does not belong here."""

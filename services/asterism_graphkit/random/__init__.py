@@ -1,5 +1,2 @@
-"""Counter-based random numbers, and draws that follow from them: alias tables, partition choice,
-successive draws.
-
-Nothing here knows a graph.
-"""
+"""Counter-based random numbers and sampling from them: alias tables, partition choice, successive.
+Nothing here knows a graph."""

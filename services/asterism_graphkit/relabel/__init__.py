@@ -1,4 +1,2 @@
 """Relabeling of ids: hash indexes, bitsets and their ranks.
-
-Nothing here reads a graph.
-"""
+Nothing here reads a graph."""

@@ -1,4 +1,2 @@
 """Handlers of the Graph service: they decode requests, run operators and encode replies.
-
-The operators themselves belong to `graphd.operators`.
-"""
+The operators themselves belong to `graphd.operators`."""

@@ -1,4 +1,2 @@
-"""One module per family of sampling and read operators, above `graphd.routing`.
-
-Decoding of requests belongs to `graphd.api`.
-"""
+"""Sampling and read operators over several storageds, one module for each family; filters.
+Decoding of requests belongs to `graphd.api`, routes and dispatch to `graphd.routing`."""

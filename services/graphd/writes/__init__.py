@@ -1,4 +1,2 @@
 """Writes: validation of rows, distribution to storageds, group commit of small writes.
-
-Reads do not belong here.
-"""
+Reads do not belong here."""

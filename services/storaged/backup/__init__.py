@@ -1,5 +1,2 @@
-"""Backups and restores of parts: `blocks` (the stream of what was loaded), `transfer` (one task,
-part after part).
-
-Called by `storaged.task_runner` in a thread of the owner, for blocks are the owner's; nothing here
-knows a daemon or metad."""
+"""Backup and restoration of partitions: streams of blocks, and one task over partitions.
+Nothing here knows a daemon or metad: `storaged.task_runner` runs these tasks in a thread."""

@@ -1,9 +1,5 @@
-"""Draws and reads over the parts of a version that are held here: arrays in, arrays out.
-
-What lives here: one function per call of `asterism.v1.Store` that draws or reads, each a pure
-function of a `LocalVersion` and its arguments. Arguments are checked here, in words; the loops are
-`storaged.kernels`'s. What may not: the network, a clock, protobuf, a database.
-`storaged.api` calls in."""
+"""Sampling and reads over the partitions that this host holds: one function for each Store call.
+Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`."""
 
 from asterism_model.elements import EDGE, NODE
 from storaged.sampling.features import edge_features, node_features

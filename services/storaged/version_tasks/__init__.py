@@ -1,4 +1,2 @@
-"""What reads a published version again: its audit, and the export of its tables.
-
-``python -m storaged.version_tasks TASK.json`` is a child process of `storaged.task_runner`, as a
-build's is: its memory and its faults are its own. Nothing in here writes to what it reads."""
+"""Tasks that read a published version again, in a child process: its audit, its table export.
+Nothing here writes to what it reads; starting these tasks belongs to `storaged.task_runner`."""

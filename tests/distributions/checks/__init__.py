@@ -1,10 +1,9 @@
-"""The law suite: what draws must obey, each check a function that raises Rejected. `test_law` runs
-all of them, compiled and at full size; `mutants` runs them small and interpreted on samplers with a
-planted fault, which they must reject.
+"""Checks of the distributions that samples follow: functions that raise `Rejected`.
+Planted faults belong to `tests.distributions.faults`, tests to `test_` modules.
 
 Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects
-below ALPHA. What can be enumerated is: the row map at the words where it steps, the tables' laws,
-the shares of a union of types, the probability of every order of a few draws."""
+below ALPHA. What can be enumerated is: the row map at the words where it steps, the distributions
+of tables, the shares of a union of types, the probability of every order of a few samples."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
-"""Faults that samplers in the field have had, or that it would be tempting to make: what
-`tests.distributions.mutants` plants.
-
-`draws` has those of tables, words, global draws and neighbors; `rows` those of what is made of
-these: different neighbors, probabilities, rows of draws by number, layers, labels; `walks` those of
-walks by p and q; `filters` those of draws under filters."""
+"""Faults of samplers that `tests.distributions.mutants` plants and checks must reject.
+The checks belong to `tests.distributions.checks`."""
 
 from __future__ import annotations
 

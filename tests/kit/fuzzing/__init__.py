@@ -1,3 +1,2 @@
-"""Fuzzing of services with well-formed requests of hostile content: mutations of real requests, and
-campaigns that send them.
-"""
+"""Fuzzing of services: mutations of real requests, and campaigns that send them.
+Tests that run campaigns do not belong here."""

@@ -1,4 +1,2 @@
 """Kernels of global node and edge sampling.
-
-Neighbor sampling has `storaged.kernels.neighbors`.
-"""
+Neighbor sampling has `storaged.kernels.neighbors`."""

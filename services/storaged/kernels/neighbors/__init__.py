@@ -1,4 +1,2 @@
 """Kernels of neighbor sampling, with and without replacement, by time and by index.
-
-Selection of a kernel belongs to `storaged.sampling.neighbors`.
-"""
+Selection of a kernel belongs to `storaged.sampling.neighbors`."""

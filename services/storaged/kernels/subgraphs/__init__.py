@@ -1,4 +1,2 @@
 """Kernels of k-hop expansion and LABOR.
-
-Induced subgraphs have `storaged.kernels.induced`.
-"""
+Induced subgraphs have `storaged.kernels.induced`."""

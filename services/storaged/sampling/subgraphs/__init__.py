@@ -1,4 +1,2 @@
 """K-hop expansion, LABOR and induced subgraphs over the partitions of a version.
-
-Loops over edges belong to `storaged.kernels`.
-"""
+Loops over edges belong to `storaged.kernels`."""

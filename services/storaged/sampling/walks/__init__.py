@@ -1,4 +1,2 @@
 """Random walks over the partitions of a version.
-
-Loops over steps belong to `storaged.kernels.walks`.
-"""
+Loops over steps belong to `storaged.kernels.walks`."""
