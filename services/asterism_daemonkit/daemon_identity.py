@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from asterism_io.durable import make_folder, write_durably
+from asterism_io.durable_files import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt, Unavailable
 
 FILE_NAME = "identity.json"

@@ -13,7 +13,7 @@ import threading
 import zlib
 from pathlib import Path
 
-from asterism_io.durable import write_durably
+from asterism_io.durable_files import write_durably
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.v1 import metad_pb2 as pb
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from google.protobuf.message import DecodeError
 
-from asterism_io.durable import write_durably
+from asterism_io.durable_files import write_durably
 from asterism_proto.errors import Corrupt, NotFound
 from asterism_proto.v1 import metad_pb2 as meta
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import REWRITE_REMEDY
-from asterism_io.durable import write_durably
+from asterism_io.durable_files import write_durably
 from asterism_proto.errors import Conflict, Corrupt
 
 _UNREADABLE = "(unreadable)"

@@ -12,7 +12,7 @@ import shutil
 import threading
 from collections.abc import Callable, Sequence
 
-from asterism_io.durable import make_folder, sync_folder
+from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import AsterismError
 from storaged.build.completion import part_folder
 from storaged.local_spaces import DesiredSpace, DesiredVersion

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from asterism_io.durable import make_folder
+from asterism_io.durable_files import make_folder
 from asterism_model.indexes import Index
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 from asterism_model.schema import Schema

@@ -12,7 +12,7 @@ import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from asterism_io.durable import make_folder, write_durably
+from asterism_io.durable_files import make_folder, write_durably
 from asterism_proto.errors import Conflict, Corrupt
 
 OWNER_FILE = "owner.json"

@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from asterism_io.durable import write_durably
+from asterism_io.durable_files import write_durably
 
 
 class DataPaths:

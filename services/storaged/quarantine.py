@@ -29,7 +29,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from asterism_daemonkit.daemon_identity import is_folder_open
-from asterism_io.durable import write_durably
+from asterism_io.durable_files import write_durably
 from asterism_proto.errors import AsterismError, Conflict, NotFound
 from storaged.paths import DataPaths, used_bytes
 

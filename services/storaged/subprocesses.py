@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from asterism_io.allowed_addresses import Address, AllowedAddresses, parse_address
-from asterism_io.durable import make_folder
+from asterism_io.durable_files import make_folder
 from asterism_model.fingerprints import LoadFingerprint
 from asterism_proto.errors import BY_REASON, AsterismError, NotFound
 from storaged.build.progress import ProgressReporter

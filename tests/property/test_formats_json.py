@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asterism.formats import jsonarrays
-from asterism.formats.jsonarrays import ArrayPosition, read_elements
+from asterism.formats.euler import json_arrays
+from asterism.formats.euler.json_arrays import ArrayPosition, read_elements
 from asterism_proto.errors import InvalidRequest
 
 SCALARS = st.one_of(
@@ -49,7 +49,7 @@ def test_elements_match_the_file_and_lists_can_be_resumed(
     layout: dict[str, Any],
     block: int,
 ) -> None:
-    monkeypatch.setattr(jsonarrays, "BLOCK_BYTES", block)
+    monkeypatch.setattr(json_arrays, "BLOCK_BYTES", block)
     path = tmp_path / "any.json"
     text = json.dumps(array_kinds, **layout)
     path.write_text(text, encoding="utf-8", newline="")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from asterism.formats import columns
 from asterism.formats.bad_rows import read_batch, read_ids, read_weights
 from asterism.formats.chunks import NodeChunk, select_rows, slice_rows, split_to_limit
-from asterism.formats.column_files import ColumnFiles, ColumnReader
-from asterism.formats.csvfiles import CsvOptions, CsvTable
+from asterism.formats.csv_files import CsvOptions, CsvTable
+from asterism.formats.dgl.column_files import ColumnFiles, ColumnReader
 from asterism.formats.duplicate_pairs import find_repeated_pairs
 from asterism.formats.rmat import rmat
 

@@ -28,7 +28,7 @@ from asterism.export.graph_source import (
     version_digest,
 )
 from asterism.export.plan import ExportPlan
-from asterism_io.durable import make_folder
+from asterism_io.durable_files import make_folder
 from asterism_io.remote_storage import RemoteFolder, redact
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
 

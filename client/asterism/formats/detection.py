@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from asterism.formats.chunks import CHUNK_ROWS, GraphSource
-from asterism.formats.dgl import ChunkedSource
-from asterism.formats.euler import EulerSource
-from asterism.formats.pglbox import PglboxSource, is_config
+from asterism.formats.dgl.source import ChunkedSource
+from asterism.formats.euler.source import EulerSource
+from asterism.formats.pglbox.source import PglboxSource, is_config
 from asterism.formats.tabular import TabularSource
 from asterism_proto.errors import InvalidRequest
 

@@ -11,10 +11,10 @@ from typing import Any
 import yaml
 
 from asterism.formats.chunks import display_path
-from asterism.formats.csvfiles import CsvOptions
-from asterism_model.schema import Feature, WeightTable, index_columns
+from asterism.formats.csv_files import CsvOptions
+from asterism_model.schema import Feature, index_columns
 from asterism_model.schema.features import RESERVED_NAMES
-from asterism_model.schema.weight_tables import tables_from_dict
+from asterism_model.schema.weight_tables import WeightTable, tables_from_dict
 from asterism_proto.errors import InvalidRequest
 
 Files = tuple[tuple[Path, str], ...]

@@ -24,10 +24,10 @@ from asterism.formats.chunks import (
     Weights,
     split_to_limit,
 )
-from asterism.formats.csvfiles import CsvTable
+from asterism.formats.csv_files import CsvTable
 from asterism.formats.node_ids import SeenIds, StringIdIndex
-from asterism.formats.npyfiles import NpyFile, NpyTable
-from asterism.formats.parquetfiles import ParquetTable
+from asterism.formats.npy_files import NpyFile, NpyTable
+from asterism.formats.parquet_files import ParquetTable
 from asterism.formats.schema_file import (
     FeatureSpec,
     NodeSpec,

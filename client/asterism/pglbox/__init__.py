@@ -1,7 +1,7 @@
 """Batches of PGLBox's configurations over a graph (``docs/pglbox.md``). Needs ``asterism[ingest]``.
 Sampling belongs to `asterism.Graph`, reading of PGLBox's files to `asterism.formats`."""
 
-from asterism.formats.pglboxconfig import IGNORED, KEYS, Config, Window, read_config
+from asterism.formats.pglbox.config import IGNORED, KEYS, Config, Window, read_config
 from asterism.pglbox.batches import InferBatch, Nodes, TrainBatch
 from asterism.pglbox.run import PGLBox
 

@@ -11,9 +11,9 @@ import numpy as np
 from asterism import hashing
 from asterism.calls import validation
 from asterism.calls.epoch_iterators import PairPasses
-from asterism.formats.pglbox import read_nodes
-from asterism.formats.pglboxconfig import Config, read_config
-from asterism.formats.pglboxnodes import slots_of
+from asterism.formats.pglbox.config import Config, read_config
+from asterism.formats.pglbox.nodes import slots_of
+from asterism.formats.pglbox.source import read_nodes
 from asterism.graph import Graph
 from asterism.pglbox.batches import InferBatch, Nodes, TrainBatch
 from asterism.records.samples import FeatureValue, Ids, PairBatch, Types, WalkSample

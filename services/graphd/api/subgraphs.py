@@ -19,7 +19,7 @@ from graphd.api.decoding import (
     decode_seed,
 )
 from graphd.api.replies import read_reply, sample_reply
-from graphd.operators import hgt, induced, labor, subgraphs
+from graphd.operators import hgt, induced_subgraphs, labor, subgraphs
 from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
@@ -66,7 +66,9 @@ def sample_ego_subgraphs(
     sections = join_subgraph(
         context,
         columns,
-        induced.ego_subgraphs(filtered_context, params, edge_params, nodes, head.node_type, types),
+        induced_subgraphs.ego_subgraphs(
+            filtered_context, params, edge_params, nodes, head.node_type, types
+        ),
     )
     return sample_reply(context, wire.SampleEgoSubgraphsReply, sections)
 
@@ -114,7 +116,7 @@ def induced_subgraph(
     nodes, types = decode_nodes(request, schema)
     edge_params = decode_induced_edges(schema, head)
     columns = decode_features(schema, head.node_features)
-    subgraph_sections, known_sections = induced.induced_subgraph(
+    subgraph_sections, known_sections = induced_subgraphs.induced_subgraph(
         with_filter(context, EDGE, edge_params.edge_types, head),
         edge_params,
         nodes,

@@ -13,7 +13,7 @@ from asterism_graphkit.operators import hgt
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.operators import full_neighborhood, induced, reads
+from graphd.operators import full_neighborhood, induced_subgraphs, reads
 from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 
 
@@ -69,12 +69,12 @@ def sample_hgt(
             ]
             node_counts.append([len(ids) for ids in frontier])
         nodes_by_type = {
-            type_id: induced.SubgraphNodes(ids=budget.sampled_ids, groups=None)
+            type_id: induced_subgraphs.SubgraphNodes(ids=budget.sampled_ids, groups=None)
             for type_id, budget in enumerate(budgets)
         }
     out: Sections = {"seeds": seeds, "node_counts": np.array(node_counts, np.int64).T.copy()}
     out |= {f"nodes.{type_id}": type_nodes.ids for type_id, type_nodes in nodes_by_type.items()}
-    out |= induced.edges_among(context, edge_params, nodes_by_type)
+    out |= induced_subgraphs.edges_among(context, edge_params, nodes_by_type)
     reads.check_size(
         out,
         (

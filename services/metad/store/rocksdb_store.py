@@ -11,7 +11,7 @@ from pathlib import Path
 from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch, WriteOptions
 
 from asterism_daemonkit import rocksdb_files
-from asterism_io.durable import make_folder
+from asterism_io.durable_files import make_folder
 from asterism_proto.errors import Corrupt, Unavailable
 from metad.store.port import Changes
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_io.durable import make_folder, sync_folder, write_durably
+from asterism_io.durable_files import make_folder, sync_folder, write_durably
 from asterism_io.remote_storage import PIECE_BYTES, RemoteFolder, StoredFile
 from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest, PartManifest, part_folder
 from asterism_model.fingerprints import LoadFingerprint

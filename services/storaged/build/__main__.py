@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from asterism_io.durable import make_folder, write_durably
+from asterism_io.durable_files import make_folder, write_durably
 from asterism_model.fingerprints import FingerprintMismatch
 from asterism_proto.errors import Conflict, Corrupt
 from storaged import subprocesses

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asterism_io.durable import make_folder, write_durably
+from asterism_io.durable_files import make_folder, write_durably
 from storaged.build.task_records import PartResult
 from storaged.store.checksums import MANIFEST
 

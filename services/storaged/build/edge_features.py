@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from storaged.build.block_reader import BuildContext
 from storaged.build.buckets import split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.columns import build_columns
+from storaged.build.feature_columns import build_columns
 from storaged.build.node_rows import RowMap
 from storaged.build.unit_cache import Unit
 from storaged.store import keys

@@ -19,9 +19,9 @@ from storaged.build.block_kernels import audit_nodes, fold_nodes, scatter_nodes
 from storaged.build.block_reader import BuildContext
 from storaged.build.buckets import Records, split_into_buckets
 from storaged.build.checkpoints import StepState
-from storaged.build.columns import build_columns, read_located
+from storaged.build.feature_columns import build_columns, read_located
+from storaged.build.graph_labels import build_labels
 from storaged.build.indexes import build_indexes
-from storaged.build.labels import build_labels
 from storaged.build.node_rows import RowMap
 from storaged.build.unit_cache import InputDigest, Unit
 from storaged.build.weights import (

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.random.partition_choice import part_of
-from asterism_io.durable import sync_folder
+from asterism_io.durable_files import sync_folder
 from asterism_model import fingerprints, request_validation
 from asterism_model.fingerprints import FingerprintAccumulator, LoadFingerprint, PartFingerprint
 from asterism_model.schema import Schema

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import rocksdict
 
 from asterism_daemonkit import rocksdb_files
-from asterism_io.durable import make_folder
+from asterism_io.durable_files import make_folder
 from asterism_proto.errors import (
     AsterismError,
     Conflict,

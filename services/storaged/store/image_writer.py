@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from asterism_io.durable import make_folder, sync_folder, write_durably
+from asterism_io.durable_files import make_folder, sync_folder, write_durably
 from storaged.store.checksums import CRC_BYTES, MANIFEST
 from storaged.store.image import FORMAT
 from storaged.store.os_errors import allocate

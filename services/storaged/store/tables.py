@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_io.durable import make_folder, sync_folder
+from asterism_io.durable_files import make_folder, sync_folder
 from asterism_proto.errors import Corrupt, NotFound
 from storaged.store import keys
 from storaged.store.engine import BulkWriter, Engine, Family, RocksEngine

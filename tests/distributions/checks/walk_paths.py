@@ -19,7 +19,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_graphkit.operators import khop, layers
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.v1 import common_pb2 as pb
-from graphd.operators import induced, reads, sampling, subgraphs, walks
+from graphd.operators import induced_subgraphs, reads, sampling, subgraphs, walks
 from graphd.operators import layers as layer
 from storaged import sampling as draw
 
@@ -397,7 +397,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
         sampled = subgraphs.sample_subgraph(
             request_context(small_graph(spacing), hosts), params, seeds, 0, None
         )
-        reply = induced.ego_subgraphs(
+        reply = induced_subgraphs.ego_subgraphs(
             request_context(small_graph(spacing), hosts), params, edge_params, seeds, 0, None
         )
         nodes, trees = reply["nodes.0"], reply["trees.0"]
@@ -474,7 +474,7 @@ def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
             edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort=""
         )
         nodes = np.random.default_rng([trial, size]).permutation(12)[:size].astype(np.int64)
-        reply, _description = induced.induced_subgraph(
+        reply, _description = induced_subgraphs.induced_subgraph(
             request_context(version, hosts), edge_params, nodes, 0, None, None
         )
         rows, cols = edge_ends(reply, 0)

@@ -16,8 +16,8 @@ from tests.kit import euler_graph
 
 from asterism import InvalidRequest
 from asterism.formats import EdgeChunk, NodeChunk, open_source
-from asterism.formats import jsonarrays as reading
-from asterism.formats.euler import EulerSource
+from asterism.formats.euler import json_arrays as reading
+from asterism.formats.euler.source import EulerSource
 from asterism_model.schema import Schema
 
 

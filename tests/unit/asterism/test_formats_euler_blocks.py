@@ -16,8 +16,9 @@ import pytest
 from tests.kit import euler_graph
 
 from asterism import InvalidRequest
-from asterism.formats import eulerblocks, open_source
-from asterism.formats.euler import EulerSource
+from asterism.formats import open_source
+from asterism.formats.euler import blocks as eulerblocks
+from asterism.formats.euler.source import EulerSource
 
 HANDWRITTEN = """\
 {"node_id": 10, "node_type": 0, "node_weight": 1.5,\

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from tests.kit import pglbox_files as kit
 
-from asterism.formats import csvfiles, open_source, pglboxnodes
+from asterism.formats import csv_files, open_source
 from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource
-from asterism.formats.pglboxconfig import IGNORED, KEYS, read_config
+from asterism.formats.pglbox import nodes as pglboxnodes
+from asterism.formats.pglbox.config import IGNORED, KEYS, read_config
 from asterism_proto.errors import InvalidRequest
 
 UPSTREAM_KEYS = """
@@ -326,7 +327,7 @@ def test_memory_does_not_grow_with_the_files(
     line = "u\t{}\t12:1\t11:5\n"
     peaks = []
     monkeypatch.setattr(pglboxnodes, "BLOCK_BYTES", 1 << 16)
-    monkeypatch.setattr(csvfiles, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 1 << 16)
     for rows in (20_000, 100_000):
         (tmp_path / "data/node_types/part-00000").write_text(
             "".join(line.format(i) for i in range(1000, 1000 + rows))

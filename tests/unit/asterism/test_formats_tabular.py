@@ -151,9 +151,9 @@ def test_numbers_that_do_not_fit_their_dtype_are_bad(tmp_path: Path) -> None:
 def test_blocks_and_chunks_end_at_rows_and_count_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from asterism.formats import csvfiles
+    from asterism.formats import csv_files
 
-    monkeypatch.setattr(csvfiles.CsvTable.__init__, "__kwdefaults__", {"block_bytes": 64})
+    monkeypatch.setattr(csv_files.CsvTable.__init__, "__kwdefaults__", {"block_bytes": 64})
     lines = ["id,w"] + [f"{i},{i}.5" if i % 10 else f"x{i},1" for i in range(1, 101)]
     chunks = nodes(
         tmp_path,

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from asterism.foreign_names import as_name
-from asterism.formats import columns, csvlines
+from asterism.formats import columns, csv_lines
 from asterism.formats.bad_rows import id_error
 from asterism.formats.chunks import BadRow, FeatureValue, Ids, Mask, NodeChunk, select_rows
-from asterism.formats.csvfiles import BLOCK_BYTES, MAX_ROW_BYTES
-from asterism.formats.pglboxconfig import Config
+from asterism.formats.csv_files import BLOCK_BYTES, MAX_ROW_BYTES
+from asterism.formats.pglbox.config import Config
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 
@@ -134,7 +134,7 @@ class NodeLines:
                     return
 
     def _lines(self, first: int, data: bytes) -> _ParsedLines:
-        ends = csvlines.line_ends(data)
+        ends = csv_lines.line_ends(data)
         offsets = np.concatenate((np.zeros(1, np.int64), ends + 1))
         offsets[-1] = min(offsets[-1], len(data))
         array = pa.LargeBinaryArray.from_buffers(

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from asterism.formats.eulermeta import EulerMeta
-from asterism.formats.eulerrows import BadRowError
-from asterism.formats.jsonarrays import MAX_ELEMENT, ArrayElement
+from asterism.formats.euler.json_arrays import MAX_ELEMENT, ArrayElement
+from asterism.formats.euler.metadata import EulerMeta
+from asterism.formats.euler.rows import BadRowError
 from asterism_proto.errors import InvalidRequest
 
 FEATURE_KINDS = {"uint64": "sparse", "float": "dense", "binary": "binary"}

@@ -1,6 +1,4 @@
-"""Features: blocks of columns scattered into mapped files in row order, later writes over earlier
-ones.
-"""
+"""Feature columns: blocks scattered into mapped files in row order, later writes over earlier."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from pyarrow import csv as arrow_csv
 
 from asterism.formats import bad_rows
 from asterism.formats.chunks import Array, BadRow, FeatureValue, Ids, mismatch_error
-from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.npyfiles import NpyFile, NpyTable, describe_file
-from asterism.formats.parquetfiles import ParquetTable, open_parquet, read_batches
-from asterism.formats.parquetfiles import describe_field as described_parquet
+from asterism.formats.csv_files import CsvOptions, CsvTable
+from asterism.formats.npy_files import NpyFile, NpyTable, describe_file
+from asterism.formats.parquet_files import ParquetTable, open_parquet, read_batches
+from asterism.formats.parquet_files import describe_field as described_parquet
 from asterism.formats.schema_file import FeatureSpec
 from asterism.formats.tables import ColumnDescription, RowBatch, TableReader
 from asterism_model.schema import Feature

@@ -1,4 +1,4 @@
-"""Labels of graphs: the nodes of a type in groups that have the same, found by the label's hash."""
+"""Graph labels of a node type: nodes grouped by their label, which its hash finds."""
 
 from __future__ import annotations
 

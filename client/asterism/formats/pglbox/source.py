@@ -22,11 +22,11 @@ from asterism.formats.chunks import (
     display_path,
     split_to_limit,
 )
-from asterism.formats.csvfiles import CsvOptions, CsvTable
+from asterism.formats.csv_files import CsvOptions, CsvTable
 from asterism.formats.node_ids import StringIdIndex
-from asterism.formats.pglboxconfig import DONE_MARKER, Config, read_config
-from asterism.formats.pglboxnodes import NodeLines, Slot, slots_of
-from asterism.formats.pglboxparts import PartFilesTable
+from asterism.formats.pglbox.config import DONE_MARKER, Config, read_config
+from asterism.formats.pglbox.edge_parts import PartFilesTable
+from asterism.formats.pglbox.nodes import NodeLines, Slot, slots_of
 from asterism.formats.schema_file import EdgeSpec, FeatureSpec, Files, TableSpec
 from asterism.formats.tables import TableReader
 from asterism_model.schema import EdgeType, NodeType, Schema

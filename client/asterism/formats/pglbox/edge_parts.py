@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from asterism.formats import columns
 from asterism.formats.chunks import Ids, Mask
-from asterism.formats.csvfiles import CsvTable
+from asterism.formats.csv_files import CsvTable
 from asterism.formats.tables import ColumnDescription, RowBatch
 
 _PART = re.compile(r"part-0*(\d+)$")

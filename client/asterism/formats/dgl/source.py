@@ -25,11 +25,11 @@ from asterism.formats.chunks import (
     mismatch_error,
     split_to_limit,
 )
-from asterism.formats.column_files import ColumnFiles, ColumnPiece, ColumnReader
-from asterism.formats.csvfiles import CsvOptions, CsvTable
-from asterism.formats.metadata import DataFiles, Metadata, read_metadata
-from asterism.formats.npyfiles import NpyFile, NpyTable, edge_columns
-from asterism.formats.parquetfiles import ParquetTable, open_parquet
+from asterism.formats.csv_files import CsvOptions, CsvTable
+from asterism.formats.dgl.column_files import ColumnFiles, ColumnPiece, ColumnReader
+from asterism.formats.dgl.metadata import DataFiles, Metadata, read_metadata
+from asterism.formats.npy_files import NpyFile, NpyTable, edge_columns
+from asterism.formats.parquet_files import ParquetTable, open_parquet
 from asterism.formats.tables import RowBatch, TableReader, spans
 from asterism.formats.tabular import row_bytes
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema

@@ -26,10 +26,10 @@ from asterism.formats.chunks import (
     filter_chunk,
     split_to_limit,
 )
-from asterism.formats.eulerblocks import COLUMN_NAMES, EulerBlocks
-from asterism.formats.eulermeta import read_meta
-from asterism.formats.eulerrows import BadRowError, RowBuffer, parse_features, parse_head
-from asterism.formats.jsonarrays import ArrayElement, JsonArrays
+from asterism.formats.euler.blocks import COLUMN_NAMES, EulerBlocks
+from asterism.formats.euler.json_arrays import ArrayElement, JsonArrays
+from asterism.formats.euler.metadata import read_meta
+from asterism.formats.euler.rows import BadRowError, RowBuffer, parse_features, parse_head
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from asterism.formats import csvlines
+from asterism.formats import csv_lines
 from asterism.formats.chunks import BadRow, Ids
 from asterism.formats.columns import Column
 from asterism.formats.tables import ColumnDescription, RowBatch, missing_column_error, spans
@@ -220,7 +220,7 @@ def _row_end(data: bytes, options: CsvOptions) -> int:
     """How many bytes of ``data`` are whole rows."""
     if not options.multiline or options.quote.encode() not in data:
         return data.rfind(b"\n") + 1
-    ends = csvlines.row_ends(data[: data.rfind(b"\n") + 1], options.quote)
+    ends = csv_lines.row_ends(data[: data.rfind(b"\n") + 1], options.quote)
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
@@ -289,14 +289,14 @@ class _Block:
         """
         return (
             self._lines(size) is None
-            or len(csvlines.row_lines(self.data, csvlines.line_ends(self.data))) == size
+            or len(csv_lines.row_lines(self.data, csv_lines.line_ends(self.data))) == size
         )
 
     def _without_open_quotes(self) -> _Block:
         """The block without lines on which a quote is left open: the parser would take what follows
         for one field.
         """
-        lines = csvlines.open_quotes(self.data, self.options.quote).tolist()
+        lines = csv_lines.open_quotes(self.data, self.options.quote).tolist()
         lines = [line for line in lines if self.first_line + line not in self.replaced_rows]
         if not lines:
             raise InvalidRequest(
@@ -347,7 +347,7 @@ class _Block:
 
     def _without(self, lines: list[int], reasons: list[str]) -> _Block:
         placeholder = b"x" if len(self.names) > 1 else b"x" + self.options.delimiter.encode() + b"x"
-        data, originals = csvlines.replace_lines(self.data, lines, placeholder)
+        data, originals = csv_lines.replace_lines(self.data, lines, placeholder)
         bad_rows = dict(self.replaced_rows)
         for line, reason, text in zip(lines, reasons, originals, strict=True):
             row = self.first_line + line
@@ -481,8 +481,8 @@ class _Block:
         """The line on which each row begins; None where every line is a row."""
         if self.data.count(b"\n") + (not self.data.endswith(b"\n")) == size:
             return None
-        ends = csvlines.row_ends(self.data, self.options.quote if self.options.multiline else "")
-        lines = self.first_line + csvlines.row_lines(self.data, ends)
+        ends = csv_lines.row_ends(self.data, self.options.quote if self.options.multiline else "")
+        lines = self.first_line + csv_lines.row_lines(self.data, ends)
         # Where quotes are used in a way that only the parser understands, lines are as near as can
         # be told.
         return (

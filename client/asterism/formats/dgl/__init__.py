@@ -1,0 +1,2 @@
+"""Readers of DGL's chunked graph format.
+Writing of that format belongs to `asterism.export`."""

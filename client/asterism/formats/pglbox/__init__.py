@@ -1,0 +1,2 @@
+"""Readers of PGLBox's configurations and of the text files that they name.
+Batches of a configuration belong to `asterism.pglbox`."""
