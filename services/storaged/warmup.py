@@ -18,7 +18,7 @@ from asterism_model.partition_stats import PartitionTotals
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged import sampling
 from storaged.build.packed_rows import pack_rows
-from storaged.sampling.work_blocks import no_checkpoint
+from storaged.sampling.cancellation import no_checkpoint
 from storaged.store.column_index import OWN_WEIGHT_NAME, ColumnIndex, IndexTables, SortedEdges
 from storaged.store.image import (
     AdjacencyImage,

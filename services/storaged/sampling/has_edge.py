@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels.has_edge import mark_joined_rows
+from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.node_lookup import OUT, group_nodes, resolve_local_types, select_adjacency
 from storaged.sampling.version import LocalVersion, check_length
-from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]

@@ -16,7 +16,8 @@ from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels import adjacency
 from storaged.kernels import node_rows as kernel_rows
-from storaged.sampling.version import LocalVersion, check_length
+from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import EDGE, NODE, LocalVersion, check_length
 from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.store.huge_pages import copy_together
 from storaged.store.image import (

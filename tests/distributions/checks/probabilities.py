@@ -18,9 +18,8 @@ from tests.kit.images import restrict_to_parts
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random.successive import conditional_probabilities
 from storaged import sampling
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import StopFlag, no_checkpoint
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
-from storaged.sampling.work_blocks import no_checkpoint
 
 PRECISION = 1e-14
 """Largest relative error of a probability."""

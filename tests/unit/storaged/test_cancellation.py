@@ -16,7 +16,7 @@ from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Deadline
 from storaged import sampling
 from storaged.sampling import cancellation
-from storaged.sampling.work_blocks import no_checkpoint
+from storaged.sampling.cancellation import no_checkpoint
 
 HUB, MANY = 200_000, 100_000
 NODES = 60

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from asterism_graphkit.random import partition_choice, rng
 from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
+from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_draws.nodes import NodeDraws, draw_local_nodes
 from storaged.sampling.global_draws.partitions import build_entries
-from storaged.sampling.version import LocalVersion, check_length, check_output_size
+from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
 from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 
 _INDEX_LIMIT = 1 << 32

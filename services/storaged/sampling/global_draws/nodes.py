@@ -13,6 +13,7 @@ from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_model.elements import NODE
 from storaged.kernels.neighbors.probabilities import write_row_shares
+from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_draws.partitions import (
     DrawEntries,
     build_entries,
@@ -22,7 +23,7 @@ from storaged.sampling.global_draws.partitions import (
     row_shares,
 )
 from storaged.sampling.global_draws.without_replacement import ExponentialSelection
-from storaged.sampling.version import LocalVersion, check_output_size
+from storaged.sampling.version import NODE, LocalVersion, check_output_size
 from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.store.image import EMPTY_F32, NodeImage
 

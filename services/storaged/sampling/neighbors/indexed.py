@@ -18,7 +18,14 @@ from asterism_model.filters.syntax import Filter
 from storaged.kernels.neighbors import indexed as kernel
 from storaged.kernels.neighbors import probabilities as probability
 from storaged.kernels.neighbors import replacement as gather
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import (
+    BLOCK_NODES,
+    Checkpoint,
+    StopFlag,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.filters.index_ranges import can_resolve, key_runs
 from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
@@ -28,7 +35,7 @@ from storaged.sampling.node_lookup import (
     locate_nodes,
     resolve_local_types,
 )
-from storaged.sampling.version import LocalVersion, check_length, check_output_size
+from storaged.sampling.version import EDGE, LocalVersion, check_length, check_output_size
 from storaged.sampling.work_blocks import (
     BLOCK_NODES,
     Checkpoint,

@@ -18,7 +18,15 @@ from storaged.kernels.neighbors import packed as packed_kernel
 from storaged.kernels.neighbors import replacement as kernel
 from storaged.kernels.neighbors import union as union_kernel
 from storaged.kernels.node_rows import measure_nodes, measure_rows, position_keys
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import (
+    BLOCK_EDGES,
+    Checkpoint,
+    StopFlag,
+    blocks,
+    blocks_by_work,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
 from storaged.sampling.neighbors.top_k import degrees
 from storaged.sampling.node_lookup import (
@@ -31,14 +39,6 @@ from storaged.sampling.node_lookup import (
     select_adjacency,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
-from storaged.sampling.work_blocks import (
-    BLOCK_EDGES,
-    Checkpoint,
-    blocks,
-    blocks_by_work,
-    no_checkpoint,
-    nodes_per_block,
-)
 from storaged.store.image import (
     EMPTY_F32,
     EMPTY_F64,

@@ -17,7 +17,14 @@ from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels.neighbors import replacement as gather
 from storaged.kernels.neighbors import temporal as kernel
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import (
+    BLOCK_NODES,
+    Checkpoint,
+    StopFlag,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
     IN,
@@ -29,13 +36,6 @@ from storaged.sampling.node_lookup import (
     resolve_local_types,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size, check_row_count
-from storaged.sampling.work_blocks import (
-    BLOCK_NODES,
-    Checkpoint,
-    blocks,
-    no_checkpoint,
-    nodes_per_block,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

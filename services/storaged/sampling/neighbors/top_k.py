@@ -12,7 +12,15 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.neighbors import top_k as kernel
 from storaged.kernels.node_rows import measure_rows
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import (
+    BLOCK_DRAWS,
+    BLOCK_NODES,
+    Checkpoint,
+    StopFlag,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.neighbors.full_neighborhood import RaggedNeighbors
 from storaged.sampling.node_lookup import (
     NodeGroup,
@@ -21,14 +29,6 @@ from storaged.sampling.node_lookup import (
     select_adjacency,
 )
 from storaged.sampling.version import LocalVersion, check_output_size
-from storaged.sampling.work_blocks import (
-    BLOCK_DRAWS,
-    BLOCK_NODES,
-    Checkpoint,
-    blocks,
-    no_checkpoint,
-    nodes_per_block,
-)
 from storaged.store.image import EMPTY_F64
 
 _COUNT_FIRST = 1 << 10

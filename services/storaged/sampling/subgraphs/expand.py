@@ -14,13 +14,18 @@ from asterism_graphkit.relabel.relabel import tree_positions
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels.subgraphs import expand as kernel
-from storaged.sampling.cancellation import StopFlag
+from storaged.sampling.cancellation import (
+    Checkpoint,
+    StopFlag,
+    blocks,
+    no_checkpoint,
+    nodes_per_block,
+)
 from storaged.sampling.neighbors.sample_neighbors import NEIGHBOR_ELEMENT
 from storaged.sampling.neighbors.temporal import TemporalFilter, expand_temporal
 from storaged.sampling.node_lookup import IN, address_table, end_types
 from storaged.sampling.subgraphs.labor import LaborOptions, keep_neighbors
 from storaged.sampling.version import LocalVersion, check_length, check_row_count
-from storaged.sampling.work_blocks import Checkpoint, blocks, no_checkpoint, nodes_per_block
 
 F64 = NDArray[np.float64]
 

@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.induced.hash_join import ROW, TOTAL
+from storaged.sampling.cancellation import (
+    BLOCK_DRAWS,
+    BLOCK_EDGES,
+    Checkpoint,
+    blocks_by_work,
+    no_checkpoint,
+)
 from storaged.sampling.node_lookup import (
     OUT,
     EdgeSpans,
@@ -20,13 +27,6 @@ from storaged.sampling.node_lookup import (
 )
 from storaged.sampling.subgraphs.target_sets import BitsetJoin, EdgeSearch, HashJoin, TargetNodes
 from storaged.sampling.version import LocalVersion, check_length, max_rows_per_message
-from storaged.sampling.work_blocks import (
-    BLOCK_DRAWS,
-    BLOCK_EDGES,
-    Checkpoint,
-    blocks_by_work,
-    no_checkpoint,
-)
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 _NONE = np.zeros(0, np.int32)

@@ -15,7 +15,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import Deadline
 from storaged import sampling
-from storaged.sampling import work_blocks as blocks
+from storaged.sampling import cancellation
 
 BLOCKWISE_MODULES = [
     import_module(f"storaged.sampling.{name}")
@@ -215,7 +215,7 @@ def test_blocks_give_the_same_bytes(
 ) -> None:
     single_block = arrays_of(CALLS[call](version))
     with monkeypatch.context() as patch:
-        original = blocks.blocks
+        original = cancellation.blocks
         for module in BLOCKWISE_MODULES:
             patch.setattr(
                 module,
@@ -246,17 +246,17 @@ def test_a_checkpoint_that_raises_stops_between_blocks() -> None:
 
     started: list[slice] = []
     with pytest.raises(Deadline):
-        any(started.append(block) for block in blocks.blocks(100, 10, checkpoint))
+        any(started.append(block) for block in cancellation.blocks(100, 10, checkpoint))
     assert [block.stop for block in started] == [10, 20, 30]
 
 
 def test_blocks_by_work_hold_a_quota_or_one_node() -> None:
     work = np.array([3, 3, 3, 50, 0, 0, 9, 1, 1])
     checkpoint_calls: list[int] = []
-    work_blocks = [*blocks.blocks_by_work(work, 9, lambda: checkpoint_calls.append(1))]
+    work_blocks = [*cancellation.blocks_by_work(work, 9, lambda: checkpoint_calls.append(1))]
     assert [(block.start, block.stop) for block in work_blocks] == [(0, 3), (3, 4), (4, 7), (7, 9)]
     assert len(checkpoint_calls) == 3
-    assert [*blocks.blocks_by_work(work[:0], 9, blocks.no_checkpoint)] == [slice(0, 0)]
+    assert [*cancellation.blocks_by_work(work[:0], 9, cancellation.no_checkpoint)] == [slice(0, 0)]
 
 
 def test_block_size_adapts_to_elapsed_time() -> None:
@@ -268,13 +268,13 @@ def test_block_size_adapts_to_elapsed_time() -> None:
     ):
         remaining_s = (100.0 - elapsed_s * step for step in range(200))
         assert [
-            block.stop - block.start for block in blocks.blocks(100, 10, remaining_s.__next__)
+            block.stop - block.start for block in cancellation.blocks(100, 10, remaining_s.__next__)
         ] == sizes
-    assert [*blocks.blocks(0, 10, blocks.no_checkpoint)] == [slice(0, 0)]
+    assert [*cancellation.blocks(0, 10, cancellation.no_checkpoint)] == [slice(0, 0)]
     assert (
         max(
             block.stop - block.start
-            for block in blocks.blocks(
+            for block in cancellation.blocks(
                 100, 10, iter(map(float, range(1000, 0, -1))).__next__, max_size=10
             )
         )
