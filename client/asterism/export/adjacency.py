@@ -1,4 +1,4 @@
-"""The undirected graph that METIS works on: who is next to whom, and how often."""
+"""The undirected graph that METIS partitions: the neighbors of each node, and how often."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""An assignment by itself: which part each node goes to, in the files that DGL's tools and `dgl`
-take, and which nodes each part has.
-"""
+"""Export of an assignment: the part of each node, in files that DGL's tools and `dgl` read."""
 
 from __future__ import annotations
 

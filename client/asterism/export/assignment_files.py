@@ -1,6 +1,4 @@
-"""Which part owns which node: by a hash, or as a folder of assignments says; and writing such a
-folder.
-"""
+"""Owners of nodes: by a hash, or from a folder of assignments, which is also written here."""
 
 from __future__ import annotations
 

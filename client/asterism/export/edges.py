@@ -1,5 +1,4 @@
-"""The edge side of an export: who owns which edge, their numbering, and the edge features of each
-part.
+"""Edges of an export: their owners, their numbering, and the edge features of each part.
 
 An edge is owned by the part of its destination. An edge between two parts is held by its source's
 part as well, as an outer edge."""

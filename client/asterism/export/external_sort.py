@@ -1,6 +1,4 @@
-"""Putting rows of a scratch file in order by a key, in bounded memory: a stable order as
-positions.
-"""
+"""External sort of a scratch file's rows by a key, in bounded memory: a stable order as positions."""
 
 from __future__ import annotations
 

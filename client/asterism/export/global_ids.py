@@ -1,5 +1,4 @@
-"""The id space of a partition: who owns which range of nodes, and where a stored node id lies in
-it.
+"""Global ids of an export: the range of each owner, and the place of a stored node id in it.
 
 A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an
 edge's numbers all edges by (owner, edge type, destination). A *type-wise* id numbers the nodes of
