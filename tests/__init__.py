@@ -1,2 +1,2 @@
-"""Tests of Asterism by level: unit, contract, property, distributions, integration, structure.
+"""Tests of Asterism, one folder for each level, and benchmarks.
 Code that several tests share belongs to `tests.kit`."""

@@ -1,4 +1,4 @@
-"""Client of Asterism, which samples from graphs that are larger than memory: `connect`, `open`.
+"""Client of Asterism, which samples from graphs that are larger than memory.
 Code that needs more than numpy, grpcio and protobuf belongs to the packages that have extras."""
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
-"""Parts of every daemon: deadlines, servers and clients, heartbeats, settings, logs, metrics.
+"""Parts of every daemon: deadlines, servers, clients, heartbeats, settings, logs.
 Nothing here knows a graph; what only one daemon needs belongs to its own package."""

@@ -1,2 +1,2 @@
-"""The three daemons in one process, joined by in-process calls: `asterism serve`, `asterism.open`.
+"""The three daemons in one process, for `asterism serve` and `asterism.open`.
 What a daemon does belongs to its own package; this one composes them."""

@@ -1,2 +1,2 @@
-"""storaged stores partitions: blocks as loaded, builds of tables and images, sampling from images.
+"""storaged stores partitions: it keeps blocks, builds images and samples from them.
 Merging of replies of several hosts belongs to graphd, scheduling of tasks to metad."""

@@ -1,4 +1,4 @@
-"""Lists the modules that one warm `sample_neighbors` runs through, from the client to the kernel.
+"""Lists the modules that a warm `sample_neighbors` runs through, client to kernel.
 
     python -m tests.benchmarks.modules_opened [--storageds 2] [--call NAME]
 

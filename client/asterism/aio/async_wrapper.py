@@ -1,6 +1,4 @@
-"""Wrapping of a client's class as one whose calls are awaited: methods run in greenlets, and what
-they return is wrapped too.
-"""
+"""Wrapping of a client's class as one whose calls are awaited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Iterators over epochs: every node, edge or cluster once, in shuffled batches; pairs of walks.
+"""Iterators over epochs: each node, edge or cluster once, shuffled; pairs of walks.
 
 Each has the `EpochCursor` of one rank. Its state is a few numbers, which the trainer keeps with its
 own checkpoint."""

@@ -1,4 +1,4 @@
-"""Euler's operators over a graph, with its names, arguments and shapes (``docs/euler.md``).
+"""Euler's operators over a graph: its names, arguments and shapes (``docs/euler.md``).
 Sampling and reads themselves belong to `asterism.Graph` and `asterism.ops`."""
 
 from asterism.euler.facade import Euler

@@ -1,4 +1,4 @@
-"""Exports of a pinned version to partitions on disk: formats, assignment, dispatch, verification.
+"""Exports of a pinned version to disk: formats, assignment, dispatch, verification.
 Daemons do not belong here: an export reads a graph as `graph_source.ScannableGraph` only."""
 
 from asterism.export.assignment_export import AssignmentReport, assignment

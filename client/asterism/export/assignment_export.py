@@ -1,4 +1,4 @@
-"""Export of an assignment: the part of each node, in files that DGL's tools and `dgl` read."""
+"""Export of an assignment: the part of each node, in files for DGL's tools and `dgl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Owners of nodes: by a hash, or from a folder of assignments, which is also written here."""
+"""Owners of nodes: by a hash, or from a folder of assignments; writing of such a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Order-independent checksums of rows, for comparing an export with what was read for it.
+"""Order-independent checksums of rows, as read from a graph and as exported.
 
 Each row's identity and bytes are mixed to one 64-bit word; the words of a column are added up,
 modulo 2^64. A row that is missing, there twice, changed, or beside the identity of another one

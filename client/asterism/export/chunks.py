@@ -1,4 +1,4 @@
-"""Export to DGL's chunked graph format, which its partitioning pipeline and `asterism load` read.
+"""Export to DGL's chunked graph format, which `asterism load` and DGL's pipeline read.
 
 Nodes are 0, 1, ... of each type, in the order of their stored ids; edges are in the order of
 theirs. So a space of dense ids that is loaded from its own chunks has the same edge ids, and images

@@ -1,4 +1,4 @@
-"""Tasks of an export, and the executors that run them: in process, in subprocesses or on Dask.
+"""Tasks of an export, and executors that run them: in process, in subprocesses, on Dask.
 
 A task is one step of one part that reads no graph. It takes what earlier steps left in the
 scratch folder, on any machine that sees it, and records what it found in the journal. It may run

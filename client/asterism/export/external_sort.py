@@ -1,4 +1,4 @@
-"""External sort of a scratch file's rows by a key, in bounded memory: a stable order as positions."""
+"""External sort of scratch rows by a key in bounded memory: a stable order as positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global ids of an export: the range of each owner, and the place of a stored node id in it.
+"""Global ids of an export: ranges of their owners, and the place of each stored id.
 
 A *global* id numbers all nodes by (part, node type, trainer where there are several, stored id); an
 edge's numbers all edges by (owner, edge type, destination). A *type-wise* id numbers the nodes of

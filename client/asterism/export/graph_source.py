@@ -1,4 +1,4 @@
-"""What an export asks of a graph: its schema, and scans of one version. `asterism.Graph` is one."""
+"""Port through which exports read a graph (`asterism.Graph`): schema and scans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The node side of an export: ids, their numbering, and the node features of each part."""
+"""Nodes of an export: their ids, their numbering, and the node features of each part."""
 
 from __future__ import annotations
 

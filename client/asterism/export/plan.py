@@ -1,6 +1,4 @@
-"""What an export writes: types in DGL's order and by their written names, and the columns of
-each.
-"""
+"""Plan of an export: types in DGL's order by their written names, and their columns."""
 
 from __future__ import annotations
 

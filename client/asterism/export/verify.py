@@ -1,5 +1,4 @@
-"""Reading a finished export again, to the last byte: does it hold what was read for it, each node
-and edge once, where DGL looks for it?
+"""Verification of a finished export: each node and edge once, where DGL looks for it.
 
 Nothing is taken from the writer but the formats: what is compared are the files among each other,
 and with the sums that the manifest has of the rows as they came from the graph."""

@@ -1,6 +1,4 @@
-"""Where the rows of CSV text are: line ends, quotes, blank lines. Vectorised over a block's
-bytes.
-"""
+"""Line ends, quotes and blank lines of CSV text, vectorised over a block's bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads of files: chunks of a reader become durable blocks, with progress, rejects and resumption.
+"""Loads of files: chunks of a reader become durable blocks, with rejects and resumption.
 Readers of files belong to `asterism.formats`, the calls of a load to `asterism.calls.loads`."""
 
 from asterism.ingest.loading import LoadProgress, LoadReport, load, schema_of

@@ -1,4 +1,4 @@
-"""Loading of files: from chunks of a reader to a committed load, and the file of rejected rows."""
+"""Loading of files: from chunks of a reader to a committed load; the file of rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detection of the library that an object is of: by what is imported, never by importing it."""
+"""Detection of an object's library: by what is imported, never by importing it."""
 
 from __future__ import annotations
 

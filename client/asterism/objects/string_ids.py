@@ -1,4 +1,4 @@
-"""Tables for a space with ``ids: string``: labels of an object become the names of its nodes."""
+"""Tables for a space with ``ids: string``: labels of an object become names of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records that calls return: samples, links, layers, rankings, catalog entries, explanations.
+"""Records that calls return: samples, links, layers, rankings, catalog entries.
 Calls belong to `asterism.calls`. Names are imported when they are first used."""
 
 from __future__ import annotations

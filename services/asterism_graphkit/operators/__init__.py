@@ -1,2 +1,2 @@
-"""Pure parts of operators that graphd and storaged share: k-hop, HGT, LABOR, layers, PageRank.
+"""Pure parts of operators that graphd and storaged share, such as k-hop and LABOR.
 I/O does not belong here."""

@@ -1,2 +1,2 @@
-"""Counter-based random numbers and sampling from them: alias tables, partition choice, successive.
+"""Counter-based random numbers, and sampling from them: alias tables, partitions.
 Nothing here knows a graph."""

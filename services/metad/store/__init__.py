@@ -1,2 +1,2 @@
-"""The `MetaStore` port of metad's durable state, its adapters over memory and RocksDB, its keys.
+"""The `MetaStore` port of metad's durable state, its adapters and its keys.
 What values contain belongs to `metad.wire.storage`; RocksDB is imported by `rocksdb_store` only."""

@@ -1,2 +1,2 @@
-"""Conversion of metad's records to messages and to stored bytes, and back: one mapping for each.
+"""Conversion of metad's records to messages and stored bytes, and back.
 Rules about records belong to `metad.catalog` and `metad.jobs`."""

@@ -1,4 +1,4 @@
-"""Records of `metad.model.catalog` as messages and back: spaces, loads, versions, pins, removals.
+"""Records of `metad.model.catalog` as messages and back.
 
 Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Values that a message cannot
 have are refused here, with the value."""

@@ -1,4 +1,4 @@
-"""Records as the bytes that metad stores: deterministically serialized messages; jobs as JSON."""
+"""Records as the bytes that metad stores: serialized messages, and JSON for jobs."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
-"""The build: passes that turn a checkpoint of blocks into tables and images, in a child process.
+"""The build, in a child process: from a checkpoint of blocks to tables and images.
 Starting and stopping builds belongs to `storaged.task_runner`, file formats to `storaged.store`."""

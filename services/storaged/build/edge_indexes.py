@@ -1,6 +1,4 @@
-"""Indexes of edge types: all edges in order of a column, and those of each node, at both ends, with
-trees of what they weigh; and the columns that indexes keep beside the edges.
-"""
+"""Indexes of edge types: all edges by a column, each node's edges, columns beside them."""
 
 from __future__ import annotations
 

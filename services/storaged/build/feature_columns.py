@@ -1,4 +1,4 @@
-"""Feature columns: blocks scattered into mapped files in row order, later writes over earlier."""
+"""Feature columns: blocks scattered into mapped files, later writes over earlier."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reuse of earlier builds: a unit of a partition is linked from an earlier build of the same input.
+"""Reuse of earlier builds: units of a partition are linked where their input is the same.
 
 A unit is declared where it is made: a name, the digest of everything that its bytes and figures
 follow from, patterns of the image's files and the final tables that are its own, and a function

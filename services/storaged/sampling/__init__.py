@@ -1,4 +1,4 @@
-"""Sampling and reads over the partitions that this host holds: one function for each Store call.
+"""Sampling and reads over this host's partitions: one function for each Store call.
 Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`."""
 
 from asterism_model.elements import EDGE, NODE

@@ -1,4 +1,4 @@
-"""Typed errors for failures of the operating system: a full disk, I/O errors, too little memory."""
+"""Typed errors for failures of the operating system, such as a full disk."""
 
 from __future__ import annotations
 

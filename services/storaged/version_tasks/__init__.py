@@ -1,2 +1,2 @@
-"""Tasks that read a published version again, in a child process: its audit, its table export.
+"""Tasks that read a published version again, in a child process: audit, table export.
 Nothing here writes to what it reads; starting these tasks belongs to `storaged.task_runner`."""

@@ -1,2 +1,2 @@
-"""The `asterism console` command: statements at a prompt or from scripts, and their results.
+"""The `asterism console` command: statements at a prompt or from scripts.
 Parsing of statements belongs to graphd; prompt_toolkit is imported by `prompt` only."""

@@ -1,6 +1,4 @@
-"""Sampling of neighbors with or without replacement, by weight or uniformly, of one edge type or a
-union.
-"""
+"""Sampling of neighbors with or without replacement, of one edge type or a union."""
 
 from __future__ import annotations
 
