@@ -17,8 +17,7 @@ from asterism_proto.errors import InvalidRequest, Unavailable
 from storaged.kernels import adjacency
 from storaged.kernels import node_rows as kernel_rows
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
-from storaged.sampling.version import EDGE, NODE, LocalVersion, check_length
-from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import LocalVersion, check_length
 from storaged.store.huge_pages import copy_together
 from storaged.store.image import (
     EMPTY_I64,

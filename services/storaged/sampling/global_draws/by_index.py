@@ -13,8 +13,7 @@ from asterism_proto.errors import InvalidRequest
 from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.global_draws.nodes import NodeDraws, draw_local_nodes
 from storaged.sampling.global_draws.partitions import build_entries
-from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
-from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
 
 _INDEX_LIMIT = 1 << 32
 

@@ -16,8 +16,7 @@ from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_c
 from storaged.sampling.global_draws.nodes import concat_columns
 from storaged.sampling.global_draws.partitions import build_entries, draw_rows
 from storaged.sampling.global_draws.without_replacement import ExponentialSelection
-from storaged.sampling.version import EDGE, LocalVersion, check_output_size
-from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F32, EMPTY_I64, EMPTY_U8, EMPTY_U32, PartImage
 
 

@@ -23,8 +23,7 @@ from storaged.sampling.global_draws.partitions import (
     row_shares,
 )
 from storaged.sampling.global_draws.without_replacement import ExponentialSelection
-from storaged.sampling.version import NODE, LocalVersion, check_output_size
-from storaged.sampling.work_blocks import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_F32, NodeImage
 
 

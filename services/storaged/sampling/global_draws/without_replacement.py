@@ -17,8 +17,7 @@ from asterism_proto.errors import InvalidRequest
 from storaged.kernels import exponential_race
 from storaged.kernels.neighbors import probabilities
 from storaged.sampling.cancellation import Checkpoint, StopFlag, blocks, no_checkpoint
-from storaged.sampling.version import NODE, LocalVersion, check_length, check_output_size
-from storaged.sampling.work_blocks import Checkpoint, blocks, no_checkpoint
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.image import F32, I64, U8, PartImage
 
 _ROWS, _SORTED = 1 << 20, 1 << 16

@@ -35,14 +35,7 @@ from storaged.sampling.node_lookup import (
     locate_nodes,
     resolve_local_types,
 )
-from storaged.sampling.version import EDGE, LocalVersion, check_length, check_output_size
-from storaged.sampling.work_blocks import (
-    BLOCK_NODES,
-    Checkpoint,
-    blocks,
-    no_checkpoint,
-    nodes_per_block,
-)
+from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
 from storaged.store.image import EMPTY_I64, EMPTY_U32
 
