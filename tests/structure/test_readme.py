@@ -72,7 +72,7 @@ def test_the_error_table_of_the_protocol_is_the_tree(root: Path) -> None:
 
 
 def test_the_exit_codes_of_the_operations_page_are_the_codes(root: Path) -> None:
-    from asterism.cli.exits import ExitCode
+    from asterism.cli.exit_codes import ExitCode
 
     page = (root / "docs/operations.md").read_text()
     listed = re.findall(r"^\| (\d+) \|", page[page.index("| code | means |") :], re.MULTILINE)

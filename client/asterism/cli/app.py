@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from asterism.cli import backups, export, jobs, load, metad, sample, serve, spaces, status, verify
-from asterism.cli.arguments import hoist_global_options
 from asterism.cli.console import command as consoling
-from asterism.cli.exits import ExitCode, exit_code_of
+from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
+from asterism.cli.exit_codes import ExitCode, exit_code_of
+from asterism.cli.global_options import hoist_global_options
 from asterism.cli.output import Output
-from asterism.cli.session import DEFAULT_ADDRESS, CommandContext
 from asterism_proto.errors import AsterismError
 
 EPILOG = (

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
+from asterism.cli.context import command_context
 from asterism.cli.jobs import job_progress
-from asterism.cli.session import command_context
 
 BACKUP_EXAMPLES = "Example: asterism backup shop s3://bucket/backups/shop-2026-11-21"
 RESTORE_EXAMPLES = "Example: asterism restore /srv/backups/shop --as shop_of_yesterday"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asterism.cli.exits import ExitCode
+from asterism.cli.context import command_context
+from asterism.cli.exit_codes import ExitCode
 from asterism.cli.export_options import (
     Assign,
     BalanceBy,
@@ -30,7 +31,6 @@ from asterism.cli.export_options import (
     parse_method,
 )
 from asterism.cli.output import table
-from asterism.cli.session import command_context
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asterism.cli.exits import ExitCode
+from asterism.cli.context import command_context
+from asterism.cli.exit_codes import ExitCode
 from asterism.cli.output import Output, format_timestamp, table
-from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

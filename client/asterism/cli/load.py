@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asterism.cli.exits import ExitCode
+from asterism.cli.context import CommandContext, command_context
+from asterism.cli.exit_codes import ExitCode
 from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for_job
-from asterism.cli.session import CommandContext, command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

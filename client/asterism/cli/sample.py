@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli import hgt, labor, layers, negatives, pglbox, walks
-from asterism.cli import neighbors as reading
+from asterism.cli import hgt, labor, layers, negatives, pglbox, reads, walks
 from asterism.cli.node_ids import parse_node_ids, present_nodes
 from asterism.cli.output import table
 from asterism.cli.sample_options import (
@@ -360,10 +359,10 @@ for _name, _command, _examples in (
         layers.adjacency,
         "Example: asterism sample adjacency shop --rows 17,23 --cols 3,40,41 --type user:buys:item",
     ),
-    ("top", reading.top, "Example: asterism sample top shop 17 23 --type user:buys:item -k 3"),
+    ("top", reads.top, "Example: asterism sample top shop 17 23 --type user:buys:item -k 3"),
     (
         "pagerank",
-        reading.pagerank,
+        reads.pagerank,
         (
             "Example: asterism sample pagerank shop 17 23 --type user:follows:user -k 32 "
             "--epsilon 1e-5"
@@ -371,14 +370,14 @@ for _name, _command, _examples in (
     ),
     (
         "all",
-        reading.all_neighbors,
+        reads.all_neighbors,
         "Example: asterism sample all shop 17 --type user:buys:item --sort weight",
     ),
     (
         "degrees",
-        reading.degrees,
+        reads.degrees,
         "Example: asterism sample degrees shop 17 23 --type user:buys:item --weight weight",
     ),
-    ("graphs", reading.graphs, "Example: asterism sample graphs molecules benzene toluene"),
+    ("graphs", reads.graphs, "Example: asterism sample graphs molecules benzene toluene"),
 ):
     app.command(_name, epilog=_examples)(_command)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.context import command_context
 from asterism.cli.node_ids import present_nodes, with_string_ids
 from asterism.cli.output import table
-from asterism.cli.session import command_context
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from asterism.cli.session import command_context
+from asterism.cli.context import command_context
 
 EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669"
 

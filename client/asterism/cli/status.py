@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from asterism.cli.exits import ExitCode
+from asterism.cli.context import command_context
+from asterism.cli.exit_codes import ExitCode
 from asterism.cli.output import format_timestamp, table
-from asterism.cli.session import command_context
 from asterism.cli.spaces import spaces_table
 from asterism_proto.v1 import common_pb2 as pb
 

@@ -21,7 +21,7 @@ from tests.kit.objects import SECRET, ObjectStore
 from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, InvalidRequest
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_model.backup_manifest import MANIFEST_FILE, BackupManifest
 
 LIMIT_S = HANG_S

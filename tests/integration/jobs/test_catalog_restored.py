@@ -14,7 +14,7 @@ from tests.kit.waiting import wait_until
 
 import asterism
 from asterism.cli.app import run
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_proto.errors import NotFound, NotReady
 from asterism_proto.v1 import metad_pb2 as mpb
 from metad.store import keys

@@ -19,7 +19,7 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism import Client
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_proto.errors import NotFound, NotReady
 
 PAGE = Path(__file__).parents[3] / "docs" / "operations.md"

@@ -20,7 +20,7 @@ from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
 
 import asterism
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_standalone.app import Standalone
 
 

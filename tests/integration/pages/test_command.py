@@ -18,7 +18,7 @@ from tests.kit import zygote
 from tests.kit.waiting import HANG_S
 
 from asterism import connect
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism.cli.output import to_json_value
 from asterism.formats import generate
 

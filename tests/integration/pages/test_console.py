@@ -24,7 +24,7 @@ from tests.kit.waiting import HANG_S, wait_until
 
 import asterism
 from asterism.cli import app
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_standalone.app import Standalone
 
 PROGRAM = "from asterism.cli import main; main()"

@@ -15,7 +15,7 @@ import pytest
 import asterism
 from asterism import aio
 from asterism.cli.app import run
-from asterism.cli.exits import ExitCode
+from asterism.cli.exit_codes import ExitCode
 from asterism_proto.errors import InvalidRequest
 
 WRONG = "ab\ud800"

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asterism.cli import exits, export_options
+from asterism.cli import exit_codes, export_options
 from asterism.cli.app import run
-from asterism.cli.arguments import hoist_global_options
-from asterism.cli.exits import ExitCode, exit_code_of
+from asterism.cli.exit_codes import ExitCode, exit_code_of
+from asterism.cli.global_options import hoist_global_options
 from asterism.cli.hgt import parse_counts
 from asterism.cli.output import to_json_value
 from asterism.cli.sample import parse_hop
@@ -46,12 +46,12 @@ def test_a_global_option_counts_wherever_it_stands(typed: list[str], understood:
 @pytest.mark.parametrize("cls", errors.ALL)
 def test_every_error_has_an_exit_code_that_is_not_success(cls: type[errors.AsterismError]) -> None:
     assert exit_code_of(cls("m")) not in (ExitCode.DONE, ExitCode.INTERRUPTED)
-    assert cls in exits._BY_ERROR
+    assert cls in exit_codes._BY_ERROR
 
 
 def test_the_table_of_exit_codes_lists_each_code() -> None:
     documented = {
-        int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exits.__doc__ or "", re.MULTILINE)
+        int(code) for code in re.findall(r"^ *(\d+) {2,}\w", exit_codes.__doc__ or "", re.MULTILINE)
     }
     assert documented == {code.value for code in ExitCode}
 

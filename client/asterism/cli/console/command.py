@@ -16,8 +16,8 @@ from asterism.cli.console import scripts
 from asterism.cli.console.history import history_path
 from asterism.cli.console.results import Format
 from asterism.cli.console.session import LANGUAGES, Console, QuitConsole
-from asterism.cli.exits import ExitCode, exit_code_of
-from asterism.cli.session import DEFAULT_ADDRESS, CommandContext, command_context
+from asterism.cli.context import DEFAULT_ADDRESS, CommandContext, command_context
+from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism_proto.errors import AsterismError, InvalidRequest
 
 if TYPE_CHECKING:
