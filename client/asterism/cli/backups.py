@@ -8,53 +8,54 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.jobs import job_progress
+from asterism.cli.option_groups import FormerName, expand_option_groups
+from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, GraphVersion, Space, TotalTimeout
 
 BACKUP_EXAMPLES = "Example: asterism backup shop s3://bucket/backups/shop-2026-11-21"
-RESTORE_EXAMPLES = "Example: asterism restore /srv/backups/shop --as shop_of_yesterday"
+RESTORE_EXAMPLES = "Example: asterism restore /srv/backups/shop --name shop_of_yesterday"
 
 Address = Annotated[
     str,
     typer.Argument(
         metavar="ADDRESS",
-        help=(
-            "A folder, as a path or as fsspec names it, which every storaged can reach under "
-            "this name."
-        ),
+        help="Folder of the backup: a path or an fsspec address that every storaged can reach "
+        "under this name.",
     ),
 ]
-TotalTimeout = Annotated[
-    float, typer.Option("--within", min=0.1, metavar="SECONDS", help="How long to wait.")
-]
-
-DEFAULT_WAIT_S = 24 * 3600.0
 
 
+@expand_option_groups
 def backup(
     context: typer.Context,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to keep.")],
+    space: Space,
     address: Address,
     *,
-    at: Annotated[
-        int | None, typer.Option("--at", min=1, metavar="VERSION", help="Keep this version.")
-    ] = None,
-    within: TotalTimeout = DEFAULT_WAIT_S,
+    graph_version: GraphVersion = None,
+    total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Keep a version of a space, with all that is needed to build on from it, at an address.
+    """Back up a version of a space, with everything that later builds need.
 
-    Every storaged writes its own parts. The same command goes on with a backup that was cut off;
-    without its `backup.json`, which is written last, it is none."""
-    session = command_context(context)
-    with session.client() as client, job_progress(session.output) as on_progress:
-        info = client.backup(space, address, version=at, timeout_s=within, on_progress=on_progress)
-    session.output.result(
+    Every storaged writes its own parts. Run the command again to continue an interrupted backup.
+    `backup.json` is written last: a folder without it is not a backup."""
+    command = command_context(context)
+    with command.client() as client, job_progress(command.output) as on_progress:
+        info = client.backup(
+            space,
+            address,
+            version=graph_version,
+            timeout_s=total_timeout,
+            on_progress=on_progress,
+        )
+    command.output.result(
         info,
         lambda: (
-            f"version {info.version} of [bold]{info.space}[/bold] is kept at {info.address}: "
+            f"version {info.version} of [bold]{info.space}[/bold] is backed up to {info.address}: "
             f"{info.files:,} files, {info.bytes:,} bytes"
         ),
     )
 
 
+@expand_option_groups
 def restore(
     context: typer.Context,
     address: Address,
@@ -62,22 +63,24 @@ def restore(
     name: Annotated[
         str | None,
         typer.Option(
-            "--as", metavar="NAME", help="What to call the space; default: as it was called."
+            metavar="SPACE", help="Name of the restored space. Default: its name in the backup."
         ),
+        FormerName("--as"),
     ] = None,
-    within: TotalTimeout = DEFAULT_WAIT_S,
+    total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Make a space of a backup: the same version, digest and draws, on any number of storageds.
+    """Restore a space from a backup: the same version, digest and samples, on any number of
+    storageds.
 
-    Every file is held against its sha256. The same command goes on with a restore that was cut off.
+    The sha256 of every file is verified. Run the command again to continue an interrupted restore.
     """
-    session = command_context(context)
-    with session.client(create=True) as client, job_progress(session.output) as on_progress:
-        info = client.restore(address, name, timeout_s=within, on_progress=on_progress)
-    session.output.result(
+    command = command_context(context)
+    with command.client(create=True) as client, job_progress(command.output) as on_progress:
+        info = client.restore(address, name, timeout_s=total_timeout, on_progress=on_progress)
+    command.output.result(
         info,
         lambda: (
-            f"space [bold]{info.name}[/bold] is back at version {info.version}, in "
+            f"space [bold]{info.name}[/bold] is restored at version {info.version}, with "
             f"{info.schema.parts} parts"
         ),
     )

@@ -1,4 +1,4 @@
-"""One run of the command: whom it asks, how long it waits, and how it prints."""
+"""Context of a command: the service or folder that it works on, its timeout and its output."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DEFAULT_ADDRESS = "localhost:9669"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """The global options, as every command gets them."""
+    """Values of the global options, which every command receives."""
 
     address: str | None
-    """Of graphd, ``host:port`` or several with commas."""
+    """Address of graphd: ``host:port``, several separated by commas."""
     path: Path | None
-    """The folder of an embedded graph, instead of an address."""
+    """Folder of an embedded graph, instead of an address."""
     timeout_s: float
     output: Output
 
@@ -34,20 +34,20 @@ class CommandContext:
     def client(
         self, *, allow_read_only: bool = False, create: bool = False, adopting: bool = False
     ) -> Iterator[Client]:
-        """A client of the address, or of the embedded graph, for as long as the block runs.
+        """Yield a client of the address or of the embedded graph, until the block ends.
 
-        A command that is only ``allow_read_only`` does with what is published where another process
-        has the folder open. Only one that is ``create`` a space makes the folder: of any other its
-        name is a slip where it is not there.
-
-        A command that is ``adopting`` opens a folder whose catalog is an older copy.
+        With ``allow_read_only`` the published versions of a folder are opened if another process
+        has it open. With ``create`` a missing folder is created; otherwise it is an error, because
+        the path is probably mistyped. With ``adopting`` a folder is opened although its catalog is
+        an older copy.
         """
         import asterism
 
         if self.path is not None:
             if self.address is not None:
                 raise InvalidRequest(
-                    f"both --address {self.address} and --path {self.path}; say which of the two"
+                    f"--path={str(self.path)!r}: expected either --address or --path, found both; "
+                    f"remove --address={self.address!r}"
                 )
             with self._open_embedded(
                 self.path, allow_read_only=allow_read_only, create=create, adopting=adopting
@@ -77,7 +77,7 @@ class CommandContext:
             try:
                 client = asterism.open(path, mode="r")
             except AsterismError:
-                # nothing is published there: what matters is who has the folder
+                # Nothing is published there: report the process that has the folder open.
                 raise conflict from None
             self.output.print_note(
                 f"note: {path} is open in another process; this is what it had published by now"
@@ -86,7 +86,7 @@ class CommandContext:
 
 
 def command_context(context: typer.Context) -> CommandContext:
-    """The session that the global options made."""
-    session = context.find_root().obj
-    assert isinstance(session, CommandContext)
-    return session
+    """Return the context that the global options describe."""
+    root = context.find_root().obj
+    assert isinstance(root, CommandContext)
+    return root

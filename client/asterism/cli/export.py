@@ -1,4 +1,4 @@
-"""`asterism export`: partitions on disk, from a published version."""
+"""`asterism export`: partitions of a published version, for other systems."""
 
 from __future__ import annotations
 
@@ -11,39 +11,35 @@ from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
 from asterism.cli.export_options import (
     Assign,
-    BalanceBy,
-    BalanceEdges,
-    BalanceNtypes,
-    Fanout,
+    BalanceOptions,
     Homogeneous,
-    Imbalance,
-    Objective,
+    IpConfig,
+    MemoryLimit,
+    Out,
+    PartAddresses,
     Parts,
-    Passes,
-    Sample,
-    SampleType,
+    Resume,
+    SampledGraphOptions,
     Seed,
     Space,
-    Version,
     Weight,
-    parse_balance,
-    parse_fanout,
     parse_method,
 )
+from asterism.cli.option_groups import FormerName, expand_option_groups
+from asterism.cli.options import GraphVersion, Overwrite
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from asterism.export import AssignmentReport, DispatchReport, ExportReport, VerifyReport
-from asterism_proto.errors import InvalidRequest
 
-app = typer.Typer(no_args_is_help=True, help="Partitions that trainers load.")
+app = typer.Typer(no_args_is_help=True, help="Write partitions of a graph that trainers load.")
 
 
 @app.callback()
 def formats() -> None:
-    """Partitions that trainers load."""
+    """Write partitions of a graph that trainers load."""
 
 
 @app.command(
@@ -54,123 +50,88 @@ def formats() -> None:
     "asterism export dgl --space shop --parts 4 --num-trainers-per-machine 2 --out "
     "'sftp://{host}/data/shop' --ip-config ip_config.txt"
 )
+@expand_option_groups
 def dgl(
     context: typer.Context,
     *,
     space: Space,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="FOLDER|ADDRESS",
-            help=(
-                "Where to write to: a folder, or an address as s3://bucket/shop, with {part} "
-                "or {host} if need be."
-            ),
-        ),
-    ],
+    out: PartAddresses,
     parts: Parts,
     assign: Assign = "random",
     seed: Seed = 0,
-    at: Version = None,
+    graph_version: GraphVersion = None,
     graph_name: Annotated[
         str | None,
-        typer.Option(help="The graph's name in the partition config. Default: the space's."),
+        typer.Option(help="Name of the graph in the partition config. Default: that of the space."),
     ] = None,
     halo_hops: Annotated[
-        int, typer.Option(min=1, help="How far beyond its own nodes a part knows the in-edges.")
+        int, typer.Option(min=1, help="Hops of in-edges around the nodes of a part that it has.")
     ] = 1,
     homogeneous: Homogeneous = False,
-    sample: Sample = None,
-    fanout: Fanout = "",
-    ntype: SampleType = None,
+    sampled: SampledGraphOptions,
     weight: Weight = "weight",
     formats: Annotated[
         list[str] | None,
         typer.Option(
-            "--format", metavar="coo|csr|csc", help="What graph.dgl holds. May be repeated."
+            "--format",
+            metavar="coo|csr|csc",
+            help="Sparse format in graph.dgl. Repeatable. Default: coo.",
         ),
     ] = None,
     trainers: Annotated[
         int,
         typer.Option(
-            "--num-trainers-per-machine", min=1, help="Share each partition among so many trainers."
+            "--num-trainers-per-machine",
+            min=1,
+            help="Number of trainers that share each partition.",
         ),
     ] = 1,
-    balance_ntypes: BalanceNtypes = True,
-    balance_by: BalanceBy = None,
-    balance_edges: BalanceEdges = False,
-    objective: Objective = "cut",
-    imbalance: Imbalance = 0.03,
-    passes: Passes = 1,
-    ip_config: Annotated[
-        Path | None, typer.Option(help="DGL's file of machines, one a line, for {host} in --out.")
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option("--overwrite", help="Replace what is there; begin an unfinished export anew."),
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume",
-            help="Go on with an export that was cut off, or begin; keep it where it fails.",
-        ),
-    ] = False,
-    memory_limit: Annotated[
-        int, typer.Option(min=64, metavar="MIB", help="What the arrays of each process may take.")
-    ] = 1024,
+    balance: BalanceOptions,
+    ip_config: IpConfig = None,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    memory_limit: MemoryLimit = 1024,
     workers: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Processes of this machine. Default: its cores, if there is much to do."
+            min=1,
+            help="Worker processes on this machine. Default: its cores, or one for a small graph.",
         ),
     ] = None,
     dask: Annotated[
         str | None,
         typer.Option(
-            metavar="tcp://HOST:PORT", help="The scheduler of a Dask cluster that does it instead."
+            metavar="tcp://HOST:PORT", help="Scheduler of a Dask cluster to run on instead."
         ),
     ] = None,
     scratch: Annotated[
         Path | None,
         typer.Option(
-            help="For what is unfinished: seen by all workers. Default: beside the output."
+            help="Folder for unfinished files, visible to all workers. Default: beside the output."
         ),
     ] = None,
 ) -> None:
     """Write partitions that DGL's distributed training loads."""
-    session = command_context(context)
-    method, balance, hops = (
-        parse_method(assign),
-        parse_balance(balance_ntypes, balance_by),
-        parse_fanout(fanout),
-    )
-    if sample is None and (hops or ntype is not None):
-        raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
+    command = command_context(context)
+    method, balance_arguments = parse_method(assign), balance.arguments()
+    fanouts = sampled.parse_fanout()
     from asterism import export
 
-    with session.client(allow_read_only=True) as client, session.output.progress() as update:
-        graph = client.graph(space)
+    with command.client(allow_read_only=True) as client, command.output.progress() as update:
         report = export.dgl(
-            graph
-            if sample is None
-            else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
+            sampled.apply(client.graph(space), fanouts, seed=seed),
             out,
             parts=parts,
             assign=method,
             seed=seed,
-            version=at,
+            version=graph_version,
             graph_name=graph_name,
             halo_hops=halo_hops,
             homogeneous=homogeneous,
             weight=weight or None,
             formats=formats or ("coo",),
             num_trainers_per_machine=trainers,
-            balance_ntypes=balance,
-            balance_edges=balance_edges,
-            objective=objective,
-            imbalance=imbalance,
-            passes=passes,
+            **balance_arguments,
             ip_config=ip_config,
             overwrite=overwrite,
             resume=resume,
@@ -180,7 +141,7 @@ def dgl(
             scratch=scratch,
             progress=lambda phase, done, total: update(f"export {phase}", done, total),
         )
-    session.output.result(report, lambda: _render_export(report))
+    command.output.result(report, lambda: _render_export(report))
 
 
 @app.command(
@@ -188,51 +149,43 @@ def dgl(
         "Example: asterism export assignment --space shop --parts 4 --assign metis --out assigned/"
     )
 )
+@expand_option_groups
 def assignment(
     context: typer.Context,
     *,
     space: Space,
-    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to.")],
+    out: Out,
     parts: Parts,
     assign: Assign = "metis",
     seed: Seed = 0,
-    at: Version = None,
+    graph_version: GraphVersion = None,
     homogeneous: Homogeneous = False,
     weight: Weight = "weight",
-    balance_ntypes: BalanceNtypes = True,
-    balance_by: BalanceBy = None,
-    balance_edges: BalanceEdges = False,
-    objective: Objective = "cut",
-    imbalance: Imbalance = 0.03,
-    passes: Passes = 1,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    balance: BalanceOptions,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Write which partition each node goes to, for `export dgl --assign`, for DGL's own tools, and
-    for batches of clusters.
+    """Write the partition of each node, for `export dgl --assign`, for the tools of DGL, and for
+    batches of clusters.
     """
-    session = command_context(context)
-    method, balance = parse_method(assign), parse_balance(balance_ntypes, balance_by)
+    command = command_context(context)
+    method, balance_arguments = parse_method(assign), balance.arguments()
     from asterism import export
 
-    with session.client(allow_read_only=True) as client, session.output.progress() as update:
+    with command.client(allow_read_only=True) as client, command.output.progress() as update:
         report = export.assignment(
             client.graph(space),
             out,
             parts=parts,
             assign=method,
             seed=seed,
-            version=at,
+            version=graph_version,
             homogeneous=homogeneous,
             weight=weight or None,
-            balance_ntypes=balance,
-            balance_edges=balance_edges,
-            objective=objective,
-            imbalance=imbalance,
-            passes=passes,
+            **balance_arguments,
             overwrite=overwrite,
             progress=lambda phase, done, total: update(f"assignment {phase}", done, total),
         )
-    session.output.result(report, lambda: _render_assignment(report))
+    command.output.result(report, lambda: _render_assignment(report))
 
 
 @app.command(
@@ -244,74 +197,65 @@ def assignment(
 def dispatch(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="A finished export.")],
-    to: Annotated[
+    destination: Annotated[
         str,
         typer.Argument(
-            metavar="ADDRESS", help="Where each part goes, with {part}, {host} or both in it."
+            metavar="ADDRESS", help="Address of each part, with {part}, {host} or both in it."
         ),
     ],
     *,
-    ip_config: Annotated[
-        Path | None, typer.Option(help="DGL's file of machines, one a line, for {host}.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace another export.")] = False,
+    ip_config: IpConfig = None,
+    overwrite: Overwrite = False,
 ) -> None:
-    """Bring each part of an export to its machine. Said again, it goes on where it stopped."""
-    session = command_context(context)
+    """Copy each part of an export to its machine; run again to continue after an interruption."""
+    command = command_context(context)
     from asterism import export
 
-    with session.output.progress() as update:
+    with command.output.progress() as update:
         report = export.dispatch(
             source,
-            to,
+            destination,
             ip_config=ip_config,
             overwrite=overwrite,
             progress=lambda phase, done, total: update(f"dispatch {phase}", done, total),
         )
-    session.output.result(report, lambda: _render_dispatch(report))
+    command.output.result(report, lambda: _render_dispatch(report))
 
 
 @app.command(epilog="Example: asterism export chunks --space shop --out chunks/")
+@expand_option_groups
 def chunks(
     context: typer.Context,
     *,
     space: Space,
-    out: Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Where to write to.")],
-    chunk_rows: Annotated[int, typer.Option(min=1, help="Nodes or edges of a file at most.")] = 1
-    << 22,
-    edges: Annotated[
-        str, typer.Option(metavar="csv|parquet|numpy", help="The format of edges.")
+    out: Out,
+    chunk_rows: Annotated[
+        int, typer.Option(min=1, help="Maximum number of nodes or edges of a file.")
+    ] = 1 << 22,
+    edge_format: Annotated[
+        str,
+        typer.Option(metavar="csv|parquet|numpy", help="File format of edges."),
+        FormerName("--edges"),
     ] = "csv",
-    at: Version = None,
+    graph_version: GraphVersion = None,
     weight: Weight = "weight",
-    sample: Sample = None,
-    fanout: Fanout = "",
-    ntype: SampleType = None,
+    sampled: SampledGraphOptions,
     seed: Seed = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an export that was cut off, or begin.")
-    ] = False,
-    memory_limit: Annotated[
-        int, typer.Option(min=64, metavar="MIB", help="What arrays may take.")
-    ] = 1024,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
+    memory_limit: MemoryLimit = 1024,
 ) -> None:
     """Write DGL's chunked graph format, for DGL's own pipeline and for `asterism load`."""
-    session, hops = command_context(context), parse_fanout(fanout)
-    if sample is None and (hops or ntype is not None):
-        raise InvalidRequest("--fanout and --type are of a sample: say --sample too")
+    command, fanouts = command_context(context), sampled.parse_fanout()
     from asterism import export
 
-    with session.client(allow_read_only=True) as client, session.output.progress() as update:
-        graph = client.graph(space)
+    with command.client(allow_read_only=True) as client, command.output.progress() as update:
         report = export.chunks(
-            graph
-            if sample is None
-            else export.sampled(graph, sample, hops, ntype=ntype, seed=seed),
+            sampled.apply(client.graph(space), fanouts, seed=seed),
             out,
             chunk_rows=chunk_rows,
-            edges=edges,
-            version=at,
+            edges=edge_format,
+            version=graph_version,
             weight=weight or None,
             overwrite=overwrite,
             resume=resume,
@@ -322,7 +266,7 @@ def chunks(
         f"version {report.version} is in {report.out}: {report.nodes:,} nodes, "
         f"{report.edges:,} edges, {report.files} files ({report.seconds:.1f} s)"
     )
-    session.output.result(
+    command.output.result(
         report, lambda: "\n".join((summary, *(f"note: {text}" for text in report.warnings)))
     )
 
@@ -331,18 +275,18 @@ def chunks(
 def pyg(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="FOLDER", help="A finished export for DGL.")],
-    out: Annotated[str, typer.Argument(metavar="FOLDER|ADDRESS", help="Where to write to.")],
+    out: Annotated[
+        str, typer.Argument(metavar="FOLDER|ADDRESS", help="Folder or address to write to.")
+    ],
     *,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where it was cut off, or begin.")
-    ] = False,
+    overwrite: Overwrite = False,
+    resume: Resume = False,
 ) -> None:
     """Write the partition layout of torch_geometric.distributed from an export for DGL."""
-    session = command_context(context)
+    command = command_context(context)
     from asterism import export
 
-    with session.output.progress() as update:
+    with command.output.progress() as update:
         report = export.pyg(
             source,
             out,
@@ -354,7 +298,7 @@ def pyg(
         f"{report.parts} parts of version {report.version} are in {report.out}: "
         f"{report.files} files ({report.seconds:.1f} s)"
     )
-    session.output.result(report, lambda: summary)
+    command.output.result(report, lambda: summary)
 
 
 @app.command(
@@ -369,27 +313,23 @@ def verify(
         str,
         typer.Argument(
             metavar="FOLDER|ADDRESS",
-            help=(
-                "Where the export is, or one machine's parts; with {part} or {host}: where all are."
-            ),
+            help="An export, or the parts on one machine; with {part} or {host}: those of all.",
         ),
     ],
     *,
-    ip_config: Annotated[
-        Path | None, typer.Option(help="DGL's file of machines, one a line, for {host}.")
-    ] = None,
+    ip_config: IpConfig = None,
 ) -> None:
-    """Read an export again: every node and edge once, HALOs, ids, features, checksums."""
-    session = command_context(context)
+    """Verify an export: every node and edge once, halo nodes, ids, features, checksums."""
+    command = command_context(context)
     from asterism import export
 
-    with session.output.progress() as update:
+    with command.output.progress() as update:
         report = export.verify(
             out,
             ip_config=ip_config,
             progress=lambda phase, done, total: update(f"verify {phase}", done, total),
         )
-    session.output.result(report, lambda: _render_verification(report))
+    command.output.result(report, lambda: _render_verification(report))
     if not report.ok:
         raise typer.Exit(ExitCode.FAILED)
 
@@ -405,11 +345,11 @@ def _render_verification(report: VerifyReport) -> RenderableType:
     if report.ok and len(report.verified) < report.parts:
         part_list = ", ".join(map(str, report.verified))
         return Text(
-            f"{summary}: of part(s) {part_list} all is there, and as it was written; how "
-            "parts fit each other shows where all are"
+            f"{summary}: part(s) {part_list} are complete and unchanged; whether the parts fit "
+            "together is verified where all of them are"
         )
     if report.ok:
-        return Text(f"{summary}: all is there, once, and as it was read")
+        return Text(f"{summary}: complete and unchanged")
     return Group(
         Text(f"{summary}: DAMAGED; export it again"),
         *(Text(f"  {problem}") for problem in report.problems),
@@ -443,12 +383,12 @@ def _render_dispatch(report: DispatchReport) -> RenderableType:
             " ".join(map(str, each.parts)),
             each.files,
             each.bytes,
-            "copied" if each.copied else "was there",
+            "copied" if each.copied else "unchanged",
         )
         for each in report.places
     ]
     return Group(
-        table("places", ("address", "parts", "files", "bytes", ""), rows),
+        table("destinations", ("address", "parts", "files", "bytes", ""), rows),
         *(f"note: {text}" for text in report.warnings),
     )
 

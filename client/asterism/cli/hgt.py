@@ -1,4 +1,4 @@
-"""`asterism sample hgt`: nodes drawn layer by layer, so many of each type."""
+"""`asterism sample hgt`: nodes sampled layer by layer, a fixed number of each type."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
+from asterism.cli.option_values import parse_integers
+from asterism.cli.options import Space
 from asterism.cli.output import table
+from asterism.cli.sample_calls import run_sample_call
 from asterism.cli.sample_options import (
-    Direction,
     EdgeTypes,
-    Explain,
+    InducedTypes,
     Nodes,
-    NodeType,
-    Seed,
-    Space,
-    Uniform,
-    Version,
-    Weight,
-    Where,
-    parse_integers,
-    run_sample_call,
+    SampleCallOptions,
+    TraversalOptions,
+    WeightOptions,
 )
 from asterism_proto.errors import InvalidRequest
 
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def parse_counts(options: list[str]) -> list[int] | dict[str, list[int]]:
-    """What ``--count`` says: numbers for all node types, or for each type that is named."""
+    """Return the numbers of nodes of each layer: one list for all node types, or one per type."""
     if len(options) == 1 and "=" not in options[0]:
         return parse_integers("--count", options[0], minimum=0)
     counts_by_type: dict[str, list[int]] = {}
@@ -41,8 +37,8 @@ def parse_counts(options: list[str]) -> list[int] | dict[str, list[int]]:
         name, equals, numbers = option.rpartition("=")
         if not equals or not name or name in counts_by_type:
             raise InvalidRequest(
-                f"--count {option!r}: expected TYPE=N[,N...], each type once, or N[,N...] by "
-                "itself for all types"
+                f"--count={option!r}: expected TYPE=N[,N...], each type once, or one N[,N...] for "
+                "all types; for example user=64,64"
             )
         counts_by_type[name] = parse_integers("--count", numbers, minimum=0)
     return counts_by_type
@@ -53,52 +49,35 @@ def hgt(
     space: Space,
     nodes: Nodes,
     *,
-    count: Annotated[
+    counts: Annotated[
         list[str],
         typer.Option(
+            "--count",
             metavar="[TYPE=]N[,N...]",
-            help=(
-                "Nodes to draw, layer by layer: of each node type, or of this one (repeat "
-                "for others)."
-            ),
+            help="Number of nodes in each layer: of each node type, or of this one. Repeat per "
+            "type.",
         ),
     ],
-    kinds: EdgeTypes = None,
-    among: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--among",
-            metavar="TYPE",
-            help="Give edges of this type among the nodes. Default: those followed.",
-        ),
-    ] = None,
-    node_type: NodeType = None,
-    direction: Direction = "out",
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    edge_types: EdgeTypes = None,
+    induced_types: InducedTypes = None,
+    traversal: TraversalOptions,
+    weights: WeightOptions,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw whole layers of nodes around the given ones, so many of each type, with all edges among
-    them (HGT).
+    """Sample layers of nodes around the given ones, a fixed number of each type, with all edges
+    between them (HGT).
     """
-    counts = parse_counts(count)
+    parsed_counts = parse_counts(counts)
 
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_hgt(
             parse_node_ids(graph, nodes),
-            counts,
-            kinds or None,
-            among=among or None,
-            ntype=node_type,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            direction=direction,
-            seed=seed,
-            version=at,
+            parsed_counts,
+            edge_types or None,
+            among=induced_types or None,
+            **traversal.arguments(),
+            **weights.arguments(),
+            **call_options.arguments(),
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
@@ -113,8 +92,8 @@ def hgt(
         ]
         return table(
             "layers",
-            ("type", "given", *(f"layer {layer + 1}" for layer in range(layers)), "in all"),
+            ("type", "seeds", *(f"layer {layer + 1}" for layer in range(layers)), "total"),
             rows,
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)

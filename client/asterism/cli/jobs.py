@@ -1,4 +1,4 @@
-"""`asterism job`: submit, list, show, stop, recover and wait for jobs."""
+"""`asterism job`: submit, list, show, stop, recover and await jobs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,16 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
+from asterism.cli.option_groups import expand_option_groups
+from asterism.cli.option_values import parse_assignments
+from asterism.cli.options import (
+    DEFAULT_TOTAL_TIMEOUT_S,
+    GraphVersion,
+    Space,
+    TotalTimeout,
+    Wait,
+)
 from asterism.cli.output import Output, format_timestamp, table
-from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,21 +27,17 @@ if TYPE_CHECKING:
     from asterism import Client
     from asterism.records.samples import Job, TaskResult
 
-app = typer.Typer(no_args_is_help=True, help="Jobs: what is built in the background.")
+app = typer.Typer(
+    no_args_is_help=True, help="Manage background jobs: builds, audits, exports and others."
+)
 
-JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait until it has ended, with a progress bar.")]
-TotalTimeout = Annotated[
-    float, typer.Option("--within", min=0.1, metavar="SECONDS", help="How long to wait.")
-]
-
-DEFAULT_WAIT_S = 24 * 3600.0
+JobId = Annotated[int, typer.Argument(metavar="JOB", min=1, help="Id of the job.")]
 JOB_COLUMNS = ("job", "space", "kind", "state", "rows", "version", "submitted (UTC)", "seconds")
 
 
 @contextmanager
 def job_progress(output: Output) -> Iterator[Callable[[Job], None]]:
-    """Who shows a job's progress while the block runs."""
+    """Yield a function that shows the progress of a job, until the block ends."""
     with output.progress() as update:
 
         def on_progress(job: Job) -> None:
@@ -53,13 +57,13 @@ def job_progress(output: Output) -> Iterator[Callable[[Job], None]]:
 
 
 def wait_for_job(output: Output, client: Client, job_id: int, timeout_s: float) -> Job:
-    """The job once it has ended, its progress shown meanwhile."""
+    """Return the job once it has ended; show its progress until then."""
     with job_progress(output) as on_progress:
         return client.wait(job_id, timeout_s=timeout_s, on_progress=on_progress)
 
 
 def print_result(output: Output, job: Job) -> None:
-    """Print a job as the command's result; exit with FAILED where it ended badly."""
+    """Print a job as the result of the command; exit with FAILED if it failed or was stopped."""
     output.result(job, lambda: job_table(job))
     if job.state in ("FAILED", "STOPPED"):
         if job.cause and output.as_json:
@@ -86,12 +90,12 @@ def _row(job: Job) -> tuple[object, ...]:
 
 
 def jobs_table(jobs: list[Job]) -> RenderableType:
-    """A line per job."""
+    """Return a table with a row per job."""
     return table("jobs", JOB_COLUMNS, [_row(job) for job in jobs])
 
 
 def job_table(job: Job) -> RenderableType:
-    """One job and its tasks."""
+    """Return the tables of a job and its tasks."""
     from rich.console import Group
     from rich.markup import escape
 
@@ -114,7 +118,7 @@ def job_table(job: Job) -> RenderableType:
     requested = [f"version {job.target_version}"] if job.target_version else []
     requested += [f"{key} {value}" for key, value in job.options.items()]
     if requested:
-        parts.append(f"asked for: {escape(', '.join(requested))}")
+        parts.append(f"requested: {escape(', '.join(requested))}")
     parts += [
         _task_result_table(task.host, task.result) for task in job.tasks if task.result is not None
     ]
@@ -144,7 +148,7 @@ BUILD_COLUMNS = ("part", "units linked", "units built", "bytes linked", "bytes b
 
 
 def _task_result_table(host: str, result: TaskResult) -> RenderableType:
-    """What a task made."""
+    """Return the table of what a task produced."""
     from rich.markup import escape
 
     if result.audit:
@@ -169,7 +173,7 @@ def _task_result_table(host: str, result: TaskResult) -> RenderableType:
         )
     if result.units:
         return table(
-            f"{host[:12]}: what was built",
+            f"{host[:12]}: built units",
             BUILD_COLUMNS,
             [(u.part, u.linked, u.built, u.bytes_linked, u.bytes_built) for u in result.units],
         )
@@ -179,68 +183,49 @@ def _task_result_table(host: str, result: TaskResult) -> RenderableType:
     return f"{host[:12]}: {result.bytes_before:,} bytes before, {result.bytes_after:,} after"
 
 
-def _parse_options(pairs: list[str] | None) -> dict[str, str]:
-    """Options as ``KEY=VALUE`` words."""
-    options = {}
-    for pair in pairs or ():
-        key, separator, value = pair.partition("=")
-        if not (key and separator):
-            raise InvalidRequest(f"--option {pair!r}: expected KEY=VALUE, as format=csv")
-        options[key] = value
-    return options
-
-
 @app.command(
     epilog="Examples: asterism job submit shop --wait | asterism job submit shop --kind audit "
-    "--at 3 --wait | "
+    "--graph-version 3 --wait | "
     "asterism job submit shop --kind export-tables --option format=csv --option "
     "to=s3://bucket/tables"
 )
+@expand_option_groups
 def submit(
     context: typer.Context,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
+    space: Space,
     *,
     kind: Annotated[
         str,
-        typer.Option(
-            metavar="KIND", help="What to do: build, index, audit, export-tables or compact."
-        ),
+        typer.Option(metavar="KIND", help="Kind: build, index, audit, export-tables or compact."),
     ] = "build",
-    at: Annotated[
-        int | None,
-        typer.Option(
-            "--at",
-            min=1,
-            metavar="VERSION",
-            help="What an audit or an export reads. Default: the current one.",
-        ),
-    ] = None,
-    option: Annotated[
+    graph_version: GraphVersion = None,
+    options: Annotated[
         list[str] | None,
         typer.Option(
+            "--option",
             metavar="KEY=VALUE",
-            help=(
-                "Of export-tables: format=parquet, csv or csv,parquet; to=ADDRESS. Of "
-                "builds: link=no. Of index: see `asterism job index`."
-            ),
+            help="Option of the job. Of export-tables: format=parquet, csv or csv,parquet; "
+            "to=ADDRESS. Of builds: link=no. Of index: see `asterism job index`. Repeatable.",
         ),
     ] = None,
     wait: Wait = False,
-    within: TotalTimeout = DEFAULT_WAIT_S,
+    total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Ask for a job: by default a build, which publishes what is loaded as a new version.
+    """Submit a job: by default a build, which publishes the loaded data as a new version.
 
-    An audit reads a version again and holds it against its checksums, weights and totals.
-    export-tables writes its alias tables to files. compact gives the disk space of overwritten and
-    deleted blocks back. A build shares what did not change with the versions before; with link=no
-    it makes everything anew, as after an audit that found files damaged."""
-    options = _parse_options(option)
-    session = command_context(context)
-    with session.client() as client:
-        job = client.submit_job(space, kind=kind, options=options, version=at or 0)
+    An audit reads a version again and verifies its checksums, weights and totals. export-tables
+    writes its alias tables to files. compact frees the disk space of overwritten and deleted
+    blocks. A build shares unchanged data with earlier versions; with link=no it rebuilds
+    everything, for example after an audit that found damaged files."""
+    job_options = parse_assignments(
+        "--option", options, form="KEY=VALUE", example="format=csv", allow_empty=True
+    )
+    command = command_context(context)
+    with command.client() as client:
+        job = client.submit_job(space, kind=kind, options=job_options, version=graph_version or 0)
         if wait:
-            job = wait_for_job(session.output, client, job.job_id, within)
-    print_result(session.output, job)
+            job = wait_for_job(command.output, client, job.job_id, total_timeout)
+    print_result(command.output, job)
 
 
 @app.command(
@@ -249,110 +234,122 @@ def submit(
         "brand --kind hash"
     )
 )
+@expand_option_groups
 def index(
     context: typer.Context,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to work on.")],
-    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="A node type, or an edge type.")],
-    on: Annotated[
+    space: Space,
+    type_name: Annotated[str, typer.Argument(metavar="TYPE", help="Node type or edge type.")],
+    column: Annotated[
         str,
         typer.Argument(
             metavar="COLUMN",
-            help=(
-                "A column, as conditions write it: price, size[2], id, weight. Of edges "
-                "weight, id, src, dst, or what the schema declares."
-            ),
+            help="Column in the notation of filters: price, size[2], id, weight. Of edges weight, "
+            "id, src, dst, or a column that the schema declares.",
         ),
     ],
     *,
     kind: Annotated[
         str,
         typer.Option(
-            metavar="KIND", help="range (numbers, by value) or hash (equality, of texts too)."
+            metavar="KIND",
+            help="Kind of index: range (numbers, by value) or hash (equality, also of strings).",
         ),
     ] = "range",
-    drop: Annotated[bool, typer.Option("--drop", help="Publish a version without it.")] = False,
+    drop: Annotated[
+        bool, typer.Option("--drop", help="Publish a version without the index.")
+    ] = False,
     wait: Wait = False,
-    within: TotalTimeout = DEFAULT_WAIT_S,
+    total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Publish a version with one more index, for draws under conditions on its column.
+    """Publish a version with one more index, for sampling with filters on its column.
 
-    It is a build of what is committed: what did not change is shared with the version before. Later
-    builds keep the index."""
-    session = command_context(context)
-    with session.client() as client:
-        options = {"type": type_name, "on": on, "kind": kind, **({"drop": "yes"} if drop else {})}
+    The job is a build of the committed data, and shares unchanged data with the version before.
+    Later builds keep the index."""
+    command = command_context(context)
+    with command.client() as client:
+        options = {"type": type_name, "on": column, "kind": kind}
+        if drop:
+            options["drop"] = "yes"
         job = client.submit_job(space, kind="index", options=options)
         if wait:
-            job = wait_for_job(session.output, client, job.job_id, within)
-    print_result(session.output, job)
+            job = wait_for_job(command.output, client, job.job_id, total_timeout)
+    print_result(command.output, job)
 
 
 @app.command("list", epilog="Example: asterism job list --space shop --state RUNNING --state QUEUE")
 def list_jobs(
     context: typer.Context,
     *,
-    space: Annotated[str | None, typer.Option(help="Only of this space.")] = None,
+    space: Annotated[str | None, typer.Option(help="List only jobs of this space.")] = None,
     state: Annotated[
         list[str] | None,
         typer.Option(
-            help=(
-                "Only in this state: QUEUE, RUNNING, FINISHED, FAILED, STOPPED. Repeat for several."
-            )
+            help="List only jobs in this state: QUEUE, RUNNING, FINISHED, FAILED, STOPPED. "
+            "Repeatable."
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="At most so many.")] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of jobs.")] = 50,
     before: Annotated[
-        int, typer.Option(min=0, metavar="JOB", help="Only jobs before this one: the next page.")
+        int,
+        typer.Option(min=0, metavar="JOB", help="List only jobs older than this one (next page)."),
     ] = 0,
 ) -> None:
-    """List jobs, the newest first."""
-    session = command_context(context)
-    with session.client() as client:
+    """List jobs, newest first."""
+    command = command_context(context)
+    with command.client() as client:
         jobs = list(
             client.jobs(
                 space, tuple(name.upper() for name in state or ()), limit=limit, before=before
             )
         )
-    session.output.result(jobs, lambda: jobs_table(jobs))
+    command.output.result(jobs, lambda: jobs_table(jobs))
 
 
 @app.command(epilog="Example: asterism job show 7")
 def show(context: typer.Context, job: JobId) -> None:
     """Show a job and its tasks."""
-    session = command_context(context)
-    with session.client() as client:
+    command = command_context(context)
+    with command.client() as client:
         job_info = client.job(job)
-    session.output.result(job_info, lambda: job_table(job_info))
+    command.output.result(job_info, lambda: job_table(job_info))
 
 
 @app.command(epilog="Example: asterism job stop 7")
 def stop(context: typer.Context, job: JobId) -> None:
-    """Stop a job; `recover` goes on with it."""
-    session = command_context(context)
-    with session.client() as client:
+    """Stop a job; `recover` continues it."""
+    command = command_context(context)
+    with command.client() as client:
         job_info = client.stop_job(job)
-    session.output.result(job_info, lambda: job_table(job_info))
+    command.output.result(job_info, lambda: job_table(job_info))
 
 
 @app.command(epilog="Example: asterism job recover 7 --wait")
+@expand_option_groups
 def recover(
-    context: typer.Context, job: JobId, *, wait: Wait = False, within: TotalTimeout = DEFAULT_WAIT_S
+    context: typer.Context,
+    job: JobId,
+    *,
+    wait: Wait = False,
+    total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S,
 ) -> None:
-    """Go on with a job that failed or was stopped, from its last checkpoint."""
-    session = command_context(context)
-    with session.client() as client:
+    """Continue a failed or stopped job from its last checkpoint."""
+    command = command_context(context)
+    with command.client() as client:
         job_info = client.recover_job(job)
         if wait:
-            job_info = wait_for_job(session.output, client, job, within)
-    print_result(session.output, job_info) if wait else session.output.result(
+            job_info = wait_for_job(command.output, client, job, total_timeout)
+    print_result(command.output, job_info) if wait else command.output.result(
         job_info, lambda: job_table(job_info)
     )
 
 
-@app.command(epilog="Example: asterism job wait 7 --within 600")
-def wait(context: typer.Context, job: JobId, *, within: TotalTimeout = DEFAULT_WAIT_S) -> None:
-    """Wait until a job has ended; exit code 1 where it did not finish."""
-    session = command_context(context)
-    with session.client() as client:
-        job_info = wait_for_job(session.output, client, job, within)
-    print_result(session.output, job_info)
+@app.command(epilog="Example: asterism job wait 7 --total-timeout 600")
+@expand_option_groups
+def wait(
+    context: typer.Context, job: JobId, *, total_timeout: TotalTimeout = DEFAULT_TOTAL_TIMEOUT_S
+) -> None:
+    """Wait until a job has ended; exit with 1 if it failed or was stopped."""
+    command = command_context(context)
+    with command.client() as client:
+        job_info = wait_for_job(command.output, client, job, total_timeout)
+    print_result(command.output, job_info)

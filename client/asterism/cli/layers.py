@@ -1,5 +1,5 @@
-"""`asterism sample layer` and `adjacency`: layers drawn as a whole, and the edges between two lists
-of nodes.
+"""`asterism sample layer` and `adjacency`: nodes sampled for a batch as a whole, and the edges
+between two lists of nodes.
 """
 
 from __future__ import annotations
@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
+from asterism.cli.option_values import parse_nodes
+from asterism.cli.options import GraphVersion, Space
 from asterism.cli.output import table
+from asterism.cli.sample_calls import run_read_call, run_sample_call
 from asterism.cli.sample_options import (
-    MAX_SHOWN_ROWS,
     Count,
     Direction,
-    Distinct,
     EdgeTypes,
-    Explain,
     Nodes,
-    NodeType,
-    Seed,
-    Space,
-    Uniform,
-    Version,
-    Weight,
+    Replace,
+    ReturnedWeight,
+    SampleCallOptions,
+    TraversalOptions,
+    WeightOptions,
     Where,
+)
+from asterism.cli.sample_tables import (
+    MAX_SHOWN_ROWS,
     add_probability_column,
-    parse_nodes,
-    run_read_call,
-    run_sample_call,
     truncated_title,
     type_names,
 )
@@ -45,98 +44,82 @@ def layer(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: EdgeTypes = None,
+    edge_types: EdgeTypes = None,
     count: Count = 10,
     measure: Annotated[
         str,
         typer.Option(
             metavar="sum|sqrt|squares",
-            help=(
-                "What a neighbor counts, of the weights of the edges to it; squares: as "
-                "LADIES has it."
-            ),
+            help="Weight of a neighbor, from the weights of the edges to it: their sum, its root, "
+            "or the sum of squares over the given nodes (LADIES).",
         ),
     ] = "sum",
-    node_type: NodeType = None,
-    direction: Direction = "out",
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    distinct: Distinct = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    traversal: TraversalOptions,
+    weights: WeightOptions,
+    replace: Replace = True,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw the nodes of a layer from the neighbors of all given nodes."""
+    """Sample the nodes of a layer from the neighbors of all given nodes."""
 
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_layer(
             parse_node_ids(graph, nodes),
-            kinds or None,
+            edge_types or None,
             count,
             measure=measure,
-            ntype=node_type,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            replace=not distinct,
-            direction=direction,
-            seed=seed,
-            version=at,
+            replace=replace,
+            **traversal.arguments(),
+            **weights.arguments(),
+            **call_options.arguments(),
         )
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         names, columns = add_probability_column(("type", "node"), [sample.nodes], sample)
-        title = f"a layer, {len(sample.adjacency.rows):,} edges lead to it"
+        title = f"layer with {len(sample.adjacency.rows):,} incoming edges"
         return table(
             truncated_title(title, len(sample.nodes)),
             names,
             zip(type_names(schema, "node", sample.types[:MAX_SHOWN_ROWS]), *columns, strict=True),
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 def adjacency(
     context: typer.Context,
     space: Space,
     *,
-    rows: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where edges begin.")],
-    cols: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Where they end.")],
-    kinds: EdgeTypes = None,
+    rows: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Nodes where edges start.")],
+    cols: Annotated[str, typer.Option(metavar="NODE[,NODE...]", help="Nodes where edges end.")],
+    edge_types: EdgeTypes = None,
     row_type: Annotated[
-        str | None, typer.Option(help="The type of the rows, where the edge types do not say.")
+        str | None,
+        typer.Option(help="Type of the rows, required if the edge types do not determine it."),
     ] = None,
     col_type: Annotated[
-        str | None, typer.Option(help="The type of the cols, where the edge types do not say.")
+        str | None,
+        typer.Option(help="Type of the columns, required if the edge types do not determine it."),
     ] = None,
     direction: Direction = "out",
-    weight: Annotated[
-        str,
-        typer.Option(
-            "--weight",
-            metavar="NAME",
-            help="Give the weights of this name. Default: the edges' own.",
-        ),
-    ] = "",
+    weight: ReturnedWeight = "",
     where: Where = "",
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Give the edges from some nodes to others."""
+    """Return the edges from some nodes to others."""
     row_nodes, col_nodes = parse_nodes("--rows", rows), parse_nodes("--cols", cols)
 
     def call(graph: Graph) -> Any:
         return graph.adjacency(
             parse_node_ids(graph, row_nodes),
             parse_node_ids(graph, col_nodes),
-            kinds or None,
+            edge_types or None,
             row_type=row_type,
             col_type=col_type,
             direction=direction,
             weight=weight,
             where=where,
             edge_ids=True,
-            version=at,
+            version=graph_version,
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:

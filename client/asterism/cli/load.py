@@ -1,4 +1,4 @@
-"""`asterism load`: files into a space, with progress, and a build afterwards."""
+"""`asterism load`: load files into a space, with progress, and build a version of it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import typer
 
 from asterism.cli.context import CommandContext, command_context
 from asterism.cli.exit_codes import ExitCode
-from asterism.cli.jobs import DEFAULT_WAIT_S, wait_for_job
-from asterism_proto.errors import InvalidRequest
+from asterism.cli.jobs import wait_for_job
+from asterism.cli.option_groups import FormerName, expand_option_groups
+from asterism.cli.option_values import parse_assignments
+from asterism.cli.options import DEFAULT_TOTAL_TIMEOUT_S, Space
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -29,86 +31,84 @@ EXAMPLES = (
 
 
 class BadRowPolicy(StrEnum):
-    """What a bad row does to a load."""
+    """Policy of a load for invalid rows."""
 
     FAIL = "fail"
     SKIP = "skip"
 
 
 class Direction(StrEnum):
-    """Which adjacency a space keeps."""
+    """Adjacency that a space stores."""
 
     OUT = "out"
     IN = "in"
     BOTH = "both"
 
 
+@expand_option_groups
 def load(
     context: typer.Context,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to fill.")],
+    space: Space,
     source: Annotated[
         Path,
         typer.Argument(
             metavar="SOURCE",
             exists=True,
-            help=(
-                "A folder with DGL's metadata.json, Euler's graph.json, a YAML file of "
-                "schema and files, or PGLBox's."
-            ),
+            help="DGL's metadata.json or its folder, Euler's graph.json, a YAML file with schema "
+            "and files, or a PGLBox configuration.",
         ),
     ],
     *,
     create: Annotated[
         bool,
         typer.Option(
-            "--create", help="Make the space from the source's schema, if it is not there."
+            "--create", help="Create the space from the schema of the source, if it is missing."
         ),
     ] = False,
     parts: Annotated[
-        int | None, typer.Option(min=1, help="With --create: the number of parts.")
+        int | None, typer.Option(min=1, help="With --create: number of parts.")
     ] = None,
     direction: Annotated[
-        Direction | None, typer.Option(help="With --create: which adjacency is kept.")
+        Direction | None, typer.Option(help="With --create: adjacency to store.")
     ] = None,
     build: Annotated[
-        bool, typer.Option("--build", help="Build and publish a version afterwards.")
+        bool, typer.Option("--build", help="Build and publish a version after the load.")
     ] = False,
     on_bad_rows: Annotated[
         BadRowPolicy,
-        typer.Option(help="Refuse the load at the first bad row, or count it and go on."),
+        typer.Option(help="Fail the load at the first invalid row, or count it and continue."),
     ] = BadRowPolicy.FAIL,
     rejects: Annotated[
         Path | None,
         typer.Option(
             dir_okay=False,
-            help=(
-                "With --on-bad-rows skip: a CSV file that lists the bad rows. Default: "
-                "SPACE.rejects.csv."
-            ),
+            help="With --on-bad-rows skip: CSV file for the invalid rows. Default: "
+            "SPACE.rejects.csv.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option(help="Go on with a load of this source that was cut off, or give it up.")
+        bool, typer.Option(help="Continue an interrupted load of this source, or abandon it.")
     ] = True,
-    again: Annotated[
+    force: Annotated[
         bool,
         typer.Option(
-            "--again",
-            help="Load these files even if the space has them: edges are there once more.",
+            "--force",
+            help="Load the files even if the space already has them; edges are then duplicated.",
         ),
+        FormerName("--again", value=True),
     ] = False,
     weight: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TYPE=FEATURE",
-            help="For a DGL folder: the feature that is a type's weight. Repeat for more types.",
+            help="Of a DGL folder: feature with the weight of a type. Repeatable.",
         ),
     ] = None,
     rename: Annotated[
         list[str] | None,
         typer.Option(
             metavar="OLD=NEW",
-            help="For a DGL folder or Euler's JSON: another name for a feature. Repeat for more.",
+            help="Of a DGL folder or Euler's JSON: new name of a feature. Repeatable.",
         ),
     ] = None,
     root: Annotated[
@@ -116,23 +116,27 @@ def load(
         typer.Option(
             exists=True,
             file_okay=False,
-            help="For a schema file or PGLBox's: the folder that its file names start from.",
+            help="Of a schema file or a PGLBox configuration: folder that contains its files.",
         ),
     ] = None,
     chunk_rows: Annotated[
-        int, typer.Option(min=1, max=1 << 24, help="Rows that are in memory at a time.")
+        int, typer.Option(min=1, max=1 << 24, help="Rows in memory at a time.")
     ] = 262144,
 ) -> None:
-    """Load files into a space; nothing is visible until a build has published it."""
-    session = command_context(context)
+    """Load files into a space; a build makes them visible."""
+    command = command_context(context)
     if (parts is not None or direction is not None) and not create:
-        raise typer.BadParameter("--parts and --direction shape a new space: say --create too")
+        option = f"--parts={parts}" if parts is not None else f"--direction={direction}"
+        raise typer.BadParameter(f"{option}: expected --create too; add --create")
     if rejects is not None and on_bad_rows is BadRowPolicy.FAIL:
-        raise typer.BadParameter("--rejects is written with --on-bad-rows skip only")
-    weights, new_names = _parse_pairs("--weight", weight), _parse_pairs("--rename", rename)
+        raise typer.BadParameter(
+            f"--rejects={str(rejects)!r}: expected --on-bad-rows skip too; add --on-bad-rows skip"
+        )
+    weights = parse_assignments("--weight", weight, form="TYPE=FEATURE", example="item=price")
+    new_names = parse_assignments("--rename", rename, form="OLD=NEW", example="feat=vector")
     from asterism import ingest
 
-    with session.client(create=create) as client:
+    with command.client(create=create) as client:
         if create:
             schema = ingest.schema_of(source, weights=weights, rename=new_names, root=root)
             schema = dataclasses.replace(
@@ -141,7 +145,7 @@ def load(
                 direction=direction.value if direction else schema.direction,
             )
             client.create_space(space, schema, if_not_exists=True)
-        with session.output.progress() as update:
+        with command.output.progress() as update:
 
             def on_progress(progress: LoadProgress) -> None:
                 update(
@@ -160,10 +164,10 @@ def load(
                 weights=weights,
                 rename=new_names,
                 root=root,
-                again=again,
+                again=force,
             )
-        job = _build_version(session, client, space) if build else None
-    session.output.result(
+        job = _build_version(command, client, space) if build else None
+    command.output.result(
         {"load": report, "job": job} if build else report,
         lambda: _render_report(space, report, job),
     )
@@ -171,26 +175,17 @@ def load(
         raise typer.Exit(ExitCode.FAILED)
 
 
-def _parse_pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    """``A=B`` texts as a mapping."""
-    pairs = {}
-    for text in texts or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise InvalidRequest(f"{option} {text!r}: expected two names with = between")
-        pairs[name] = value
-    return pairs
-
-
-def _build_version(session: CommandContext, client: Client, space: str) -> Job:
+def _build_version(command: CommandContext, client: Client, space: str) -> Job:
     job = client.submit_job(space, kind="build")
-    return wait_for_job(session.output, client, job.job_id, DEFAULT_WAIT_S)
+    return wait_for_job(command.output, client, job.job_id, DEFAULT_TOTAL_TIMEOUT_S)
 
 
 def _load_summary(report: LoadReport) -> str:
     rows = report.nodes + report.edges
     rate = rows / report.seconds if report.seconds else 0.0
-    rejected = f"; {report.rejected:,} bad rows are in {report.rejects}" if report.rejected else ""
+    rejected = (
+        f"; {report.rejected:,} invalid rows are in {report.rejects}" if report.rejected else ""
+    )
     return (
         f"loaded {report.nodes:,} nodes and {report.edges:,} edges in {report.seconds:.1f} s "
         f"({rate:,.0f} rows/s){rejected}"
@@ -199,7 +194,7 @@ def _load_summary(report: LoadReport) -> str:
 
 def _render_report(space: str, report: LoadReport, job: Job | None) -> RenderableType:
     summary = (
-        f"already loaded as commit {report.commit}; --again loads it once more"
+        f"already loaded as commit {report.commit}; --force loads it again"
         if report.already
         else _load_summary(report)
     )

@@ -1,5 +1,5 @@
-"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, nodes that are
-not some others, labels of graphs.
+"""`asterism sample like`, `negatives` and `labels`: nodes of the types of others, negative samples,
+and labels of graphs.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids
+from asterism.cli.option_groups import FormerName
+from asterism.cli.option_values import parse_nodes
+from asterism.cli.options import Space
 from asterism.cli.output import table
+from asterism.cli.sample_calls import Render, run_sample_call
 from asterism.cli.sample_options import (
     Count,
-    Explain,
     Nodes,
     NodeType,
     Probabilities,
-    Seed,
-    Space,
-    Uniform,
-    Version,
-    Weight,
-    Where,
-    format_nodes,
-    parse_nodes,
-    rows_table,
-    run_sample_call,
+    SampleCallOptions,
+    SampledNodeTypes,
+    WeightOptions,
 )
+from asterism.cli.sample_tables import format_nodes, rows_table
 from asterism_proto.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -43,46 +40,42 @@ def like(
     *,
     count: Count = 10,
     node_type: NodeType = None,
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    unknown: Annotated[
+    weights: WeightOptions,
+    on_unknown: Annotated[
         str,
         typer.Option(
             metavar="error|none",
-            help="Whether a node that is not there is refused, or has none like it.",
+            help="Fail on a node that does not exist, or return no samples for it.",
         ),
+        FormerName("--unknown"),
     ] = "error",
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw nodes of the type of each given node, from the whole graph."""
+    """Sample nodes of the type of each given node, from the whole graph."""
 
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_nodes_like(
             parse_node_ids(graph, nodes),
             count,
             ntype=node_type,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            unknown=unknown,
+            unknown=on_unknown,
             probabilities=probabilities,
-            seed=seed,
-            version=at,
+            **weights.arguments(),
+            **call_options.arguments(),
         )
 
-    run_sample_call(context, space, call, _render_rows("nodes like others", nodes), explain=explain)
+    render = _render_rows("nodes of the same type", nodes)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 def parse_pairs(texts: list[str]) -> list[list[str]]:
-    """Sources, or pairs of a source and its positive with a comma between: all of them the same."""
+    """Return rows of one source each, or of a source and its positive."""
     rows = [parse_nodes("pair", text) for text in texts]
     if len({len(row) for row in rows}) != 1 or len(rows[0]) > 2:
         raise InvalidRequest(
-            f"{' '.join(texts)}: expected sources such as 17 23, or pairs such as 17,3 23,40"
+            f"pairs={' '.join(texts)!r}: expected only sources, such as 17 23, or only pairs, such "
+            "as 17,3 23,40"
         )
     return rows
 
@@ -94,36 +87,32 @@ def negatives(
         list[str],
         typer.Argument(
             metavar="SRC[,DST]...",
-            help="Sources, or pairs: the second one is a positive, which is not drawn.",
+            help="Sources, or pairs of a source and a positive, which is not sampled.",
         ),
     ],
     *,
     count: Count = 5,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="Of this node type (repeat for several). Default: all."),
-    ] = None,
-    but: Annotated[
+    node_types: SampledNodeTypes = None,
+    exclude: Annotated[
         list[str] | None,
         typer.Option(
-            "--but", help="No neighbor of the source along this edge type (repeat for several)."
+            "--exclude",
+            metavar="TYPE",
+            help="Exclude the neighbors of the source along this edge type. Repeatable.",
         ),
+        FormerName("--but"),
     ] = None,
     shared: Annotated[
         bool,
         typer.Option(
-            "--shared", help="One row for all pairs, which leaves out the positives of each."
+            "--shared", help="Share one row between all pairs, without the positives of any."
         ),
     ] = False,
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
+    weights: WeightOptions,
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw nodes that are not among the positives of each pair."""
+    """Sample nodes that are not among the positives of each pair."""
     parsed_pairs = parse_pairs(pairs)
 
     def call(graph: Graph, sampler: Any) -> Any:
@@ -132,35 +121,26 @@ def negatives(
         return sampler.sample_negatives(
             anchors,
             count,
-            kinds or None,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
+            node_types or None,
             shared=shared,
-            exclude_edges=but or None,
+            exclude_edges=exclude or None,
             probabilities=probabilities,
-            seed=seed,
-            version=at,
+            **weights.arguments(),
+            **call_options.arguments(),
         )
 
-    run_sample_call(
-        context,
-        space,
-        call,
-        _render_rows("negatives", ["all"] if shared else pairs),
-        explain=explain,
-    )
+    render = _render_rows("negatives", ["all"] if shared else pairs)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
-def _render_rows(title: str, firsts: list[Any]) -> Any:
+def _render_rows(title: str, sources: list[str]) -> Render:
     def render(sample: Any, schema: Schema) -> RenderableType:
         row_texts = [
             format_nodes(row, None if sample.probabilities is None else sample.probabilities[i])
+            or "none"
             for i, row in enumerate(sample.nodes)
         ]
-        return rows_table(
-            title, ("of", "drawn"), firsts, [row or "none" for row in row_texts], len(row_texts)
-        )
+        return rows_table(title, ("source", "samples"), sources, row_texts, len(row_texts))
 
     return render
 
@@ -170,11 +150,12 @@ def labels(
     space: Space,
     *,
     count: Count = 10,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw labels of graphs, each alike."""
+    """Sample labels of graphs uniformly."""
+
+    def call(graph: Graph, sampler: Any) -> Any:
+        return sampler.sample_graph_labels(count, **call_options.arguments())
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         return table(
@@ -183,10 +164,4 @@ def labels(
             [(label.decode("utf-8", "backslashreplace"),) for label in sample.labels],
         )
 
-    run_sample_call(
-        context,
-        space,
-        lambda graph, sampler: sampler.sample_graph_labels(count, seed=seed, version=at),
-        render,
-        explain=explain,
-    )
+    run_sample_call(context, space, call, render, explain=call_options.explain)

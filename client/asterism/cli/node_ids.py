@@ -1,5 +1,5 @@
-"""Nodes as people call them: the words of a command as ids, and ids in its answers as names, where
-ids of a space are strings.
+"""Node ids of commands: the texts of arguments as ids, and ids in results as strings, in a space
+with string ids.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from asterism import Graph
 
 _NODES = frozenset({"nodes", "src", "dst", "seeds", "pairs", "negatives"})
-"""Fields of records that hold ids of nodes."""
+"""Fields of records that contain node ids."""
 
 
 def parse_node_ids(graph: Graph, texts: Sequence[str]) -> Any:
-    """Nodes as a command is told them: names where ids are strings, else whole numbers."""
+    """Return the nodes of an argument: strings in a space with string ids, integers otherwise."""
     return (
         list(texts) if graph.schema.has_string_ids else [_parse_integer_id(text) for text in texts]
     )
@@ -31,13 +31,13 @@ def _parse_integer_id(text: str) -> int:
         return int(text)
     except ValueError:
         raise InvalidRequest(
-            f"node {text!r}: ids of this space are whole numbers, not strings"
+            f"node={text!r}: expected an integer, because the ids of this space are integers"
         ) from None
 
 
 def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> Any:
-    """A record with names in the place of ids, where ids of the space are strings; and the records
-    in it, or of a list.
+    """Return a record with strings instead of ids if the ids of the space are strings, and the same
+    for the records in it, or in a list.
     """
     if not graph.schema.has_string_ids:
         return record
@@ -47,9 +47,8 @@ def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> An
         return record
     replacements: dict[str, Any] = {}
     version = getattr(record, "version", version)
-    nodes_by_type = isinstance(
-        getattr(record, "nodes", None), dict
-    )  # a subgraph: what is not in its nodes is a number in it
+    # In a subgraph only `nodes` has ids: its other fields are numbers within the subgraph.
+    nodes_by_type = isinstance(getattr(record, "nodes", None), dict)
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
         if field.name == "nodes" and nodes_by_type:
@@ -69,5 +68,5 @@ def with_string_ids(graph: Graph, record: Any, version: int | None = None) -> An
 
 
 def present_nodes(nodes: Any) -> Any:
-    """bool: which of some ids, or names, are nodes."""
+    """Return a mask of the ids or strings that are nodes; -1 and the empty string are not."""
     return nodes != "" if nodes.dtype.kind == "U" else nodes >= 0

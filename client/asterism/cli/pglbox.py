@@ -1,4 +1,4 @@
-"""`asterism sample pglbox`: the batches that a configuration of PGLBox's describes."""
+"""`asterism sample pglbox`: the batches that a PGLBox configuration describes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from asterism.cli.options import GraphVersion, Space
 from asterism.cli.output import table
-from asterism.cli.sample_options import (
-    MAX_SHOWN_ROWS,
-    Seed,
-    Space,
-    Version,
-    format_nodes,
-    run_read_call,
-    truncated_title,
-)
+from asterism.cli.sample_calls import run_read_call
+from asterism.cli.sample_options import Batches, Seed
+from asterism.cli.sample_tables import MAX_SHOWN_ROWS, pairs_table, truncated_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,25 +36,27 @@ def pglbox(
             metavar="CONFIG",
             exists=True,
             dir_okay=False,
-            help="The YAML file that the space was loaded from.",
+            help="YAML configuration that the space was loaded from.",
         ),
     ],
     *,
     infer: Annotated[
-        bool, typer.Option("--infer", help="The batches of inference, not of training.")
+        bool, typer.Option("--infer", help="Return the batches of inference, not of training.")
     ] = False,
-    batches: Annotated[int, typer.Option(min=1, help="How many.")] = 1,
+    batches: Batches = 1,
     seed: Seed = None,
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Draw the first batches of what a configuration of PGLBox's describes: pairs of walks, or
-    nodes to infer.
+    """Sample the first batches that a PGLBox configuration describes: pairs of walks, or nodes to
+    infer.
     """
 
     def call(graph: Graph) -> Any:
         from asterism.pglbox import PGLBox
 
-        pglbox_graph = PGLBox(graph if at is None else graph.at(at), config, seed=seed)
+        pglbox_graph = PGLBox(
+            graph if graph_version is None else graph.at(graph_version), config, seed=seed
+        )
         return list(islice(pglbox_graph.infer() if infer else pglbox_graph.train(), batches))
 
     def render(result: Any, schema: Schema) -> RenderableType:
@@ -74,19 +71,6 @@ def pglbox(
                 ("type", "node"),
                 rows[:MAX_SHOWN_ROWS],
             )
-        pairs = [
-            (
-                batch.metapath,
-                *pair,
-                format_nodes(batch.negatives[i]) if batch.negatives is not None else "-",
-            )
-            for batch in result
-            for i, pair in enumerate(batch.pairs[:MAX_SHOWN_ROWS].tolist())
-        ]
-        return table(
-            truncated_title("pairs", sum(map(len, result))),
-            ("metapath", "node", "near", "negatives"),
-            pairs[:MAX_SHOWN_ROWS],
-        )
+        return pairs_table(result)
 
     run_read_call(context, space, call, render)

@@ -1,5 +1,5 @@
-"""`asterism sample top`, `pagerank`, `all`, `degrees` and `graphs`: what nodes are joined to, and
-which make up a graph, without a draw.
+"""`asterism sample top`, `pagerank`, `all`, `degrees` and `graphs`: deterministic reads of
+neighborhoods and of graphs within the graph.
 """
 
 from __future__ import annotations
@@ -10,22 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.node_ids import parse_node_ids, present_nodes
+from asterism.cli.options import GraphVersion, Space
 from asterism.cli.output import table
+from asterism.cli.sample_calls import run_read_call
 from asterism.cli.sample_options import (
-    MAX_SHOWN_ROWS,
-    Direction,
     EdgeTypes,
     Nodes,
-    NodeType,
-    Space,
-    Uniform,
-    Version,
+    TopK,
+    TraversalOptions,
+    Weight,
+    WeightOptions,
     Where,
-    format_nodes,
-    rows_table,
-    run_read_call,
-    truncated_title,
 )
+from asterism.cli.sample_tables import MAX_SHOWN_ROWS, format_nodes, rows_table, truncated_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,42 +30,31 @@ if TYPE_CHECKING:
     from asterism import Graph
     from asterism_model.schema import Schema
 
-Weight = Annotated[
-    str,
-    typer.Option(
-        "--weight",
-        metavar="NAME",
-        help="By the weights of this name, that all these types have. Default: their own.",
-    ),
-]
-
 
 def top(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    kinds: EdgeTypes = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Edges of each node at most.")] = 10,
-    node_type: NodeType = None,
-    direction: Direction = "out",
+    edge_types: EdgeTypes = None,
+    k: TopK = 10,
+    traversal: TraversalOptions,
     weight: Weight = "",
     where: Where = "",
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Give the heaviest edges of each given node, heaviest first."""
+    """Return the heaviest edges of each given node, in descending order of weight."""
 
     def call(graph: Graph) -> Any:
         return graph.top_k_neighbors(
             parse_node_ids(graph, nodes),
-            kinds or None,
+            edge_types or None,
             k,
-            ntype=node_type,
-            direction=direction,
+            **traversal.arguments(),
             weight=weight,
             where=where,
             edge_ids=True,
-            version=at,
+            version=graph_version,
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
@@ -88,38 +74,33 @@ def pagerank(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: EdgeTypes = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Nodes for each at most.")] = 10,
+    edge_types: EdgeTypes = None,
+    k: TopK = 10,
     alpha: Annotated[
-        float, typer.Option(help="The probability that a walk ends, before each step.")
+        float, typer.Option(help="Probability that a walk ends before each step.")
     ] = 0.15,
     epsilon: Annotated[
-        float, typer.Option(help="How much a node may hold back, per unit of its edges' weight.")
+        float,
+        typer.Option(help="Residual that a node may keep, per unit of the weight of its edges."),
     ] = 1e-4,
-    node_type: NodeType = None,
-    direction: Direction = "out",
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    at: Version = None,
+    traversal: TraversalOptions,
+    weights: WeightOptions,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Give the nodes at which random walks from each given node end most often: personalised
+    """Return the nodes where random walks from each given node end most often: personalized
     PageRank.
     """
 
     def call(graph: Graph) -> Any:
         return graph.personalized_pagerank(
             parse_node_ids(graph, nodes),
-            kinds or None,
+            edge_types or None,
             k,
             alpha=alpha,
             epsilon=epsilon,
-            ntype=node_type,
-            direction=direction,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            version=at,
+            **traversal.arguments(),
+            **weights.arguments(),
+            version=graph_version,
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
@@ -128,7 +109,7 @@ def pagerank(
             for row, scores in zip(result.nodes, result.scores, strict=True)
         ]
         return rows_table(
-            "personalised PageRank", ("node", "node (score)"), nodes, row_texts, len(nodes)
+            "personalized PageRank", ("node", "node (score)"), nodes, row_texts, len(nodes)
         )
 
     run_read_call(context, space, call, render)
@@ -152,32 +133,30 @@ def all_neighbors(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: EdgeTypes = None,
+    edge_types: EdgeTypes = None,
     sort: Annotated[
         str | None,
         typer.Option(
             metavar="id|weight",
-            help="By id, or by weight, heaviest first. Default: edge type by edge type.",
+            help="Order by id, or by descending weight. Default: the order of the edge types.",
         ),
     ] = None,
-    node_type: NodeType = None,
-    direction: Direction = "out",
+    traversal: TraversalOptions,
     weight: Weight = "",
     where: Where = "",
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Give all neighbors of each given node."""
+    """Return all neighbors of each given node."""
 
     def call(graph: Graph) -> Any:
         return graph.neighbors(
             parse_node_ids(graph, nodes),
-            kinds or None,
-            ntype=node_type,
-            direction=direction,
+            edge_types or None,
+            **traversal.arguments(),
             weight=weight,
             where=where,
             sort=sort,
-            version=at,
+            version=graph_version,
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
@@ -195,32 +174,30 @@ def degrees(
     space: Space,
     nodes: Nodes,
     *,
-    kinds: EdgeTypes = None,
-    node_type: NodeType = None,
-    direction: Direction = "out",
+    edge_types: EdgeTypes = None,
+    traversal: TraversalOptions,
     weight: Annotated[
         str | None,
         typer.Option(
             "--weight",
             metavar="NAME",
-            help="What edges weigh together by this name; weight: by their own. Default: how many.",
+            help="Sum this weight column instead of counting edges; `weight` is that of each type.",
         ),
     ] = None,
     where: Where = "",
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
     """Count the edges of each given node, type by type, or sum their weights."""
 
     def call(graph: Graph) -> Any:
-        types = kinds or [edge.name for edge in graph.schema.edge_types]
+        types = edge_types or [edge.name for edge in graph.schema.edge_types]
         counts = graph.degrees(
             parse_node_ids(graph, nodes),
             types,
-            ntype=node_type,
-            direction=direction,
+            **traversal.arguments(),
             weight=weight,
             where=where,
-            version=at,
+            version=graph_version,
         )
         return {"nodes": nodes, "types": types, "degrees": counts}
 
@@ -241,12 +218,15 @@ def graphs(
     space: Space,
     labels: Annotated[list[str], typer.Argument(metavar="LABEL...", help="Labels of graphs.")],
     *,
-    at: Version = None,
+    graph_version: GraphVersion = None,
 ) -> None:
-    """Give the nodes of graphs within the graph."""
+    """Return the nodes of graphs within the graph."""
+
+    def call(graph: Graph) -> Any:
+        return graph.graph_nodes(labels, version=graph_version)
 
     def render(result: Any, schema: Schema) -> RenderableType:
-        row_texts = [format_nodes(result[row]) or "no node" for row in range(len(result))]
+        row_texts = [format_nodes(result[row]) or "no nodes" for row in range(len(result))]
         return rows_table("graphs", ("label", "nodes"), labels, row_texts, len(labels))
 
-    run_read_call(context, space, lambda graph: graph.graph_nodes(labels, version=at), render)
+    run_read_call(context, space, call, render)

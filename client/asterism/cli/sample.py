@@ -1,5 +1,5 @@
-"""`asterism sample`: draw nodes, edges, neighbors and fanouts, and see how long it takes; the rarer
-operators have modules of their own.
+"""`asterism sample`: the group of commands, and those that sample nodes, edges, neighbors and
+fanouts.
 """
 
 from __future__ import annotations
@@ -8,31 +8,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from asterism.cli import hgt, labor, layers, negatives, pglbox, reads, walks
+from asterism.cli import hgt, layers, negatives, pglbox, reads, subgraphs, walks
 from asterism.cli.node_ids import parse_node_ids, present_nodes
+from asterism.cli.option_groups import expand_option_groups
+from asterism.cli.options import Space
 from asterism.cli.output import table
+from asterism.cli.sample_calls import run_sample_call
 from asterism.cli.sample_options import (
-    MAX_SHOWN_ROWS,
-    AsOfTime,
     Count,
-    Direction,
-    Distinct,
-    Explain,
-    LatestEdges,
     Nodes,
-    NodeType,
     Probabilities,
-    Seed,
-    Space,
-    StrictTime,
-    Uniform,
-    Version,
-    Weight,
-    Where,
+    Replace,
+    RequiredEdgeTypes,
+    SampleCallOptions,
+    SampledEdgeTypes,
+    SampledNodeTypes,
+    TemporalOptions,
+    TraversalOptions,
+    WeightOptions,
+)
+from asterism.cli.sample_tables import (
+    MAX_SHOWN_ROWS,
     add_probability_column,
     format_nodes,
-    run_sample_call,
-    temporal_arguments,
     truncated_title,
     type_names,
 )
@@ -45,32 +43,26 @@ if TYPE_CHECKING:
     from asterism_model.schema import Schema
 
 app = typer.Typer(
-    no_args_is_help=True, help="Draws from a space's current version, or from a given one."
+    no_args_is_help=True, help="Sample from the current version of a space, or from another one."
 )
 
 
 @app.command(
     epilog="Example: asterism sample nodes shop -n 1000 --type item --weight popular --json"
 )
+@expand_option_groups
 def nodes(
     context: typer.Context,
     space: Space,
     *,
     count: Count = 10,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="Of this node type (repeat for several). Default: all."),
-    ] = None,
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    distinct: Distinct = False,
+    node_types: SampledNodeTypes = None,
+    weights: WeightOptions,
+    replace: Replace = True,
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw nodes by weight."""
+    """Sample nodes by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         names, columns = add_probability_column(("type", "node"), [sample.nodes], sample)
@@ -83,17 +75,14 @@ def nodes(
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_nodes(
             count,
-            kinds or None,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            replace=not distinct,
+            node_types or None,
+            **weights.arguments(),
+            replace=replace,
             probabilities=probabilities,
-            seed=seed,
-            version=at,
+            **call_options.arguments(),
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 @app.command(
@@ -102,25 +91,19 @@ def nodes(
         "--probabilities"
     )
 )
+@expand_option_groups
 def edges(
     context: typer.Context,
     space: Space,
     *,
     count: Count = 10,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--type", help="Of this edge type (repeat for several). Default: all."),
-    ] = None,
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    distinct: Distinct = False,
+    edge_types: SampledEdgeTypes = None,
+    weights: WeightOptions,
+    replace: Replace = True,
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw edges by weight."""
+    """Sample edges by weight."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         sampled_columns = [sample.src, sample.dst, sample.edge_ids, sample.weights]
@@ -136,44 +119,33 @@ def edges(
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_edges(
             count,
-            kinds or None,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            replace=not distinct,
+            edge_types or None,
+            **weights.arguments(),
+            replace=replace,
             probabilities=probabilities,
-            seed=seed,
-            version=at,
+            **call_options.arguments(),
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 @app.command(epilog="Example: asterism sample neighbors shop 17 23 --type user:buys:item -n 5")
+@expand_option_groups
 def neighbors(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    kinds: Annotated[
-        list[str], typer.Option("--type", help="Along this edge type (repeat for several).")
-    ],
+    edge_types: RequiredEdgeTypes,
     count: Count = 10,
-    node_type: NodeType = None,
-    direction: Direction = "out",
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    distinct: Distinct = False,
-    until: AsOfTime = None,
-    strict: StrictTime = False,
-    last: LatestEdges = False,
+    traversal: TraversalOptions,
+    weights: WeightOptions,
+    replace: Replace = True,
+    temporal: TemporalOptions,
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw neighbors of each given node."""
+    """Sample neighbors of each given node."""
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         rows = []
@@ -182,35 +154,30 @@ def neighbors(
                 sample.nodes[i], None if sample.probabilities is None else sample.probabilities[i]
             )
             rows.append((node, row_text or "no neighbors"))
-        return table(truncated_title("neighbors", len(nodes)), ("node", "drawn neighbors"), rows)
+        return table(truncated_title("neighbors", len(nodes)), ("node", "neighbors"), rows)
 
     def call(graph: Graph, sampler: Any) -> Any:
         return sampler.sample_neighbors(
             parse_node_ids(graph, nodes),
-            kinds,
+            edge_types,
             count,
-            ntype=node_type,
-            direction=direction,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            replace=not (distinct or last),
+            **traversal.arguments(),
+            **weights.arguments(),
+            replace=replace and temporal.strategy != "last",
             probabilities=probabilities,
-            **temporal_arguments(nodes, until, strict=strict, latest=last),
-            seed=seed,
-            version=at,
+            **temporal.arguments(len(nodes)),
+            **call_options.arguments(),
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 def parse_hop(text: str) -> tuple[list[str], int]:
-    """The edge types and the count of ``TYPE[,TYPE...]=COUNT``."""
+    """Return the edge types and the count of ``TYPE[,TYPE...]=COUNT``."""
     names, equals, count = text.rpartition("=")
     if not equals or not names or not count.isdigit():
         raise InvalidRequest(
-            f"--hop {text!r}: expected TYPE=COUNT, such as user:buys:item=5; several types "
-            "with commas"
+            f"--hop={text!r}: expected TYPE[,TYPE...]=COUNT; for example user:buys:item=5"
         )
     return names.split(","), int(count)
 
@@ -221,59 +188,52 @@ def parse_hop(text: str) -> tuple[list[str], int]:
         "item:bought_by:user=3"
     )
 )
+@expand_option_groups
 def fanout(
     context: typer.Context,
     space: Space,
     nodes: Nodes,
     *,
-    hop: Annotated[
+    hops: Annotated[
         list[str],
         typer.Option(
-            metavar="TYPE=COUNT",
-            help="A hop: edge types, with commas, and how many to draw. Repeat for more.",
+            "--hop",
+            metavar="TYPE[,TYPE...]=COUNT",
+            help="Edge types of a hop, and the number of neighbors to sample. Repeat per hop.",
         ),
     ],
-    node_type: NodeType = None,
-    direction: Direction = "out",
-    uniform: Uniform = False,
-    weight: Weight = "",
-    where: Where = "",
-    distinct: Distinct = False,
+    traversal: TraversalOptions,
+    weights: WeightOptions,
+    replace: Replace = True,
     probabilities: Probabilities = False,
-    seed: Seed = None,
-    at: Version = None,
-    explain: Explain = False,
+    call_options: SampleCallOptions,
 ) -> None:
-    """Draw neighbors of neighbors, hop after hop."""
-    hops = [parse_hop(text) for text in hop]
+    """Sample neighbors of neighbors, hop by hop."""
+    parsed_hops = [parse_hop(text) for text in hops]
 
     def render(sample: Any, schema: Schema) -> RenderableType:
         rows = []
-        for i, h in enumerate(sample.hops):
-            first = format_nodes(
-                h.nodes[:10], None if h.probabilities is None else h.probabilities[:10]
+        for i, hop in enumerate(sample.hops):
+            first_nodes = format_nodes(
+                hop.nodes[:10], None if hop.probabilities is None else hop.probabilities[:10]
             )
-            rows.append((i + 1, hop[i], len(h), int(present_nodes(h.nodes).sum()), first))
-        return table("hops", ("hop", "drawn", "places", "filled", "the first ones"), rows)
+            present = int(present_nodes(hop.nodes).sum())
+            rows.append((i + 1, hops[i], len(hop), present, first_nodes))
+        return table("hops", ("hop", "sampled", "slots", "filled", "first nodes"), rows)
 
     def call(graph: Graph, sampler: Any) -> Any:
-        metapath, counts = [names for names, _ in hops], [count for _, count in hops]
         return sampler.sample_fanout(
             parse_node_ids(graph, nodes),
-            metapath,
-            counts,
-            ntype=node_type,
-            direction=direction,
-            weighted=not uniform,
-            weight=weight,
-            where=where,
-            replace=not distinct,
+            [edge_types for edge_types, _ in parsed_hops],
+            [count for _, count in parsed_hops],
+            **traversal.arguments(),
+            **weights.arguments(),
+            replace=replace,
             probabilities=probabilities,
-            seed=seed,
-            version=at,
+            **call_options.arguments(),
         )
 
-    run_sample_call(context, space, call, render, explain=explain)
+    run_sample_call(context, space, call, render, explain=call_options.explain)
 
 
 for _name, _command, _examples in (
@@ -281,7 +241,10 @@ for _name, _command, _examples in (
     (
         "negatives",
         negatives.negatives,
-        "Example: asterism sample negatives shop 17,3 23,40 -n 5 --type item --but user:buys:item",
+        (
+            "Example: asterism sample negatives shop 17,3 23,40 -n 5 --type item --exclude "
+            "user:buys:item"
+        ),
     ),
     ("labels", negatives.labels, "Example: asterism sample labels molecules -n 32"),
     (
@@ -311,7 +274,7 @@ for _name, _command, _examples in (
     ("pglbox", pglbox.pglbox, pglbox.EXAMPLES),
     (
         "subgraph",
-        walks.subgraph,
+        subgraphs.subgraph,
         (
             "Example: asterism sample subgraph shop 17 23 --fanout 15,10 --type "
             "user:follows:user --direction in"
@@ -319,7 +282,7 @@ for _name, _command, _examples in (
     ),
     (
         "ego",
-        walks.ego,
+        subgraphs.ego,
         (
             "Example: asterism sample ego shop 17 23 --fanout 10,5 --type user:follows:user "
             "--direction in"
@@ -327,12 +290,12 @@ for _name, _command, _examples in (
     ),
     (
         "induced",
-        walks.induced,
+        subgraphs.induced,
         "Example: asterism sample induced shop 17 23 31 --type user:follows:user",
     ),
     (
         "labor",
-        labor.labor,
+        subgraphs.labor,
         (
             "Example: asterism sample labor shop 17 23 --fanout 15,10 --type user:follows:user "
             "--direction in --importance 1"
@@ -351,7 +314,7 @@ for _name, _command, _examples in (
         layers.layer,
         (
             "Example: asterism sample layer shop 17 23 31 --type user:buys:item -n 64 --measure "
-            "squares --distinct"
+            "squares --no-replace"
         ),
     ),
     (
@@ -380,4 +343,4 @@ for _name, _command, _examples in (
     ),
     ("graphs", reads.graphs, "Example: asterism sample graphs molecules benzene toluene"),
 ):
-    app.command(_name, epilog=_examples)(_command)
+    app.command(_name, epilog=_examples)(expand_option_groups(_command))

@@ -1,4 +1,4 @@
-"""`asterism verify`: hold a version's draws against its weights."""
+"""`asterism verify`: test the samples of a version against its weights."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import typer
 
 from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
+from asterism.cli.option_groups import expand_option_groups
+from asterism.cli.options import GraphVersion, Space, TotalTimeout
 from asterism.cli.output import table
 
 if TYPE_CHECKING:
@@ -16,71 +18,70 @@ if TYPE_CHECKING:
     from asterism.verification import Finding, VerificationReport
 
 EXAMPLES = (
-    "Exit code 1 where a draw does not follow its weights. Examples: asterism verify shop "
+    "Exits with 1 if samples do not follow their weights. Examples: asterism verify shop "
     "--draws 1000000 --alpha 1e-6; "
     "asterism verify shop --weight popular"
 )
 
 
+@expand_option_groups
 def verify(
     context: typer.Context,
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The space to draw from.")],
+    space: Space,
     *,
-    weight: Annotated[
+    weights: Annotated[
         list[str] | None,
         typer.Option(
+            "--weight",
             metavar="NAME",
-            help=(
-                "Look at these weights only: a table's, or `weight`, the rows' own. May be "
-                "repeated."
-            ),
+            help="Test only this weight column; `weight` is the weight of each type. Repeatable.",
         ),
     ] = None,
     draws: Annotated[
         int,
         typer.Option(
             min=1000,
-            help="Draws of each kind; the smallest bias that is seen falls with the square root.",
+            help="Samples of each kind; the smallest detectable bias falls with the square root.",
         ),
     ] = 100_000,
     alpha: Annotated[
-        float, typer.Option(help="The chance of any false alarm in the whole report.")
+        float, typer.Option(help="Probability of any false alarm in the whole report.")
     ] = 1e-3,
     power: Annotated[
-        float, typer.Option(help="With which a bias of the size shown as `sees` would be found.")
+        float, typer.Option(help="Probability of detecting a bias of the size in column `sees`.")
     ] = 0.9,
-    buckets: Annotated[int, typer.Option(min=1, help="Runs of rows of equal mass per type.")] = 64,
-    seed: Annotated[int | None, typer.Option(help="Repeat a run.")] = None,
-    at: Annotated[
-        int | None, typer.Option("--at", min=1, metavar="VERSION", help="Verify this version.")
+    buckets: Annotated[
+        int, typer.Option(min=1, help="Buckets of rows of equal mass per type.")
+    ] = 64,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Random seed; the same seed repeats the report. Default: random."),
     ] = None,
-    within: Annotated[
-        float,
-        typer.Option("--within", min=0.1, metavar="SECONDS", help="How long all of it may take."),
-    ] = 3600.0,
+    graph_version: GraphVersion = None,
+    total_timeout: TotalTimeout = 3600.0,
 ) -> None:
-    """Draw nodes, edges and neighbors of every type, and compare with the weights that scans read
-    and the sealed totals.
+    """Sample nodes, edges and neighbors of every type, and compare with the weights that scans read
+    and the totals in the manifest.
 
-    By the rows' own weights, uniformly, and by every table of further weights. Each line is a G
-    test: by parts, by runs of rows, by size of the weight, by place in a request, from single
-    draws, by neighbor. `corrected` is the p-value after Holm's correction for the number of tests;
-    `sees` is the total variation from which on a bias would have been found."""
-    session = command_context(context)
-    with session.client(allow_read_only=True) as client, session.output.progress() as update:
+    By the weight of each type, uniformly, and by every further weight column. Each line is a G
+    test: by parts, by buckets of rows, by size of the weight, by position in a request, from single
+    samples, by neighbor. `corrected` is the p-value after Holm's correction for the number of
+    tests; `sees` is the smallest total variation that would be detected."""
+    command = command_context(context)
+    with command.client(allow_read_only=True) as client, command.output.progress() as update:
         report = client.verify(
             space,
-            weights=weight or None,
+            weights=weights or None,
             draws=draws,
             alpha=alpha,
             power=power,
             buckets=buckets,
             seed=seed,
-            version=at,
-            timeout_s=within,
+            version=graph_version,
+            timeout_s=total_timeout,
             on_progress=update,
         )
-    session.output.result(
+    command.output.result(
         {"passed": report.passed, "failures": report.failures, "report": report},
         lambda: _render_report(report),
     )
@@ -120,11 +121,11 @@ def _render_report(report: VerificationReport) -> RenderableType:
             [_row(finding) for finding in report.findings],
         ),
         (
-            f"{exact} of {len(report.checks)} counts and sums of the manifest are what "
-            f"{report.scanned:,} scanned rows give"
+            f"{exact} of {len(report.checks)} counts and sums of the manifest equal those "
+            f"of {report.scanned:,} scanned rows"
         ),
         *(f"[red]{escape(failure)}[/red]" for failure in report.failures),
         f"{verdict}: {len(report.findings)} tests at alpha {report.alpha:g} over all "
-        f"({report.correction}), power {report.power:g} for what they see; "
+        f"({report.correction}), power {report.power:g} for column sees; "
         f"{report.seconds:.1f} s, --seed {report.seed} repeats it",
     )

@@ -129,7 +129,7 @@ def test_acknowledged_data_is_synced_with_all_its_names(tmp_path: Path) -> None:
         run_command(cluster, calls, "backup", "g", f"file://{backup}")
         assert (backup / "backup.json").exists()
         assert_durable(calls, root, backup.rglob("*"), now())
-        run_command(cluster, calls, "restore", f"file://{backup}", "--as", "h")
+        run_command(cluster, calls, "restore", f"file://{backup}", "--name", "h")
         restored = storaged_folder / "spaces" / str(client.describe("h").space_id)
         assert_durable(calls, root, [*restored.rglob("*"), *catalog.iterdir()], now())
 

@@ -117,7 +117,7 @@ def test_object_store_backup_restores_the_same_bytes(
             file.path
         )
     assert store.uploads() == []
-    code, output = run("restore", f"{store.address}/cases", "--as", "back")
+    code, output = run("restore", f"{store.address}/cases", "--name", "back")
     assert (code, output["name"], output["version"]) == (0, "back", 2), output
     assert client.manifest("back").digest == client.manifest("cases").digest == record.digest
     assert cases.call_digests(client.graph("back")) == cases.call_digests(client.graph("cases"))
@@ -149,10 +149,10 @@ def test_restore_names_a_damaged_object_and_can_resume(
         (lambda: store.delete(key), f"{name}: missing"),
     ):
         damage()
-        code, output = run("restore", f"{store.address}/damaged", "--as", "mended")
+        code, output = run("restore", f"{store.address}/damaged", "--name", "mended")
         assert (code, message in output) == (ExitCode.CORRUPT, True), output
     store.put(key, content)
-    code, output = run("restore", f"{store.address}/damaged", "--as", "mended")
+    code, output = run("restore", f"{store.address}/damaged", "--name", "mended")
     assert (code, output["version"]) == (0, 2), output
     assert run("space", "drop", "mended", "--yes")[0] == 0
 
@@ -199,7 +199,7 @@ def test_storaged_killed_during_backup_and_restore_resumes(
         cluster.addresses,
         "restore",
         options["from"],
-        "--as",
+        "--name",
         "fetched",
     ]
     process = subprocess.Popen(
@@ -223,7 +223,7 @@ def test_storaged_killed_during_backup_and_restore_resumes(
     process.kill()
     process.wait()
     cluster.restart(victim)
-    code, output = run("restore", options["from"], "--as", "fetched")
+    code, output = run("restore", options["from"], "--name", "fetched")
     assert (code, output["version"]) == (0, 1), output
     assert client.manifest("fetched").digest == client.manifest("large").digest
     assert cases.digest(client.graph("fetched").node_features(node_ids, ["x"], "n")) == expected

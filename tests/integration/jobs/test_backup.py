@@ -213,7 +213,7 @@ def test_backup_and_restore_survive_killed_daemons(
         source.addresses,
         "restore",
         str(tmp_path / "kept"),
-        "--as",
+        "--name",
         space,
         "--json",
     ]
@@ -286,11 +286,11 @@ def test_commands_and_embedded_folders_back_up_and_restore(
         ) if completed.stdout else completed.stderr
 
     code, report = run(
-        "--address", source.addresses, "backup", "cases", tmp_path / "two", "--at", 2
+        "--address", source.addresses, "backup", "cases", tmp_path / "two", "--graph-version", 2
     )
     assert (code, report["version"], report["parts"]) == (0, 2, cases.PARTS)
     code, report = run(
-        "--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought"
+        "--path", tmp_path / "folder", "restore", tmp_path / "two", "--name", "brought"
     )
     assert (code, report["name"], report["version"]) == (0, "brought", 2)
     with asterism.open(tmp_path / "folder") as embedded:
@@ -302,11 +302,12 @@ def test_commands_and_embedded_folders_back_up_and_restore(
         embedded.restore(tmp_path / "three", "from_three", timeout_s=LIMIT_S)
         assert cases.call_digests(embedded.graph("from_three")) == restored
     assert (
-        run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "brought")[0] == 0
+        run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--name", "brought")[0] == 0
     )  # it is there already
     with asterism.open(tmp_path / "folder") as embedded:
         embedded.create_space("other", {"nodes": {"n": {}}})
-    assert run("--path", tmp_path / "folder", "restore", tmp_path / "two", "--as", "other")[0] == 5
+    other = ("restore", tmp_path / "two", "--name", "other")
+    assert run("--path", tmp_path / "folder", *other)[0] == 5
     assert run("--path", tmp_path / "folder", "restore", tmp_path / "nowhere")[0] == 3
 
 

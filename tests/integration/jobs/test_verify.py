@@ -199,10 +199,11 @@ def test_command_reports_findings_and_exit_code(cluster: LocalCluster) -> None:
         (("nope",), ExitCode.NOT_FOUND),
         (("cases", "--weight", "old"), ExitCode.NOT_FOUND),
         (("cases", "--alpha", "2"), ExitCode.USAGE),
-        (("cases", "--at", "99"), ExitCode.NOT_FOUND),
+        (("cases", "--graph-version", "99"), ExitCode.NOT_FOUND),
     ):
         assert run(*arguments).returncode == code
-    assert run("cases", "--draws", "50000000", "--within", "0.5").returncode == ExitCode.TIMEOUT
+    timed_out = run("cases", "--draws", "50000000", "--total-timeout", "0.5")
+    assert timed_out.returncode == ExitCode.TIMEOUT
 
 
 def test_graphd_runs_one_verification_at_a_time_over_http(cluster: LocalCluster) -> None:

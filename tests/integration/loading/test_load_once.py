@@ -206,8 +206,8 @@ def test_command_reports_that_files_are_loaded_already(
     assert (report["edges"], report["already"]) == (2, False)
     assert run(load) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert f"already loaded as commit {report['commit']}; --again loads it once more" in out
-    assert run([*load, "--again", "--json"]) == 0
+    assert f"already loaded as commit {report['commit']}; --force loads it again" in out
+    assert run([*load, "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["commit"] == report["commit"] + 1
 
 

@@ -137,11 +137,11 @@ def test_draws_repeat_with_their_seed(asterism: Command) -> None:
         "item",
         "--seed",
         nodes["seed"],
-        "--at",
+        "--graph-version",
         nodes["version"],
     )
     edges = asterism(
-        "sample", "edges", "shop", "-n", 4, "--type", "buys", "--uniform", "--distinct"
+        "sample", "edges", "shop", "-n", 4, "--type", "buys", "--uniform", "--no-replace"
     )
     assert len(set(edges["edge_ids"])) == 4
     neighbors = asterism("sample", "neighbors", "shop", 1, 2, "--type", "clicks", "-n", 3)
@@ -163,7 +163,7 @@ def test_samples_have_probabilities_on_request(asterism: Command) -> None:
         "--type",
         "item",
         "--uniform",
-        "--distinct",
+        "--no-replace",
         "--probabilities",
     )
     assert nodes["probabilities"] == [1 / (80 - k) for k in range(40)]
@@ -209,7 +209,9 @@ def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Comman
     assert "'soon': expected a number" in asterism(
         *command, "--until", "soon", expect=ExitCode.USAGE
     )
-    assert "--last without --until" in asterism(*command, "--last", expect=ExitCode.USAGE)
+    assert "--strategy='last': expected --until too" in asterism(
+        *command, "--strategy", "last", expect=ExitCode.USAGE
+    )
     assert "none of them has times" in asterism(
         "sample",
         "subgraph",
@@ -234,9 +236,9 @@ def test_until_limits_the_edges_of_a_sample(asterism: Command, tmp_path: Path) -
         graph.upsert_edges([0, 0, 0], [1, 2, 3], "e", features={"when": [5, 7, 9]})
         graph.build(timeout_s=HANG_S)
     command = ("sample", "neighbors", "timed", 0, "--type", "e", "-n", 3, "--until", 7)
-    assert asterism(*command, "--last")["times"] == [[7, 5, 0]]
-    assert asterism(*command, "--last", "--strict")["nodes"] == [[1, -1, -1]]
-    assert sorted(asterism(*command, "--distinct")["nodes"][0]) == [-1, 1, 2]
+    assert asterism(*command, "--strategy", "last")["times"] == [[7, 5, 0]]
+    assert asterism(*command, "--strategy", "last", "--strict")["nodes"] == [[1, -1, -1]]
+    assert sorted(asterism(*command, "--no-replace")["nodes"][0]) == [-1, 1, 2]
     assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--until", 7.5)["times"] == {
         "n:e:n": [5, 7]
     }
@@ -278,7 +280,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         4,
         "--type",
         "item",
-        "--but",
+        "--exclude",
         "clicks",
         "--probabilities",
         *seed_options,
@@ -338,7 +340,8 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         3,
         "--walks",
         4,
-        "--distinct",
+        "--first-step",
+        "distinct",
         *seed_options,
     )
     same(meta, graph.random_walk([1, 2], ["follows"], 3, walks=4, first_step="distinct", seed=11))
@@ -407,7 +410,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         "3,2",
         "--type",
         "follows",
-        "--among",
+        "--induced-type",
         "follows",
         "--uniform",
         *seed_options,
@@ -426,7 +429,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         *type_options,
         "--importance",
         -1,
-        "--same",
+        "--layer-dependency",
         "--node-type",
         "user",
         *seed_options,
@@ -448,7 +451,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         *type_options,
         "--node-type",
         "user",
-        "--among",
+        "--induced-type",
         "buys",
         "--uniform",
         *seed_options,
@@ -477,7 +480,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         *type_options,
         "--measure",
         "squares",
-        "--distinct",
+        "--no-replace",
         *seed_options,
     )
     same(
@@ -590,7 +593,7 @@ def test_graph_labels_are_written_as_text(asterism: Command) -> None:
 
 
 def test_every_kind_of_job_is_submitted_with_its_options(asterism: Command, tmp_path: Path) -> None:
-    audit = asterism("job", "submit", "shop", "--kind", "audit", "--at", 1, "--wait")
+    audit = asterism("job", "submit", "shop", "--kind", "audit", "--graph-version", 1, "--wait")
     assert (audit["state"], audit["target_version"], audit["version"]) == ("FINISHED", 1, 0)
     assert {entry["element"] for task in audit["tasks"] for entry in task["result"]["audit"]} == {
         "NODE",
@@ -627,7 +630,7 @@ def test_every_kind_of_job_is_submitted_with_its_options(asterism: Command, tmp_
     )
     assert "baking" in asterism("job", "submit", "shop", "--kind", "baking", expect=ExitCode.USAGE)
     assert "version 77" in asterism(
-        "job", "submit", "shop", "--kind", "audit", "--at", 77, expect=ExitCode.NOT_FOUND
+        "job", "submit", "shop", "--kind", "audit", "--graph-version", 77, expect=ExitCode.NOT_FOUND
     )
 
 
@@ -792,7 +795,9 @@ def test_missing_and_invalid_input_have_their_exit_codes(asterism: Command, tmp_
     assert "nope" in asterism(
         "sample", "nodes", "shop", "--type", "nope", expect=ExitCode.NOT_FOUND
     )
-    assert "99" in asterism("sample", "nodes", "shop", "--at", 99, expect=ExitCode.NOT_FOUND)
+    assert "99" in asterism(
+        "sample", "nodes", "shop", "--graph-version", 99, expect=ExitCode.NOT_FOUND
+    )
     assert "-7" in asterism(
         "sample", "neighbors", "shop", "--type", "clicks", "--", -7, expect=ExitCode.USAGE
     )
@@ -838,24 +843,24 @@ def test_text_output_names_the_sampled_type(asterism: Command) -> None:
 @pytest.mark.parametrize(
     ("typed", "expected_text"),
     [
-        ("like shop 3 --node-type item -n 2", "nodes like others"),
+        ("like shop 3 --node-type item -n 2", "nodes of the same type"),
         ("negatives shop 1,5 -n 2 --type item", "1,5"),
-        ("walk shop 1 --step follows --length 2", "by way of"),
+        ("walk shop 1 --step follows --length 2", "start path"),
         ("pairs shop user2follows2user --length 2 --negatives 1", "user2follows2user"),
         ("subgraph shop 1 --fanout 2 --type follows", "hop 1"),
         ("ego shop 1 --fanout 2 --type follows", "ego subgraphs"),
         (
             "hgt shop 1 --count user=2,1 --count item=2,0 --node-type user",
-            "type given layer 1 layer 2 in all",
+            "type seeds layer 1 layer 2 total",
         ),
         ("induced shop 0 1 2 3 4 --type follows", "destination"),
-        ("layer shop 1 2 --type buys -n 2", "edges lead to it"),
+        ("layer shop 1 2 --type buys -n 2", "incoming edges"),
         ("adjacency shop --rows 1,2 --cols 1,2,3 --type buys", "edge id"),
         ("top shop 1 --type buys -k 2", "heaviest neighbors"),
         ("all shop 1 --type buys", "neighbor (weight)"),
         ("degrees shop 1 --type buys", "buys"),
-        ("nodes shop -n 3 --type item --explain", "where draws fall"),
-        ("layer shop 1 2 --type buys -n 2 --explain", "asked of storageds: 1 rounds"),
+        ("nodes shop -n 3 --type item --explain", "shares of the samples"),
+        ("layer shop 1 2 --type buys -n 2 --explain", "requests to storageds: 1 rounds"),
     ],
 )
 def test_text_output_of_the_other_operators(

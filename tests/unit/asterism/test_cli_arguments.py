@@ -15,9 +15,9 @@ from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options
 from asterism.cli.hgt import parse_counts
+from asterism.cli.option_values import parse_step
 from asterism.cli.output import to_json_value
 from asterism.cli.sample import parse_hop
-from asterism.cli.sample_options import split_types
 from asterism.cli.spaces import read_schema
 from asterism.cli.status import readiness_problems
 from asterism.export import assignment_methods
@@ -63,25 +63,25 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
         (["space", "list", "--frob"], "--frob"),
         (["space", "create", "shop", "no-such-file.yaml"], "no-such-file.yaml"),
         (["job", "show", "seven"], "JOB"),
-        (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop 'user:buys:item'"),
+        (["sample", "fanout", "shop", "1", "--hop", "user:buys:item"], "--hop='user:buys:item'"),
         (
             ["sample", "negatives", "shop", "17,3", "23"],
-            "17,3 23: expected sources such as 17 23, or pairs",
+            "pairs='17,3 23': expected only sources, such as 17 23, or only pairs",
         ),
-        (["sample", "negatives", "shop", "1,2,3"], "1,2,3: expected sources"),
-        (["sample", "negatives", "shop", "1,"], "pair '1,': expected nodes with commas between"),
+        (["sample", "negatives", "shop", "1,2,3"], "pairs='1,2,3': expected only sources"),
+        (["sample", "negatives", "shop", "1,"], "pair='1,': expected nodes separated by commas"),
         (
             ["sample", "walk", "shop", "1", "--step", "a", "--metapath", "a2b"],
-            "both --metapath 'a2b' and --step 'a'",
+            "--step='a': expected either --step or --metapath, found both; remove --metapath='a2b'",
         ),
         (
             ["sample", "subgraph", "shop", "1", "--fanout", "3,-2"],
-            "--fanout '3,-2': expected whole numbers from -1 on",
+            "--fanout='3,-2': expected integers of at least -1",
         ),
-        (["sample", "adjacency", "shop", "--rows", "1", "--cols", ""], "--cols ''"),
+        (["sample", "adjacency", "shop", "--rows", "1", "--cols", ""], "--cols=''"),
         (["sample", "top", "shop", "1", "-k", "0"], "-k"),
         (["load", "shop", ".", "--parts", "3"], "--create"),
-        (["load", "shop", ".", "--weight", "item"], "--weight 'item'"),
+        (["load", "shop", ".", "--weight", "item"], "--weight='item'"),
         (["load", "shop", ".", "--rejects", "x"], "--on-bad-rows"),
         (
             [
@@ -111,7 +111,7 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
                 "--balance-by",
                 "item",
             ],
-            "--balance-by 'item'",
+            "--balance-by='item'",
         ),
         (
             [
@@ -144,7 +144,10 @@ def test_the_table_of_exit_codes_lists_each_code() -> None:
             ],
             "--no-balance-ntypes",
         ),
-        (["status", "--path", "x", "--address", "a:1"], "which of the two"),
+        (
+            ["status", "--path", "x", "--address", "a:1"],
+            "--path='x': expected either --address or --path, found both; remove --address='a:1'",
+        ),
         (["status", "--timeout", "0"], "--timeout"),
         (["status", "--address", "nonsense:port"], "nonsense:port"),
     ],
@@ -236,10 +239,10 @@ def test_the_methods_of_the_command_are_those_of_exports() -> None:
 
 
 def test_a_step_is_types_or_a_star() -> None:
-    assert split_types("buys,views") == ["buys", "views"]
-    assert split_types("*") is None
-    with pytest.raises(errors.InvalidRequest, match="--step 'buys,'"):
-        split_types("buys,")
+    assert parse_step("buys,views") == ["buys", "views"]
+    assert parse_step("*") is None
+    with pytest.raises(errors.InvalidRequest, match="--step='buys,'"):
+        parse_step("buys,")
 
 
 def test_a_hop_is_types_and_a_count() -> None:
