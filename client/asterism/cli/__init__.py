@@ -8,9 +8,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command that `arguments` (by default the process's own) spell, and exit with its
-    code.
-    """
+    """Run the command of `arguments` (by default those of the process), and exit with its code."""
     from asterism.cli import app
 
     sys.exit(app.run(sys.argv[1:] if arguments is None else arguments))

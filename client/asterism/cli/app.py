@@ -1,6 +1,4 @@
-"""The commands composed, and the one place where an error becomes a line on stderr and an exit
-code.
-"""
+"""Composition of the commands, and the mapping from errors to a line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -20,8 +18,8 @@ from asterism.cli.output import Output
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
-    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 not now (not ready, "
-    "unreachable, busy), 5 conflict, 6 time ran out, "
+    "Exit codes: 0 success, 1 failed, 2 wrong usage, 3 not found, 4 temporarily unavailable "
+    "(not ready, unreachable, busy), 5 conflict, 6 timeout, "
     "7 corrupt data. The options above may also follow a command."
 )
 
@@ -46,8 +44,8 @@ app.add_typer(metad.app, name="metad")
 app.command("status", epilog=status.EXAMPLES)(status.status)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         print(f"asterism {version('asterism')}")
@@ -63,31 +61,31 @@ def options(
         typer.Option(
             envvar="ASTERISM_ADDRESS",
             metavar="HOST:PORT",
-            help=f"graphd, or several with commas. Default: {DEFAULT_ADDRESS}.",
+            help=f"Address of graphd, several separated by commas. Default: {DEFAULT_ADDRESS}.",
         ),
     ] = None,
     path: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Work on this folder in this process, without any server."
+            metavar="FOLDER", help="Use the graph in this folder in this process, without a server."
         ),
     ] = None,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Print one JSON document on stdout, and nothing else there."),
+        typer.Option("--json", help="Print one JSON document on stdout, and nothing else."),
     ] = False,
     timeout: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="How long one call may take.")
+        float, typer.Option(min=0.001, metavar="SECONDS", help="Seconds that one call may take.")
     ] = 30.0,
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:
     """Sample from graphs that are larger than memory."""
-    # An explicit folder outranks an address that only the environment names.
+    # An explicit folder takes precedence over an address from the environment.
     source = context.get_parameter_source("address")
     if path is not None and source is not None and source.name == "ENVIRONMENT":
         address = None
@@ -101,7 +99,7 @@ def _print_error(message: str) -> None:
 
 
 def run(arguments: Sequence[str]) -> ExitCode:
-    """Run one command; what goes wrong is one line on stderr and the exit code."""
+    """Run one command; print an error as one line on stderr, and return the exit code."""
     try:
         code = app(hoist_global_options(arguments), prog_name="asterism", standalone_mode=False)
         sys.stdout.flush()
@@ -113,13 +111,13 @@ def run(arguments: Sequence[str]) -> ExitCode:
         _print_error("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        sys.stdout = None  # whoever read it has left: nothing may be flushed at exit
+        sys.stdout = None  # the reader closed the pipe: a flush at exit would fail
         return ExitCode.DONE
     except OSError as error:
         _print_error(f"{error.filename or 'the system'}: {error.strerror or error}")
         return ExitCode.FAILED
     except Exception as error:
-        # typer's usage errors are classes of a click that it may carry itself: they are known by
+        # Usage errors are classes of click, or of the copy of click in typer: recognize them by
         # their method.
         format_message = getattr(error, "format_message", None)
         if format_message is None:

@@ -1,14 +1,14 @@
-"""Exit codes: what a script can tell from a command that ended.
+"""Exit codes of the command.
 
-0    it is done
-1    the operation failed: a job ended FAILED or STOPPED, draws that do not follow their weights, a
-     damaged export, a fault of Asterism's own
-2    wrong usage, or a request that can not succeed as written
-3    what the command names is not there
-4    not now: not ready, not reachable, too busy; try again later
-5    something of that name is there already
-6    time ran out
-7    what was read is not what was written
+0    success
+1    the operation failed: a job ended FAILED or STOPPED, samples do not follow their weights, an
+     export is damaged, or there was an internal error
+2    wrong usage, or a request that cannot succeed as written
+3    something that the command names does not exist
+4    temporarily unavailable: not ready, unreachable or busy; retry later
+5    the name exists already
+6    timeout
+7    corrupt data: what was read is not what was written
 130  interrupted from the keyboard
 """
 
@@ -20,7 +20,7 @@ from asterism_proto import errors
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """Exit code of a command."""
 
     DONE = 0
     FAILED = 1
@@ -48,7 +48,7 @@ _BY_ERROR: dict[type[errors.AsterismError], ExitCode] = {
 
 
 def exit_code_of(error: errors.AsterismError) -> ExitCode:
-    """The exit code of an error's class, or of the nearest class above it."""
+    """Return the exit code of the class of an error, or of its nearest base class."""
     return next(
         (_BY_ERROR[cls] for cls in type(error).__mro__ if cls in _BY_ERROR), ExitCode.FAILED
     )

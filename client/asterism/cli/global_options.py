@@ -1,6 +1,4 @@
-"""The options that every command has may stand before or after its name: `hoist_global_options`
-moves them to the front.
-"""
+"""Global options, which may stand before or after the name of a command."""
 
 from __future__ import annotations
 
@@ -11,8 +9,8 @@ FLAGS = frozenset({"--json"})
 
 
 def hoist_global_options(arguments: Sequence[str]) -> list[str]:
-    """`arguments` with the global options first, in their order; what follows ``--`` stays where it
-    is.
+    """Return `arguments` with the global options first, in their order; those after ``--`` are not
+    options.
     """
     global_options: list[str] = []
     rest: list[str] = []

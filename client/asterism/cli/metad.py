@@ -83,23 +83,23 @@ def adopt(
 
     First lists the data on storageds that this catalog does not contain. This data is moved to
     quarantine, open loads are abandoned, and unfinished jobs are stopped."""
-    session = command_context(context)
-    with session.client(adopting=True) as client:
+    command = command_context(context)
+    with command.client(adopting=True) as client:
         state = _wait_for_reports(client)
         will_adopt = bool(state.ahead) and not dry_run
         if will_adopt and not yes:
-            if session.output.as_json or not sys.stdin.isatty():
+            if command.output.as_json or not sys.stdin.isatty():
                 raise InvalidRequest(
                     "--yes: expected this option, because no terminal can confirm; list what "
                     "would be given up with --dry-run first"
                 )
-            session.output.result(None, lambda: _render_state(state, done=False))
+            command.output.result(None, lambda: _render_state(state, done=False))
             typer.confirm("Give this up?", abort=True)
         if will_adopt:
             state = client.session.catalog(
                 "adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster)
             )
-    session.output.result(
+    command.output.result(
         {"adopted": will_adopt, **catalog_document(state)},
         lambda: _render_state(state, done=will_adopt),
     )

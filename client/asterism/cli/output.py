@@ -1,6 +1,4 @@
-"""What commands print: tables for people or one JSON document on stdout, progress and remarks on
-stderr.
-"""
+"""Output of commands: tables or one JSON document on stdout, progress and notes on stderr."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _UNITS = frozenset({"bytes", "files"})
 
 
 class ProgressReporter(Protocol):
-    """Whoever is told how far something is."""
+    """Callback that receives the progress of a task."""
 
     def __call__(
         self,
@@ -34,23 +32,19 @@ class ProgressReporter(Protocol):
         rate: float = 0.0,
         left_s: float = 0.0,
     ) -> None:
-        """`done` of `total` rows of `task`, which is in this phase; None where the total is not
-        known.
+        """Report `done` of `total` rows of `task`; None if the total is unknown.
 
-        `rate` in rows a second and `left_s` are shown where whoever does the work gives them; else
-        they are measured here."""
+        `rate` (rows per second) and `left_s` are measured unless the caller gives them."""
 
 
 class _ProgressBars:
-    """A bar for each thing that is under way; its rate is that of its phase."""
+    """A progress bar per task, with the rate of its current phase."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._bars: dict[str, TaskID] = {}
         self._phases: dict[str, tuple[str, int, float]] = {}
-        """What is under way -> its phase, the rows that were done when that began, and the
-        moment.
-        """
+        """Task -> its phase, the rows that were done when the phase began, and that time."""
         self._done: dict[str, int] = {}
         self._updated_at = time.monotonic()
 
@@ -89,13 +83,13 @@ class _ProgressBars:
 
 
 def _unit(task: str) -> str:
-    """What is counted, where its name ends with that; else rows."""
+    """Return the unit of a task, which is the last word of its name, or rows."""
     last_word = task.rpartition(" ")[2]
     return last_word if last_word in _UNITS else "rows"
 
 
 def to_json_value(value: Any) -> Any:
-    """`value` as JSON has it: records are objects, arrays lists, enums their words."""
+    """Return `value` as JSON: records become objects, arrays lists, enums their names."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: to_json_value(getattr(value, field.name))
@@ -118,15 +112,13 @@ def to_json_value(value: Any) -> Any:
 
 
 class Output:
-    """Where a command's words go."""
+    """Standard output and standard error of a command."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
 
     def result(self, value: object, render: Callable[[], RenderableType]) -> None:
-        """Print `value` as the command's one JSON document, or what `render` makes of it for
-        people.
-        """
+        """Print `value` as the JSON document of the command, or as `render` formats it."""
         if self.as_json:
             print(json.dumps(to_json_value(value)))
             return
@@ -135,7 +127,7 @@ class Output:
         Console(highlight=False).print(render())
 
     def print_note(self, text: str) -> None:
-        """Tell people what is going on; not part of the result."""
+        """Print a note that is not part of the result; nothing with JSON output."""
         if not self.as_json:
             from rich.console import Console
 
@@ -143,7 +135,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Iterator[ProgressReporter]:
-        """Bars with rows, rows a second and the time that is left, while the block runs."""
+        """Show progress bars with rows, rate and remaining time, until the block ends."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn
 
@@ -163,7 +155,7 @@ class Output:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> RenderableType:
-    """A table of `rows`; columns of numbers stand to the right."""
+    """Return a table of `rows`; columns of numbers are right-aligned."""
     from rich import box
     from rich.table import Table
 
@@ -178,7 +170,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def format_timestamp(milliseconds: int) -> str:
-    """A moment in UTC, or a dash where there is none."""
+    """Return a time in UTC, or a dash for 0."""
     return (
         datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         if milliseconds

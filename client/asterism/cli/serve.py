@@ -1,4 +1,4 @@
-"""`asterism serve`: the whole service in one process, its doors open."""
+"""`asterism serve`: the whole service in one process, with open ports."""
 
 from __future__ import annotations
 
@@ -23,37 +23,36 @@ def serve(
         typer.Argument(
             metavar="PATH",
             file_okay=False,
-            help="The folder that holds everything; made where it is not there.",
+            help="Data folder; created if it is missing.",
         ),
     ],
     *,
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="The gRPC door; port 0 takes a free one.")
+        str,
+        typer.Option(metavar="HOST:PORT", help="Address of the gRPC endpoint; port 0 picks one."),
     ] = "127.0.0.1:9669",
     http_listen: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT", help="The HTTP door: web pages, health, metrics, spaces, jobs."
+            metavar="HOST:PORT",
+            help="Address of the HTTP endpoint (pages, health, metrics, API); port 0 picks one.",
         ),
     ] = "127.0.0.1:19669",
     http_name: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=(
-                "A further name by which the HTTP door may be called (.NAME: all below it; "
-                "*: any); may be repeated."
-            ),
+            help="Host name that the HTTP endpoint accepts, besides those of this machine (.NAME: "
+            "the domain; *: any). Repeatable.",
         ),
     ] = None,
     allow_address: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A folder that jobs may read and write (file:///srv/exports, "
-            "s3://bucket/prefix; *: any); may be repeated. Otherwise local folders "
-            "while both ports listen on the loopback interface and no --http-name is given, "
-            "and none else.",
+            help="Folder that jobs may read and write (file:///srv/exports, s3://bucket/prefix; "
+            "*: any). Repeatable. Default: local folders if both ports listen on the loopback "
+            "interface and there is no --http-name; otherwise none.",
         ),
     ] = None,
 ) -> None:

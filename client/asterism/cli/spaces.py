@@ -1,4 +1,4 @@
-"""`asterism space`: make, list, describe and drop spaces, and see their versions."""
+"""`asterism space`: create, list, describe and drop graph spaces, and list their versions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from asterism.cli.context import command_context
+from asterism.cli.options import Space
 from asterism.cli.output import format_timestamp, table, to_json_value
 from asterism_proto.errors import InvalidRequest
 
@@ -19,14 +20,12 @@ if TYPE_CHECKING:
     from asterism_model.schema import Schema
 
 app = typer.Typer(
-    no_args_is_help=True, help="Spaces: one graph each, with a schema, parts and versions."
+    no_args_is_help=True, help="Manage graph spaces: one graph each, with schema and versions."
 )
-
-Name = Annotated[str, typer.Argument(metavar="SPACE", help="The space's name.")]
 
 
 def read_schema(file: Path) -> Schema:
-    """The schema in a YAML or JSON file; InvalidRequest says what is wrong with it."""
+    """Return the schema in a YAML or JSON file; raise InvalidRequest if there is none."""
     from asterism_model.schema import Schema
 
     try:
@@ -60,49 +59,49 @@ def read_schema(file: Path) -> Schema:
 @app.command(epilog="Example: asterism space create shop schema.yaml --if-not-exists")
 def create(
     context: typer.Context,
-    space: Name,
+    space: Space,
     schema: Annotated[
         Path,
         typer.Argument(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="YAML or JSON: parts, direction, nodes, edges ...",
+            help="YAML or JSON file of the schema: parts, direction, nodes, edges ...",
         ),
     ],
     *,
     if_not_exists: Annotated[
         bool,
         typer.Option(
-            "--if-not-exists", help="An equal space that is there already is no conflict."
+            "--if-not-exists", help="Succeed if a space with this name and schema exists."
         ),
     ] = False,
 ) -> None:
-    """Make a space from a schema file."""
-    session = command_context(context)
+    """Create a space from a schema file."""
+    command = command_context(context)
     parsed_schema = read_schema(schema)
-    with session.client(create=True) as client:
+    with command.client(create=True) as client:
         info = client.create_space(space, parsed_schema, if_not_exists=if_not_exists)
-    session.output.result(
+    command.output.result(
         info,
         lambda: (
             f"space [bold]{info.name}[/bold] has {info.schema.parts} parts; `asterism load "
-            f"{info.name} SOURCE` fills it"
+            f"{info.name} SOURCE` loads files into it"
         ),
     )
 
 
 @app.command("list", epilog="Example: asterism space list --json")
 def list_spaces(context: typer.Context) -> None:
-    """List the spaces."""
-    session = command_context(context)
-    with session.client(allow_read_only=True) as client:
+    """List spaces."""
+    command = command_context(context)
+    with command.client(allow_read_only=True) as client:
         infos = list(client.spaces())
-    session.output.result(infos, lambda: spaces_table(infos))
+    command.output.result(infos, lambda: spaces_table(infos))
 
 
 def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
-    """What there is, a line per space."""
+    """Return a table with a row per space."""
     rows = [
         (
             i.name,
@@ -120,14 +119,14 @@ def spaces_table(infos: list[SpaceInfo]) -> RenderableType:
 
 
 @app.command(epilog="Example: asterism space describe shop")
-def describe(context: typer.Context, space: Name) -> None:
-    """Show a space's schema, and what its current version holds."""
-    session = command_context(context)
-    with session.client(allow_read_only=True) as client:
+def describe(context: typer.Context, space: Space) -> None:
+    """Show the schema of a space, and the counts of its current version."""
+    command = command_context(context)
+    with command.client(allow_read_only=True) as client:
         info = client.describe(space)
         versions = list(client.versions(space))
         manifest = client.manifest(space) if info.version else None
-    session.output.result(
+    command.output.result(
         {"space": info, "versions": versions, "current": manifest},
         lambda: _description(info, versions, manifest),
     )
@@ -179,15 +178,15 @@ def _description(
         "'.[].pins[].owner'"
     )
 )
-def versions(context: typer.Context, space: Name) -> None:
-    """Show the versions that are served, and who holds them."""
-    session = command_context(context)
-    with session.client(allow_read_only=True) as client:
+def versions(context: typer.Context, space: Space) -> None:
+    """List the versions that are served, and their pins."""
+    command = command_context(context)
+    with command.client(allow_read_only=True) as client:
         version_infos, pins = client.versions(space), client.pins(space)
     pins_by_version = {
         info.version: [pin for pin in pins if pin.version == info.version] for info in version_infos
     }
-    session.output.result(
+    command.output.result(
         [{**to_json_value(info), "pins": pins_by_version[info.version]} for info in version_infos],
         lambda: table(
             "versions",
@@ -197,12 +196,19 @@ def versions(context: typer.Context, space: Name) -> None:
     )
 
 
-_VERSION_COLUMNS = ("version", "shows commits up to", "job", "published (UTC)", "digest", "held by")
+_VERSION_COLUMNS = (
+    "version",
+    "shows commits up to",
+    "job",
+    "published (UTC)",
+    "digest",
+    "pinned by",
+)
 
 
 def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
     pin_lines = "\n".join(
-        f"{pin.owner or 'somebody'} until {format_timestamp(pin.expires_ms)}" for pin in pins
+        f"{pin.owner or 'unknown owner'} until {format_timestamp(pin.expires_ms)}" for pin in pins
     )
     return (
         info.version,
@@ -217,17 +223,17 @@ def _version_row(info: VersionInfo, pins: list[PinInfo]) -> tuple[object, ...]:
 @app.command(epilog="Example: asterism space drop shop --yes")
 def drop(
     context: typer.Context,
-    space: Name,
+    space: Space,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it without asking.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     if_exists: Annotated[
-        bool, typer.Option("--if-exists", help="A space that is not there is no error.")
+        bool, typer.Option("--if-exists", help="Succeed if the space does not exist.")
     ] = False,
 ) -> None:
-    """Remove a space with all that it holds."""
-    session = command_context(context)
-    if not yes and not typer.confirm(f"Remove the space {space!r} with all its data?", err=True):
+    """Drop a space with all its data."""
+    command = command_context(context)
+    if not yes and not typer.confirm(f"Drop the space {space!r} with all its data?", err=True):
         raise typer.Abort
-    with session.client() as client:
+    with command.client() as client:
         client.drop_space(space, if_exists=if_exists)
-    session.output.result({"dropped": space}, lambda: f"space {space} is gone")
+    command.output.result({"dropped": space}, lambda: f"space {space} is dropped")

@@ -1,4 +1,4 @@
-"""`asterism status`: who is there, and what can be drawn from."""
+"""`asterism status`: hosts, spaces, and readiness of the service."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from asterism.records.samples import Host, SpaceInfo
 
 EXAMPLES = (
-    "Exit code 4 while something is missing. Example: until asterism status; do sleep 1; done"
+    "Exits with 4 if a part has no host online. Example: until asterism status; do sleep 1; done"
 )
 
 
 def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
-    """What keeps the service from answering for all its spaces; empty when it is ready."""
-    if not hosts:  # a folder that is read only: its reader holds every part itself
+    """Return the reasons why some part of a space is unavailable; none if the service is ready."""
+    if not hosts:  # a folder that is open for reading has every part in this process
         return []
     online = {host.uuid for host in hosts if host.online}
     problems = [
@@ -43,13 +43,13 @@ def readiness_problems(hosts: list[Host], spaces: list[SpaceInfo]) -> list[str]:
 
 
 def status(context: typer.Context) -> None:
-    """Show hosts, spaces and their versions; exit code 4 while a part has no host."""
-    session = command_context(context)
-    with session.client(allow_read_only=True) as client:
+    """Show hosts, spaces and their versions; exit with 4 if a part has no host online."""
+    command = command_context(context)
+    with command.client(allow_read_only=True) as client:
         hosts, spaces = list(client.hosts()), list(client.spaces())
         fault = client.session.catalog("describe_catalog", pb.Empty()).fault if hosts else ""
     problems = [*([fault] if fault else []), *readiness_problems(hosts, spaces)]
-    session.output.result(
+    command.output.result(
         {"ready": not problems, "missing": problems, "hosts": hosts, "spaces": spaces},
         lambda: _render_status(hosts, spaces, problems),
     )
@@ -77,7 +77,11 @@ def _render_status(
         "[green]ready[/green]" if not problems else "[red]not ready[/red]: " + "; ".join(problems)
     )
     return Group(
-        table("hosts", ("daemon", "address", "state", "parts", "free", "last beat (UTC)"), rows),
+        table(
+            "hosts",
+            ("daemon", "address", "state", "parts", "free", "last heartbeat (UTC)"),
+            rows,
+        ),
         spaces_table(spaces),
         readiness,
     )

@@ -35,12 +35,17 @@ EXAMPLES = (
 def console(
     context: typer.Context,
     space: Annotated[
-        str | None, typer.Argument(metavar="SPACE", help="What the first statements are about.")
+        str | None, typer.Argument(metavar="SPACE", help="Graph space to use at the start.")
     ] = None,
     *,
     execute: Annotated[
         list[str] | None,
-        typer.Option("-e", "--execute", metavar="STATEMENTS", help="Run these, and end."),
+        typer.Option(
+            "-e",
+            "--execute",
+            metavar="STATEMENTS",
+            help="Run these statements, and exit. Repeatable.",
+        ),
     ] = None,
     files: Annotated[
         list[Path] | None,
@@ -48,41 +53,42 @@ def console(
             "-f",
             "--file",
             metavar="FILE",
-            help="Run a file's statements, and end; - is standard input.",
+            help="Run the statements of a file, and exit; - is standard input. Repeatable.",
         ),
     ] = None,
     form: Annotated[
         Format | None,
-        typer.Option("--format", help="How results are printed. Default: table; json with --json."),
+        typer.Option("--format", help="Output format. Default: table; json with --json."),
     ] = None,
     keep_going: Annotated[
         bool,
         typer.Option(
             "--keep-going",
-            help="Go on after a statement that fails; the exit code is that of the first.",
+            help="Continue after a statement that fails; exit with the code of the first failure.",
         ),
     ] = False,
     language: Annotated[
-        str, typer.Option(metavar="|".join(LANGUAGES), help="What statements are in.")
+        str, typer.Option(metavar="|".join(LANGUAGES), help="Language of the statements.")
     ] = LANGUAGES[0],
     timing: Annotated[
         bool | None,
         typer.Option(
-            "--timing/--no-timing", help="Tell rows, time, version and seed. Default: at a prompt."
+            "--timing/--no-timing",
+            help="Print rows, time, version and seed after each result. Default: at a prompt only.",
         ),
     ] = None,
     no_history: Annotated[
-        bool, typer.Option("--no-history", help="Remember nothing of what is typed.")
+        bool, typer.Option("--no-history", help="Do not save the typed statements.")
     ] = False,
     state_home: Annotated[Path | None, typer.Option(envvar="XDG_STATE_HOME", hidden=True)] = None,
 ) -> None:
-    """Ask statements: at a prompt, or from a file, the command line or standard input.
+    """Run statements: at a prompt, or from a file, the command line or standard input.
 
-    At a prompt a statement ends with ; and may take several lines; :help says what else there is. A
-    script stops at the first statement that fails, and says its file and line."""
+    At a prompt a statement ends with ; and may take several lines; :help lists the commands. A
+    script stops at the first statement that fails, and prints its file and line."""
     session = command_context(context)
     if language not in LANGUAGES:
-        raise InvalidRequest(f"--language {language}: expected {' or '.join(LANGUAGES)}")
+        raise InvalidRequest(f"--language={language!r}: expected {' or '.join(LANGUAGES)}")
     for_terminal = not execute and not files and sys.stdin.isatty() and sys.stdout.isatty()
     result_format = form or (Format.JSON if session.output.as_json else Format.TABLE)
     with session.client(allow_read_only=True) as client:
