@@ -1,5 +1,5 @@
-"""`asterism console`: statements at a prompt, from a file, from the command line or from standard
-input.
+"""`asterism console`: run statements at a prompt, from files, from the command line or from
+standard input.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _prompt(
             f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are "
             "also taken with -e, -f and from a pipe"
         ) from error
-    client.spaces()  # who can not be reached is told of before anything is typed
+    client.spaces()  # fail before the prompt if the service is unreachable
     location = str(session.path) if session.path is not None else session.address or DEFAULT_ADDRESS
     run_prompt(
         statement_console,
@@ -133,7 +133,7 @@ def _prompt(
 
 
 def _scripts(execute: list[str], files: list[Path]) -> list[tuple[str, LineSource]]:
-    """Names of what is run, and its lines: what the command line says first."""
+    """Return names and lines of the scripts: first those of the command line."""
     scripts_to_run: list[tuple[str, LineSource]] = [
         ("-e", partial(text.splitlines, True)) for text in execute
     ]
@@ -156,7 +156,7 @@ def _stdin() -> Iterator[str]:
 def _run_scripts(
     statement_console: Console, scripts_to_run: list[tuple[str, LineSource]], keep_going: bool
 ) -> ExitCode:
-    """Run scripts one after the other; the exit code of the first error."""
+    """Run scripts in order; return the exit code of the first error."""
     first: AsterismError | None = None
     try:
         for name, lines in scripts_to_run:

@@ -1,6 +1,4 @@
-"""The words that may follow: of the language, and of the live schema, which is asked for beside the
-typing and never waited for.
-"""
+"""Completion: words of the language and names of the live schema, fetched in the background."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ if TYPE_CHECKING:
     from asterism_model.schema import EdgeType, NodeType, Schema
 
 MAX_AGE_S = 10.0
-"""How old what is known of a schema may be when a word is completed, before it is asked for
-again.
-"""
+"""Seconds after which the names of a schema are fetched again."""
 _KIND_AFTER_KEYWORD = {
     "USE": "space",
     "SPACE": "space",
@@ -33,12 +29,12 @@ _KIND_AFTER_KEYWORD = {
     "THEN": "edge",
     "WEIGHT": "weight",
 }
-"""What kind of name follows a word."""
+"""Kind of name that follows a keyword."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaNames:
-    """Names that statements may have."""
+    """Names of a schema, by kind."""
 
     space: tuple[str, ...] = ()
     node: tuple[str, ...] = ()
@@ -48,22 +44,22 @@ class SchemaNames:
 
     @property
     def type(self) -> tuple[str, ...]:
-        """Of nodes and edges."""
+        """Names of node types and edge types."""
         return (*self.node, *self.edge)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One that may follow."""
+    """A completion."""
 
     text: str
     prefix_length: int
-    """Characters before the cursor that it stands for."""
+    """Characters before the cursor that it replaces."""
     kind: str
 
 
 def collect_names(schema: Schema, spaces: tuple[str, ...]) -> SchemaNames:
-    """What a schema has names for."""
+    """Return the names of a schema."""
     kinds: list[NodeType | EdgeType] = [*schema.node_types, *schema.edge_types]
     relations = [t.relation for t in schema.edge_types]
     triples = [t.name for t in schema.edge_types]
@@ -82,13 +78,13 @@ def collect_names(schema: Schema, spaces: tuple[str, ...]) -> SchemaNames:
 
 @dataclass(slots=True)
 class SchemaNameCache:
-    """What is known of the spaces and the current one's schema: asked for in a thread, whenever it
-    is older than it may be.
+    """Cache of the names of the spaces and of the current schema, refreshed in a thread when it is
+    stale.
     """
 
     client: Client
     space: Callable[[], str]
-    """The current one."""
+    """Returns the name of the current space."""
     clock: Callable[[], float] = time.monotonic
     _names: SchemaNames = field(default_factory=SchemaNames)
     _fetched_space: str = ""
@@ -98,7 +94,7 @@ class SchemaNameCache:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def names(self) -> SchemaNames:
-        """What was heard last; a new answer is on its way where that is old."""
+        """Return the cached names; start a refresh if they are stale."""
         space = self.space()
         with self._lock:
             is_stale = space != self._fetched_space or self.clock() - self._fetched_at > MAX_AGE_S
@@ -111,14 +107,12 @@ class SchemaNameCache:
             return self._names
 
     def invalidate(self) -> None:
-        """Something may have changed: ask anew."""
+        """Mark the names as stale."""
         with self._lock:
             self._fetched_at = float("-inf")
 
     def stop(self) -> None:
-        """Wait for an answer that is on its way, for a moment: whoever is asked is about to
-        close.
-        """
+        """Wait up to a second for a running refresh, before the client is closed."""
         if self._thread is not None:
             self._thread.join(1.0)
 
@@ -134,7 +128,7 @@ class SchemaNameCache:
                 else SchemaNames(space=spaces)
             )
         except AsterismError:
-            pass  # who is away has no new names: what was heard last stays
+            pass  # keep the cached names while the service is unreachable
         finally:
             with self._lock:
                 self._names, self._fetched_space, self._fetched_at, self._is_fetching = (
@@ -151,7 +145,7 @@ def candidates(
     parameters: tuple[str, ...],
     language: str = LANGUAGES[0],
 ) -> Iterator[Candidate]:
-    """What may stand where ``before`` ends."""
+    """Yield the completions at the end of ``before``."""
     if before.lstrip().startswith(":"):
         yield from _command_candidates(before.lstrip(), schema_names)
         return
@@ -183,7 +177,7 @@ def candidates(
 
 
 def _expected_kind(before: str, tokens: list[Token]) -> str:
-    """What kind of name is expected behind these pieces: one after a word that says so, or another
+    """Return the kind of name that is expected after these tokens: one after a keyword, or the next
     one after a comma.
     """
     for distance, token in enumerate(reversed(tokens)):

@@ -1,5 +1,5 @@
-"""What was typed, kept from one console to the next: nothing that looks like a secret, and nothing
-that begins with a blank.
+"""History of the console: a file of the typed statements, without those that may contain secrets
+or begin with a space.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ _SECRET = re.compile(
 
 
 def history_path(state_home: Path | None) -> Path:
-    """Where it is kept: in ``asterism/`` of the folder that programs keep their state in."""
-    # A folder that is not absolute counts for nothing, as the specification of these folders has
-    # it.
+    """Return the path of the history file, in ``asterism/`` of the state folder."""
+    # The XDG specification says to ignore a relative state folder.
     state_folder = (
         state_home
         if state_home is not None and state_home.is_absolute()
@@ -25,12 +24,12 @@ def history_path(state_home: Path | None) -> Path:
 
 
 def may_be_stored(text: str) -> bool:
-    """Whether what was typed may be kept."""
+    """Return whether a statement may be stored."""
     return bool(text.strip()) and not text[0].isspace() and _SECRET.search(text) is None
 
 
 def prepare_file(path: Path) -> Path | None:
-    """A file that only its owner reads; None where there can be none."""
+    """Create the file, readable by its owner only; return None if that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.touch(mode=0o600, exist_ok=True)

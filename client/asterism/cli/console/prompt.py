@@ -1,5 +1,5 @@
-"""The prompt: editing over several lines, colours, completion, history. prompt_toolkit's one
-door.
+"""The prompt: multi-line editing, colors, completion and history. The only module that imports
+prompt_toolkit.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STYLE = Style.from_dict(
 
 
 class _TokenLexer(Lexer):
-    """Each piece of what is typed in the colour of its kind."""
+    """Colors each token of the input by its kind."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         text = document.text
@@ -61,7 +61,7 @@ class _TokenLexer(Lexer):
 
 
 class _StatementCompleter(Completer):
-    """What is known of the language and the schema."""
+    """Completes words of the language and names of the schema."""
 
     def __init__(self, console: Console, name_cache: SchemaNameCache) -> None:
         self._console, self._names = console, name_cache
@@ -87,21 +87,19 @@ class _StatementCompleter(Completer):
 
 
 class _FilteredHistory(FileHistory):
-    """A file of what was typed, but for what may not be kept: that is known for as long as the
-    console runs.
-    """
+    """History file without the statements that may not be stored; these stay in memory."""
 
     def store_string(self, string: str) -> None:
         if history.may_be_stored(string):
             try:
                 super().store_string(string)
             except OSError:
-                return  # a disk that is full keeps nobody from working
+                return  # the console stays usable if the disk is full
 
 
 def is_complete(text: str, language: str) -> bool:
-    """Whether Enter runs what is typed: a colon command, what ends with ``;`` or an empty line, and
-    a line of a language that has no ``;``.
+    """Return whether Enter runs the input: a colon command, text that ends with ``;`` or an empty
+    line, or a line of a language without ``;``.
     """
     if (
         is_blank(text)
@@ -125,7 +123,7 @@ def _bindings(console: Console) -> KeyBindings:
             buffer.complete_state is not None
             and buffer.complete_state.current_completion is not None
         ):
-            buffer.complete_state = None  # it is taken as it stands
+            buffer.complete_state = None  # accept the selected completion
         elif is_complete(buffer.text, console.language):
             buffer.validate_and_handle()
         else:
@@ -139,7 +137,7 @@ def _bindings(console: Console) -> KeyBindings:
 
 
 def split_statements(text: str) -> list[str]:
-    """What is run of what was typed, one after the other."""
+    """Return the statements of the input, in order."""
     if text.lstrip().startswith(":"):
         return [text.strip()]
     complete_spans, rest_start = statement_spans(text)
@@ -148,16 +146,16 @@ def split_statements(text: str) -> list[str]:
 
 
 def run_prompt(console: Console, history_file: Path | None, greeting: str) -> None:
-    """Ask for statements and run them, until somebody has enough.
+    """Read statements and run them, until the user leaves.
 
     Parameters
     ----------
     console : Console
-        What runs them.
+        Console that runs them.
     history_file : Path, optional
-        The file of the history; None: it is forgotten with the console.
+        File of the history; None: keep the history in memory only.
     greeting : str
-        The first line.
+        First line to print.
     """
     name_cache = SchemaNameCache(console.client, lambda: console.space)
     console.on_schema_change = name_cache.invalidate
@@ -200,7 +198,7 @@ def _prompt_text(console: Console) -> Any:
 
 
 def _run_statements(console: Console, text: str) -> str:
-    """Run what was typed; give it back where it goes on."""
+    """Run the input; return it if its last statement is incomplete, and otherwise \"\"."""
     statements = split_statements(text)
     for statement in statements:
         try:

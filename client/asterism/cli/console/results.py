@@ -1,4 +1,4 @@
-"""Results of statements: as a table, as text for programs, and as files."""
+"""Output of query results: tables, text formats and files."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from asterism.records.query_result import QueryResult
 
 MAX_TABLE_ROWS = 100
-"""Rows that a table at a terminal has."""
+"""Maximum rows of a table at a terminal."""
 _UNLIMITED_WIDTH = 10_000
-"""Columns of a page that nobody looks at."""
+"""Width of tables that are not printed at a terminal."""
 _MAX_CELL_LENGTH = 200
-"""Characters of a cell that a table at a terminal has."""
+"""Maximum characters of a cell of a table at a terminal."""
 
 
 class Format(StrEnum):
-    """How results are printed."""
+    """Output format of results."""
 
     TABLE = "table"
     CSV = "csv"
@@ -38,12 +38,12 @@ class Format(StrEnum):
 
 
 def plain_rows(result: QueryResult) -> Iterator[list[Any]]:
-    """The rows as plain values: numbers, texts, truths, None, and lists of these."""
+    """Return the rows as plain values: numbers, strings, booleans, None, and lists of these."""
     return ([to_json_value(value) for value in row] for row in result)
 
 
 def to_json_document(result: QueryResult) -> dict[str, Any]:
-    """A result as JSON has it."""
+    """Return a result as a JSON document."""
     return {
         "columns": list(result.columns),
         "rows": list(plain_rows(result)),
@@ -55,7 +55,7 @@ def to_json_document(result: QueryResult) -> dict[str, Any]:
 
 
 def format_value(value: Any, null_text: str = "") -> str:
-    """A value as one word of a line."""
+    """Return a value as text on one line."""
     if value is None:
         return null_text
     if isinstance(value, bool):
@@ -66,7 +66,7 @@ def format_value(value: Any, null_text: str = "") -> str:
 
 
 def write_result(result: QueryResult, form: Format, out: IO[str], *, for_terminal: bool) -> None:
-    """Print a result; a table for ``for_terminal`` at a terminal has its first rows only."""
+    """Print a result; with ``for_terminal`` a table shows the first rows only."""
     if form is Format.JSON:
         out.write(json.dumps(to_json_document(result)) + "\n")
     elif form is Format.CSV:
@@ -161,7 +161,7 @@ def _truncate(text: str, max_length: int | None) -> str:
 
 
 def _escape_control_characters(text: str) -> str:
-    """A text in which nothing moves a terminal's cursor, or changes its colours."""
+    """Return a text without control characters for the terminal."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -169,16 +169,16 @@ def _escape_control_characters(text: str) -> str:
 
 
 EXPORT_FORMATS = ("csv", "json", "parquet")
-"""What files are written as."""
+"""Formats of exported files."""
 
 
 def export_result(result: QueryResult, form: str, path: Path) -> int:
-    """Write a result to a file, whole or not at all: how many rows it has.
+    """Write a result to a file, completely or not at all, and return the number of rows.
 
     Raises
     ------
     InvalidRequest
-        For another form than these, or a result that has no columns.
+        If the form is unknown, or the result has no columns.
     """
     if form not in EXPORT_FORMATS:
         raise InvalidRequest(f":export {form}: expected {', '.join(EXPORT_FORMATS)}, and a file")
@@ -206,14 +206,14 @@ def _export_csv(result: QueryResult, out: IO[str]) -> int:
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(result.columns)
     row_count = 0
-    # The last one's number is how many there are.
+    # The number of the last row is the count.
     for row_count, row in enumerate(plain_rows(result), 1):  # noqa: B007
         lines.writerow([format_value(value) for value in row])
     return row_count
 
 
 def _export_json(result: QueryResult, out: IO[str]) -> int:
-    """One list of objects, a line each."""
+    """Write a list of objects, one per line."""
     row_count = 0
     for row_count, row in enumerate(plain_rows(result), 1):
         out.write(
@@ -227,7 +227,7 @@ def _export_json(result: QueryResult, out: IO[str]) -> int:
 
 @contextmanager
 def _atomic_replacement(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of ``path`` where the block ends without an error."""
+    """Yield a file that replaces ``path`` if the block ends without an error."""
     target = path.expanduser()
     with tempfile.NamedTemporaryFile(
         dir=target.parent, prefix=f".{target.name}.", delete=False
@@ -243,7 +243,7 @@ def _atomic_replacement(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _umask() -> int:
-    """The process's mask of modes, which can only be read by setting it."""
+    """Return the umask of the process, which can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

@@ -1,4 +1,4 @@
-"""Statements from files: run in their order, until one fails."""
+"""Scripts: statements from files, run in order until one fails."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from asterism_proto.errors import AsterismError, InvalidRequest
 
 
 class ScriptError(Exception):
-    """A statement of a script failed, and what was said of it names its place.
+    """Failure of a statement of a script, with its location.
 
     Parameters
     ----------
     error : AsterismError
-        How it failed.
+        Error of the statement.
     message : str
-        With the file and the line.
+        Message with file and line.
     """
 
     def __init__(self, error: AsterismError, message: str) -> None:
@@ -28,7 +28,7 @@ class ScriptError(Exception):
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of a file of UTF-8; InvalidRequest where it is none."""
+    """Yield the lines of a UTF-8 file; raise InvalidRequest if it is not valid UTF-8."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             yield from file
@@ -39,7 +39,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def iter_statements(lines: Iterable[str]) -> Iterator[ScriptStatement]:
-    """The statements of lines, each as soon as it ends."""
+    """Yield the statements of lines, each as soon as it ends."""
     splitter = StatementSplitter()
     for line in lines:
         yield from splitter.feed(line)
@@ -54,25 +54,25 @@ def run_script(
     Parameters
     ----------
     console : Console
-        What runs them.
+        Console that runs them.
     lines : iterable of str
-        With the signs that end them.
+        Lines with their line endings.
     name : str
-        What they are called in messages.
+        Name of the script in messages.
     keep_going : bool
-        Whether those after one that failed are run too.
+        Continue after a statement that fails.
 
     Returns
     -------
     AsterismError or None
-        The first error, where it went on after one.
+        The first error, with ``keep_going``.
 
     Raises
     ------
     ScriptError
-        At the first error, otherwise.
+        At the first error, without ``keep_going``.
     QuitConsole
-        Where a statement says so.
+        If a statement leaves the console.
     """
     first: AsterismError | None = None
     for statement in iter_statements(lines):
@@ -93,12 +93,12 @@ def run_script(
 
 
 def run_file(console: Console, path: Path) -> None:
-    """Run a file's statements in a console, until one fails."""
+    """Run the statements of a file in a console, until one fails."""
     run_script(console, read_lines(path), str(path))
 
 
 def located_message(error: AsterismError, name: str, statement: ScriptStatement) -> str:
-    """What an error says, behind the file and the line that it is about."""
+    """Return the message of an error, prefixed with its file and line."""
     if error.place is None:
         return f"{name}:{statement.line}: {error.message}"
     message = error.message.removeprefix(f"line {error.place.line}, column {error.place.column}: ")

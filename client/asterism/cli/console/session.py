@@ -1,4 +1,4 @@
-"""State of a console from statement to statement, and its colon commands."""
+"""A console: its state between statements, and its colon commands."""
 
 from __future__ import annotations
 
@@ -28,59 +28,59 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("ngql", "euler")
 HELP: Mapping[str, str] = {
-    ":help": "this",
-    ":use SPACE": "what the next statements are about, as USE does",
+    ":help": "show this list",
+    ":use SPACE": "use a graph space for the next statements, like USE",
     ":param NAME = VALUE": (
-        "what $NAME stands for: a JSON value; numbers in brackets are an array; null removes it"
+        "set $NAME to a JSON value; numbers in brackets are an array; null removes it"
     ),
-    ":params": "the parameters",
+    ":params": "list the parameters",
     f":export {'|'.join(EXPORT_FORMATS)} FILE": "write the last result to a file",
-    ":timing on|off": "whether rows, time, version and seed are told after each result",
+    ":timing on|off": "print rows, time, version and seed after each result",
     f":language {'|'.join(LANGUAGES)}": (
-        "what is typed: statements in the style of nGQL, or Euler's GQL"
+        "set the language: statements in the style of nGQL, or Euler's GQL"
     ),
-    ":source FILE": "run a file's statements here",
+    ":source FILE": "run the statements of a file",
     ":clear": "clear the screen",
-    ":quit": "end; so do Ctrl-D, exit and quit",
+    ":quit": "exit, like Ctrl-D, exit and quit",
 }
 _SCHEMA_STATEMENT = re.compile(r"\s*(use|create|drop)\b", re.IGNORECASE)
 _MAX_SOURCE_DEPTH = 8
-"""Files that source each other."""
+"""Depth of files that source each other."""
 
 
 class QuitConsole(Exception):
-    """Somebody has said that it is enough."""
+    """Raised to leave the console."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Console:
-    """Runs statements one after the other, and prints what they give."""
+    """Runs statements in order, and prints their results."""
 
     client: Client
     out: IO[str]
     result_format: Format = Format.TABLE
     for_terminal: bool = False
-    """Whether somebody looks on at a terminal."""
+    """True if results are printed at a terminal."""
     timing: bool = False
     space: str = ""
     language: str = LANGUAGES[0]
     parameters: dict[str, Any] = field(default_factory=dict)
     last_result: QueryResult | None = None
     on_schema_change: Callable[[], None] = lambda: None
-    """Called where a statement may have changed which spaces and types there are."""
+    """Called after a statement that may have changed the spaces or a schema."""
     run_file: Callable[[Console, Path], None] | None = None
-    """What runs a file's statements."""
+    """Runs the statements of a file."""
     depth: int = 0
 
     def run(self, text: str) -> None:
-        """Do what a colon command says, or print what a statement gives.
+        """Run a colon command, or a statement and print its result.
 
         Raises
         ------
         AsterismError
-            Where it fails; the console goes on from where it was.
+            If it fails; the state of the console is unchanged.
         QuitConsole
-            Where it says so.
+            If it is a request to leave.
         """
         if text.startswith(":"):
             self._command(text)
@@ -105,7 +105,7 @@ class Console:
         self.out.flush()
 
     def print_note(self, text: str) -> None:
-        """Say something that is no result: beside a table, else where it is in nobody's way."""
+        """Print a note: on standard output beside tables, otherwise on standard error."""
         print(text, file=self.out if self.result_format is Format.TABLE else sys.stderr)
 
     def _command(self, text: str) -> None:
@@ -217,7 +217,7 @@ class Console:
 
 
 def parse_parameter(text: str) -> Any:
-    """The value of a parameter, of its JSON: numbers in brackets are an array."""
+    """Return the value of a parameter from its JSON; a list of numbers becomes an array."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -240,7 +240,7 @@ def parse_parameter(text: str) -> Any:
 
 
 def result_summary(result: QueryResult, elapsed_s: float) -> str:
-    """What is said after a result: rows, time, version and seed."""
+    """Return the line after a result: rows, time, version and seed."""
     phrases = [
         f"{len(result):,} row{'' if len(result) == 1 else 's'}" if result.columns else "done"
     ]

@@ -1,6 +1,4 @@
-"""Text as statements and words: where one ends, and what each sign is part of. What it means is the
-service's to say.
-"""
+"""Tokens and statements of a text: where they start and end. The service parses their meaning."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ _KEYWORD_LIST = (
     "WHERE WITH WITHOUT YIELD ZERO"
 )
 KEYWORDS = frozenset(_KEYWORD_LIST.split())
-"""The words of statements, as the service's grammar has them."""
+"""Keywords of the grammar of the service."""
 
 MAX_LENGTH = 1 << 20
-"""Characters of what is read before a statement ends: the service takes fewer."""
+"""Maximum characters of a statement; the service accepts fewer."""
 _TOKEN = re.compile(
     r"""
     (?P<blank>\s+)
@@ -44,7 +42,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A part of a text that means one thing."""
+    """A token of a text."""
 
     kind: str
     """blank, comment, text, quoted, open (begun and not closed), parameter, number, word, keyword,
@@ -59,13 +57,13 @@ class ScriptStatement:
     """One statement of a text."""
 
     text: str
-    """Without what ends it, from its first word on."""
+    """Text from its first word on, without the semicolon."""
     line: int
-    """Of the text, from 1: where it begins."""
+    """Line of the text where it starts, from 1."""
 
 
 def tokenize(text: str) -> Iterator[Token]:
-    """Every sign of a text, as part of something."""
+    """Yield the tokens of a text; every character belongs to one."""
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "sign"
         if kind == "word" and match[0].upper() in KEYWORDS:
@@ -74,8 +72,8 @@ def tokenize(text: str) -> Iterator[Token]:
 
 
 def statement_spans(text: str) -> tuple[list[tuple[int, int]], int]:
-    """Where the statements of a text are that are ended, without blanks and comments around them,
-    and where what is left begins.
+    """Return the spans of the complete statements, without blanks and comments around them, and the
+    start of the rest.
     """
     spans: list[tuple[int, int]] = []
     start: int | None = None
@@ -92,20 +90,20 @@ def statement_spans(text: str) -> tuple[list[tuple[int, int]], int]:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text says nothing."""
+    """Return whether a text has only blanks and comments."""
     return all(token.kind in ("blank", "comment") for token in tokenize(text))
 
 
 class StatementSplitter:
-    """Statements and colon commands of lines, as they come."""
+    """Splits lines into statements and colon commands, as they arrive."""
 
     def __init__(self) -> None:
         self._text = ""
         self._line = 1
-        """Where what is kept begins."""
+        """Line where the pending text starts."""
 
     def feed(self, line: str) -> list[ScriptStatement]:
-        """What a line, with the sign that ends it, ends."""
+        """Return the statements that a line completes; the line includes its line ending."""
         if line.lstrip().startswith(":") and is_blank(self._text):
             statements = [
                 ScriptStatement(text=line.strip(), line=self._line + self._text.count("\n"))
@@ -124,11 +122,12 @@ class StatementSplitter:
         return statements
 
     def finish(self) -> list[ScriptStatement]:
-        """What is left: a last statement may stand without what ends it."""
+        """Return the last statement, which may lack its semicolon."""
         text = self._text + ";"
         spans, _ = statement_spans(text)
         if not spans and not is_blank(self._text):
-            spans = [(len(text) - len(text.lstrip()), len(self._text))]  # begun and not closed
+            # The text ends within a string or a comment.
+            spans = [(len(text) - len(text.lstrip()), len(self._text))]
         return [self._statement(text, start, end) for start, end in spans]
 
     def _statement(self, text: str, start: int, end: int) -> ScriptStatement:
