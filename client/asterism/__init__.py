@@ -4,7 +4,6 @@ Code that needs more than numpy, grpcio and protobuf belongs to the packages tha
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version as _version_of
 from typing import TYPE_CHECKING, Any, overload
 
 from asterism_model import unicode_text
@@ -61,7 +60,7 @@ __all__ = [
     "records",
 ]
 
-__version__ = _version_of("asterism")
+__version__ = "0.1.0"
 
 _HOMES = {
     "Client": "asterism.client",

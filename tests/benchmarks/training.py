@@ -93,18 +93,7 @@ def run_trainer(
     name: str, folder: Path, addresses: str, args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """What a trainer says of its loaders, one after another."""
-    dist_info = (
-        folder / "asterism-0.dist-info"
-    )  # a trainer installs the package; here it is run from its sources
-    dist_info.mkdir(exist_ok=True)
-    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    python_path = os.pathsep.join(
-        [
-            *(str(ROOT / source_folder) for source_folder in ("client", "proto")),
-            str(ROOT),
-            str(folder),
-        ]
-    )
+    python_path = os.pathsep.join(map(str, (ROOT / "client", ROOT / "proto", ROOT)))
     settings = {"PYTHONPATH": python_path, "DGLBACKEND": "pytorch", "HOME": str(folder)}
     options = {
         name: getattr(args, name)

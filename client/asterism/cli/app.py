@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+import asterism
 from asterism.cli import backups, export, jobs, load, metad, sample, serve, spaces, status, verify
 from asterism.cli.console import command as consoling
 from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
@@ -46,9 +47,7 @@ app.command("status", epilog=status.EXAMPLES)(status.status)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
-
-        print(f"asterism {version('asterism')}")
+        print(f"asterism {asterism.__version__}")
         raise typer.Exit
 
 

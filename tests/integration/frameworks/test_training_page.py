@@ -45,16 +45,7 @@ def test_the_code_of_the_page_runs(
     chdir = f"import os\nos.chdir({str(tmp_path)!r})\n"  # what the page writes
     (tmp_path / "page.py").write_text(chdir + program(root, "python", cluster.addresses) + checks)
     pyg_env.run(pyg_python, tmp_path / "page.py", home=tmp_path)
-    dist_info = (
-        tmp_path / "asterism-0.dist-info"
-    )  # a trainer installs the package; here it is run from its sources
-    dist_info.mkdir()
-    (dist_info / "METADATA").write_text("Metadata-Version: 2.1\nName: asterism\nVersion: 0\n")
-    python_path = (
-        os.pathsep.join(str(root / name) for name in ("client", "proto"))
-        + os.pathsep
-        + str(tmp_path)
-    )
+    python_path = os.pathsep.join(str(root / name) for name in ("client", "proto"))
     (tmp_path / "of_dgl.py").write_text(program(root, "python dgl", cluster.addresses))
     dgl_env.run(
         dgl_python,
