@@ -6,15 +6,19 @@ ENV PATH=/opt/asterism/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHEC
 
 # What it depends on changes less often than what it is: a layer of its own.
 COPY pyproject.toml README.md LICENSE ./
-RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; e = p['optional-dependencies']; \
-print(*p['dependencies'], *e['services'], *e['ingest'], *e['export'], *e['cli'], *e['s3'], sep='\n')" > requirements.txt \
+COPY services/pyproject.toml services/
+RUN python -c "import tomllib; \
+client, server = (tomllib.load(open(f, 'rb'))['project'] for f in ('pyproject.toml', 'services/pyproject.toml')); \
+extras = [r for name in ('ingest', 'export', 'cli', 's3') for r in client['optional-dependencies'][name]]; \
+needed = [*client['dependencies'], *server['dependencies'], *extras]; \
+print(*(r for r in needed if not r.startswith('asterism-graph')), sep='\n')" > requirements.txt \
  && pip install -q -r requirements.txt \
  && find /opt/asterism -type d \( -name tests -o -name include \) -prune -exec rm -rf {} +
 
 COPY proto proto
 COPY services services
 COPY client client
-RUN pip install -q --no-deps . && pip uninstall -q -y setuptools pip
+RUN pip install -q --no-deps . ./services && pip uninstall -q -y setuptools pip
 
 FROM python:3.11-slim-bookworm
 RUN useradd --system --uid 10001 --no-create-home --home-dir /var/lib/asterism asterism \

@@ -39,12 +39,12 @@ $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "Asterism needs Python 3.11 or newer with venv; install it, or say make PYTHON=/path/to/python" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.all: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[all]'
+$(VENV)/.all: pyproject.toml services/pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[all]' -e ./services
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(PIP) -e '.[dev]'
+$(VENV)/.dev: pyproject.toml services/pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[dev]' -e ./services
 	@touch $@ $(VENV)/.all
 
 venv: $(VENV)/.dev  ## .venv with everything for development
@@ -103,9 +103,9 @@ bolt-env: dgl-env  ## .venv-bolt with GraphBolt's Python, which the adapter's te
 		rm -rf $(BOLT); echo "no environment with GraphBolt (it needs python3.11 and DGL's wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-$(PYG)/.done: tests/kit/pyg/requirements.txt tests/kit/pyg/compile_samplers.py pyproject.toml
+$(PYG)/.done: tests/kit/pyg/requirements.txt tests/kit/pyg/compile_samplers.py pyproject.toml services/pyproject.toml
 	$(PYTHON_DGL) -m venv $(PYG)
-	$(PYG)/bin/python $(INSTALL) -r $< -e '.[services,ingest]'
+	$(PYG)/bin/python $(INSTALL) -r $< -e '.[ingest]' -e ./services
 	@$(PYG)/bin/python tests/kit/pyg/compile_samplers.py || { \
 		echo "PyG's own samplers could not be compiled (they need g++); tests and benchmarks beside them are left out" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; }
@@ -116,9 +116,9 @@ pyg-env:  ## .venv-pyg with the real PyG and this checkout, which the adapters' 
 		rm -rf $(PYG); echo "no environment with real PyG (it needs python3.11 and torch's wheels); tests against it are skipped" >&2; \
 		test -z "$(ASTERISM_REQUIRE_ALL)"; fi
 
-$(TF)/.done: tests/kit/tensorflow/requirements.txt pyproject.toml
+$(TF)/.done: tests/kit/tensorflow/requirements.txt pyproject.toml services/pyproject.toml
 	$(PYTHON_DGL) -m venv $(TF)
-	$(TF)/bin/python $(INSTALL) -r $< -e '.[services,ingest]'
+	$(TF)/bin/python $(INSTALL) -r $< -e '.[ingest]' -e ./services
 	@touch $@
 
 tf-env:  ## .venv-tf with the real TensorFlow and this checkout, which the adapter's tests ask

@@ -9,7 +9,7 @@ Skip-gram with negatives (Perozzi, Al-Rfou & Skiena 2014; Mikolov et al. 2013) i
 Pairs of walks by edge weight, and negatives by degree to the power 0.75, come from
 `graph.walk_pairs`. A tenth of the links is held back; the area under the ROC curve says how well
 their embeddings tell them from as many pairs that are no links. The folder holds edges.csv. Needs
-`asterism[torch]` and SciPy, and `asterism[services]` for a folder."""
+`asterism-graph[torch]` and SciPy, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 

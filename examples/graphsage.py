@@ -5,7 +5,7 @@
     python examples/graphsage.py graphs/ ../shared/data/cora --epochs 50 --workers 2
 
 The folder holds papers.csv and edges.csv (examples/schemas/citations.yaml says how). Needs
-`asterism[pyg,ingest]`, and `asterism[services]` for a folder."""
+`asterism-graph[pyg,ingest]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ GraphSAGE over learned vectors, trained on triplets (link, negatives) that PyG's
 gives; negatives are any page, or pages by degree to the power 0.75 (Mikolov et al. 2013), a table
 of the graph. A tenth of the links is held back. Each is compared with a pair of the same page and
 another one that it does not like: drawn uniformly, or by degree, as a recommender meets them. The
-links of a batch are taken out of its messages. The folder holds edges.csv. Needs `asterism[pyg]`,
-and `asterism[services]` for a folder."""
+links of a batch are taken out of its messages. The folder holds edges.csv. Needs
+`asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 

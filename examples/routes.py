@@ -11,7 +11,7 @@ join airports, by as many routes as begin there; which country an airport is in 
 would tell the answer. An airport's own region, the first word of its time zone, is hidden; those of
 two thirds of the others are known. GraphSAGE over both kinds of node (Hamilton, Ying & Leskovec
 2017) is trained through PyG's own NodeLoader, on neighbors drawn by weight, and on uniform ones.
-Needs `asterism[pyg,ingest]`, and `asterism[services]` for a folder."""
+Needs `asterism-graph[pyg,ingest]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ sampling and once by LABOR, and compares the two.
 
 Both train the same GraphSAGE on blocks for DGL, with as many neighbors for each page. LABOR's pages
 share theirs, so that a batch meets fewer pages, whose words it has to fetch. The folder holds
-nodes.csv, edges.csv and features.json. Needs `asterism[dgl]` and a service."""
+nodes.csv, edges.csv and features.json. Needs `asterism-graph[dgl]` and a service."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ question; and the last few before it. The first may see what came later, and the
 it is to tell. So it promises more than it keeps: how well each tells a purchase from an item at
 random is said twice, as AUC, with neighborhoods as it was trained with and with what there was
 before. Only the second can be had, as every recommender is asked before the purchase is made. Needs
-`asterism[pyg]`, and `asterism[services]` for a folder."""
+`asterism-graph[pyg]`, and `asterism-graph[server]` for a folder."""
 
 from __future__ import annotations
 

@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+"""Version of both distributions, `asterism-graph` and `asterism-graph-server`."""
 
 _HOMES = {
     "Client": "asterism.client",
@@ -135,8 +136,9 @@ def connect(
         ``client.traffic`` counts them. None: never.
     direct : bool
         Ask storageds from this process, which merges and numbers what a graphd would: faster, and
-        trainers share no graphd's cores; the arrays are the same. It needs ``asterism[services]``
-        and a way to the storageds; what these can not be asked for goes through the graphds.
+        trainers share no graphd's cores; the arrays are the same. It needs
+        ``asterism-graph[server]`` and a way to the storageds; what these cannot be asked for goes
+        through the graphds.
 
     Examples
     --------
@@ -181,7 +183,7 @@ def open(
     **settings: Any,
 ) -> Client | Graph:
     """Give a client of a service inside this process, its data in a folder; needs
-    ``asterism[services]``.
+    ``asterism-graph[server]``.
 
     Parameters
     ----------

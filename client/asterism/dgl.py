@@ -1,5 +1,5 @@
 """Graphs for DGL: a batch's message flow graphs (blocks), and subgraphs as graphs of DGL. Needs
-``asterism[dgl]``.
+``asterism-graph[dgl]``.
 
 DGL is imported with this module; nobody inside `asterism` but its own adapters imports it.
 """

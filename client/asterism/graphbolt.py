@@ -1,5 +1,5 @@
 """Graphs for GraphBolt, DGL 2's data loader: a sampler and a feature store for its pipelines. Needs
-``asterism[dgl]`` with a DGL that has GraphBolt.
+``asterism-graph[dgl]`` with a DGL that has GraphBolt.
 
 GraphBolt is imported with this module; nobody inside `asterism` imports it.
 """

@@ -1,5 +1,5 @@
 """Graphs for PyTorch: epochs of batches as datasets, over ranks and workers, that go on where a
-trainer stopped. Needs ``asterism[torch]``.
+trainer stopped. Needs ``asterism-graph[torch]``.
 
 torch is imported with this module; nobody inside `asterism` but the adapters imports it.
 """

@@ -75,7 +75,7 @@ class StoredFile:
 
 class RemoteFolder:
     """A folder at an address; needs fsspec, and what the address's protocol needs (``s3://``:
-    `asterism[s3]`).
+    ``asterism-graph[s3]``).
 
     Parameters
     ----------

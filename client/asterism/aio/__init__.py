@@ -1,4 +1,4 @@
-"""The client on an event loop: awaited calls. Needs ``asterism[aio]``.
+"""The client on an event loop: awaited calls. Needs ``asterism-graph[aio]``.
 No call is written here, and no other package imports this one: greenlet is imported with it."""
 
 from asterism.aio.clients import Opening, connect, open

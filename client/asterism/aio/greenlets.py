@@ -17,7 +17,7 @@ from asterism.transport.waiting import THREAD_WAITER, Event
 try:
     from greenlet import getcurrent, greenlet
 except ImportError as missing:
-    raise ImportError("asterism.aio needs greenlet: pip install 'asterism[aio]'") from missing
+    raise ImportError("asterism.aio needs greenlet: pip install 'asterism-graph[aio]'") from missing
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

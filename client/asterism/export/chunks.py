@@ -319,7 +319,7 @@ def _write_ends(file: Any, spools: list[Spool], low: int, high: int, edge_format
         from pyarrow import csv, parquet
     except ImportError as error:
         raise NotReady(
-            f"edges={edge_format!r} needs pyarrow: pip install 'asterism[ingest]' ({error}); "
+            f"edges={edge_format!r} needs pyarrow: pip install 'asterism-graph[ingest]' ({error}); "
             "edges='numpy' needs nothing"
         ) from error
     schema = pa.schema([("src", pa.int64()), ("dst", pa.int64())])

@@ -303,7 +303,7 @@ class DaskExecutor(ClosingExecutor):
         except ImportError as error:
             raise InvalidRequest(
                 f"dask {address!r} needs a package that is not installed here: pip install "
-                f"'asterism[dask]' ({error})"
+                f"'asterism-graph[dask]' ({error})"
             ) from error
         self._as_completed: Callable[..., Any] = distributed.as_completed
         try:

@@ -227,7 +227,7 @@ def _metis64() -> _Library | None:
         from pymetis import _internal  # the extra `export` brings it; nothing else needs it
     except ImportError as error:
         raise NotReady(
-            f"assign='metis' needs METIS: pip install 'asterism[export]' ({error})"
+            f"assign='metis' needs METIS: pip install 'asterism-graph[export]' ({error})"
         ) from error
     keys: Any = vars(_internal)["options_indices"]  # its stub leaves this one out
     try:

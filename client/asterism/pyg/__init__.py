@@ -1,4 +1,4 @@
-"""Graphs for PyG's own loaders: stores and samplers. Needs ``asterism[pyg]``.
+"""Graphs for PyG's own loaders: stores and samplers. Needs ``asterism-graph[pyg]``.
 Framework-free batches belong to `asterism.training`; no other package imports this one."""
 
 from asterism.pyg.hgt import HGTSampler

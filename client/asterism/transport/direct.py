@@ -25,14 +25,14 @@ def _import_direct() -> type[InProcessGraphd]:
         from graphd.in_process import InProcessGraphd
     except ImportError as error:
         raise ImportError(
-            "to ask storageds directly needs the services: pip install 'asterism[services]'"
+            "to ask storageds directly needs the services: pip install 'asterism-graph[server]'"
         ) from error
     return InProcessGraphd
 
 
 class DirectTransport(GrpcTransport):
     """Reads and samples of storageds themselves, everything else of graphds; needs
-    ``asterism[services]``.
+    ``asterism-graph[server]``.
 
     A graphd tells where storageds are and what versions hold, and answers what these can not be
     asked for: while one of them is away or out of reach, of a version that is being replaced, in a

@@ -20,7 +20,7 @@ class EmbeddedService:
 
 def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> EmbeddedService:
     """Start a service on a folder, and give what carries calls to it; needs
-    ``asterism[services]``.
+    ``asterism-graph[server]``.
     """
     from asterism_standalone.app import (
         embed,

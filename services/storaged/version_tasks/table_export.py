@@ -176,7 +176,7 @@ def _writers() -> dict[str, Callable[[_HashingFile, Iterator[Columns]], None]]:
         import pyarrow.parquet
     except ImportError as error:
         raise NotReady(
-            "export-tables needs pyarrow here: install asterism[ingest] on this storaged"
+            "export-tables needs pyarrow on this storaged: pip install 'asterism-graph[ingest]'"
         ) from error
     types = (pa.uint32(), pa.int64(), pa.float64(), pa.uint32(), pa.int64(), pa.float32())
     schema = pa.schema(

@@ -275,7 +275,7 @@ def test_a_missing_extra_is_named_in_the_error() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANG_S
     )
     assert completed.returncode == 1
-    assert "pip install 'asterism[services]'" in completed.stderr.splitlines()[-1]
+    assert "pip install 'asterism-graph[server]'" in completed.stderr.splitlines()[-1]
 
 
 def test_a_closed_client_says_so_and_may_be_closed_again(cluster: LocalCluster) -> None:

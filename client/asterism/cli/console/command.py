@@ -120,7 +120,7 @@ def _prompt(
         from asterism.cli.console.prompt import run_prompt
     except ModuleNotFoundError as error:
         raise InvalidRequest(
-            f"the prompt needs {error.name}: pip install 'asterism[cli]'; statements are "
+            f"the prompt needs {error.name}: pip install 'asterism-graph[cli]'; statements are "
             "also taken with -e, -f and from a pipe"
         ) from error
     client.spaces()  # fail before the prompt if the service is unreachable

@@ -189,7 +189,7 @@ def export_result(result: QueryResult, form: str, path: Path) -> int:
             import pyarrow.parquet as pq
         except ImportError as error:
             raise InvalidRequest(
-                ":export parquet needs pyarrow: pip install 'asterism[ingest]'"
+                ":export parquet needs pyarrow: pip install 'asterism-graph[ingest]'"
             ) from error
         with _atomic_replacement(path) as file:
             table = result.to_arrow()
