@@ -205,6 +205,8 @@ def open(
         Where another process has the folder open for writing.
     NotFound
         In modes ``"r+"`` and ``"r"``, where there are no graphs in the folder.
+    ImportError
+        Where the server's packages are not installed.
 
     Examples
     --------

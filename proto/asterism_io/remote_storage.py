@@ -36,6 +36,8 @@ _BUCKET_PROTOCOLS = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az"})
 """Protocols without folders. To make one there is to make a bucket, which is not for us to do."""
 
 _SSH_PROTOCOLS = frozenset({"sftp", "ssh"})
+_EXTRAS = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}
+"""Extras of `asterism-graph` that install the packages of a protocol."""
 _CONNECT_TIMEOUT_S = 20.0
 """How long each step of a connection by SSH may take; the system itself gives up after minutes, or
 never.
@@ -133,9 +135,11 @@ class RemoteFolder:
                 else connect()
             )
         except ImportError as error:
+            extra = _EXTRAS.get(protocol) or ("server" if error.name == "fsspec" else None)
+            remedy = f"; pip install 'asterism-graph[{extra}]'" if extra else ""
             raise InvalidRequest(
                 f"{self.display_address}: a package that this address needs is not installed "
-                f"here ({error})"
+                f"here{remedy} ({error})"
             ) from error
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidRequest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -72,3 +73,19 @@ def test_every_named_extra_exists(root: Path) -> None:
         if not match[0].startswith("asterism-graph[") or not set(match[1].split(",")) <= extras
     }
     assert sorted(unknown) == []
+
+
+def test_every_guarded_import_names_an_extra(root: Path) -> None:
+    """`asterism.extras.required` takes the name of an extra first."""
+    extras = set(project_of(root, ".")["project"]["optional-dependencies"])
+    named = {
+        argument.value
+        for path in (root / "client").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "required"
+        for argument in call.args[:1]
+        if isinstance(argument, ast.Constant)
+    }
+    assert {"server", "ingest", "export", "cli", "aio"} <= named <= extras

@@ -12,12 +12,11 @@ import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar, cast
 
+from asterism.extras import required
 from asterism.transport.waiting import THREAD_WAITER, Event
 
-try:
+with required("aio", "asterism.aio"):
     from greenlet import getcurrent, greenlet
-except ImportError as missing:
-    raise ImportError("asterism.aio needs greenlet: pip install 'asterism-graph[aio]'") from missing
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")

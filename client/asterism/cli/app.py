@@ -16,6 +16,7 @@ from asterism.cli.context import DEFAULT_ADDRESS, CommandContext
 from asterism.cli.exit_codes import ExitCode, exit_code_of
 from asterism.cli.global_options import hoist_global_options
 from asterism.cli.output import Output
+from asterism.extras import MissingExtra
 from asterism_proto.errors import AsterismError
 
 EPILOG = (
@@ -106,6 +107,9 @@ def run(arguments: Sequence[str]) -> ExitCode:
     except AsterismError as error:
         _print_error(error.message)
         return exit_code_of(error)
+    except MissingExtra as error:
+        _print_error(str(error))
+        return ExitCode.FAILED
     except (KeyboardInterrupt, typer.Abort):
         _print_error("interrupted")
         return ExitCode.INTERRUPTED

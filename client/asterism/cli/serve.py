@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from asterism.cli.context import command_context
+from asterism.extras import required
 
 EXAMPLES = "Example: asterism serve data/ --listen 0.0.0.0:9669 --http-listen 0.0.0.0:19669"
 
@@ -61,8 +62,9 @@ def serve(
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: stop.set())
-    from asterism_standalone import app as standalone
-    from asterism_standalone.settings import StandaloneSettings
+    with required("server", "asterism serve"):
+        from asterism_standalone import app as standalone
+        from asterism_standalone.settings import StandaloneSettings
 
     allowed = allowed_addresses(
         allow_address or (), listen=listen, http_listen=http_listen, http_names=http_name or ()

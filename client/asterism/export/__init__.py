@@ -1,14 +1,17 @@
 """Exports of a pinned version to disk: formats, assignment, dispatch, verification.
 Daemons do not belong here: an export reads a graph as `graph_source.ScannableGraph` only."""
 
-from asterism.export.assignment_export import AssignmentReport, assignment
-from asterism.export.chunks import ChunksReport, chunks
-from asterism.export.dgl_export import ExportReport, PartReport, dgl
-from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
-from asterism.export.pyg_export import PygReport, pyg
-from asterism.export.sampled_graph import SampledGraph, sampled
-from asterism.export.string_ids import read_names
-from asterism.export.verify import VerifyReport, verify
+from asterism.extras import required
+
+with required("export", "asterism.export"):
+    from asterism.export.assignment_export import AssignmentReport, assignment
+    from asterism.export.chunks import ChunksReport, chunks
+    from asterism.export.dgl_export import ExportReport, PartReport, dgl
+    from asterism.export.dispatch import DestinationReport, DispatchReport, dispatch
+    from asterism.export.pyg_export import PygReport, pyg
+    from asterism.export.sampled_graph import SampledGraph, sampled
+    from asterism.export.string_ids import read_names
+    from asterism.export.verify import VerifyReport, verify
 
 # Names of earlier releases.
 Dispatched, Verified = DestinationReport, VerifyReport

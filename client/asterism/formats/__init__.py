@@ -1,7 +1,10 @@
 """Readers of graph files, each of which yields chunks of columns in bounded memory.
 Writing to a graph space belongs to `asterism.ingest`: nothing here knows a service."""
 
-from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource, NodeChunk
-from asterism.formats.detection import open_source
+from asterism.extras import required
+
+with required("ingest", "graph files"):
+    from asterism.formats.chunks import BadRow, EdgeChunk, GraphSource, NodeChunk
+    from asterism.formats.detection import open_source
 
 __all__ = ["BadRow", "EdgeChunk", "GraphSource", "NodeChunk", "open_source"]

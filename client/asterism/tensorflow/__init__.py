@@ -1,5 +1,5 @@
 """Graphs for TensorFlow: datasets of epochs, operators in a ``tf.function``.
-Needs ``asterism-graph[tensorflow]``; inside `asterism` only `asterism.euler.frameworks` imports it."""
+Needs ``asterism-graph[tensorflow]``. Only `asterism.euler.frameworks` imports it."""
 
 from asterism.tensorflow.batches import NodeBatches
 from asterism.tensorflow.operators import Operators

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from asterism.extras import required
 from asterism.transport.fork_guard import FORK_GUARD
 from asterism.transport.grpc import GrpcTransport
 from asterism_proto.errors import Deadline, Unavailable
@@ -20,13 +21,9 @@ if TYPE_CHECKING:
 
 
 def _import_direct() -> type[InProcessGraphd]:
-    """What answers here; ImportError where the services are not installed."""
-    try:
+    """Return the graphd that runs in this process; MissingExtra without the server's packages."""
+    with required("server", "asterism.connect(direct=True)"):
         from graphd.in_process import InProcessGraphd
-    except ImportError as error:
-        raise ImportError(
-            "to ask storageds directly needs the services: pip install 'asterism-graph[server]'"
-        ) from error
     return InProcessGraphd
 
 

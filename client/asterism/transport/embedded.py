@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from asterism.extras import required
 from asterism.transport.grpc import ClientTransport
 
 
@@ -22,10 +23,9 @@ def start_embedded(path: str | Path, mode: str, settings: Mapping[str, Any]) -> 
     """Start a service on a folder, and give what carries calls to it; needs
     ``asterism-graph[server]``.
     """
-    from asterism_standalone.app import (
-        embed,
-    )  # a trainer without the services' extras never comes here
-    from asterism_standalone.transport import FolderTransport
+    with required("server", "asterism.open"):
+        from asterism_standalone.app import embed
+        from asterism_standalone.transport import FolderTransport
 
     service = embed(Path(path), mode=mode, **settings)
     return EmbeddedService(

@@ -1,0 +1,56 @@
+"""Optional parts of the client, and the error that names the extra of one that is missing.
+
+`asterism-graph` alone has what a trainer needs. Parts that need more packages, those of the server
+included, import them within `required`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+OWN_PACKAGES = frozenset({"asterism", "asterism_proto", "asterism_model", "asterism_io"})
+"""Packages that every install has."""
+
+
+class MissingExtra(ImportError):
+    """Raised where packages are missing that an extra of `asterism-graph` installs.
+
+    Attributes
+    ----------
+    extra : str
+        Name of the extra.
+    """
+
+    def __init__(self, message: str, *, extra: str = "", name: str | None = None) -> None:
+        super().__init__(message, name=name)
+        self.extra = extra
+
+
+@contextmanager
+def required(extra: str, feature: str) -> Iterator[None]:
+    """Translate failed imports of other packages into `MissingExtra`.
+
+    Parameters
+    ----------
+    extra : str
+        Extra that installs the packages that are imported within.
+    feature : str
+        What needs them, in terms of the user, for the message.
+
+    Raises
+    ------
+    MissingExtra
+        If an import fails that is not one of the client's own.
+    """
+    try:
+        yield
+    except MissingExtra:
+        raise
+    except ImportError as error:
+        if error.name is not None and error.name.partition(".")[0] in OWN_PACKAGES:
+            raise
+        raise MissingExtra(
+            f"{feature}: packages are missing here; pip install 'asterism-graph[{extra}]' ({error})",
+            extra=extra,
+            name=error.name,
+        ) from error
