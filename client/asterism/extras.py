@@ -50,7 +50,7 @@ def required(extra: str, feature: str) -> Iterator[None]:
         if error.name is not None and error.name.partition(".")[0] in OWN_PACKAGES:
             raise
         raise MissingExtra(
-            f"{feature}: packages are missing here; pip install 'asterism-graph[{extra}]' ({error})",
+            f"{feature}: packages are missing; pip install 'asterism-graph[{extra}]' ({error})",
             extra=extra,
             name=error.name,
         ) from error

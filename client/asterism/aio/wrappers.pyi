@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
-from asterism_model.schema.schema import Schema
 from numpy.typing import ArrayLike, NDArray
 
 from asterism.aio.async_wrapper import AsyncWrapper
@@ -61,6 +60,7 @@ from asterism.records.samples import (
 from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.retry_budget import Traffic
 from asterism.verification import VerificationReport
+from asterism_model.schema import Schema
 from asterism_proto.v1 import metad_pb2 as meta
 
 Inner = TypeVar("Inner")
@@ -841,7 +841,7 @@ class AsyncPairPasses(AsyncWrapper[PairPasses]):
     def reshard(self, states: Iterable[Mapping[str, Any]]) -> None: ...
     def state_dict(self) -> dict[str, Any]: ...
 
-class AsyncPinned(AsyncWrapper[PinnedVersion]):
+class AsyncPinned(AsyncWrapper[PinnedVersion[Graph]]):
     async def __aenter__(self) -> AsyncGraph: ...
     async def __aexit__(
         self,

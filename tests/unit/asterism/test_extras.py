@@ -11,7 +11,9 @@ from asterism.extras import MissingExtra, required
 
 def test_a_missing_package_is_named_with_its_extra() -> None:
     with (
-        pytest.raises(MissingExtra, match=r"asterism\.open: .*asterism-graph\[server\].*'rocksdict'")
+        pytest.raises(
+            MissingExtra, match=r"asterism\.open: .*asterism-graph\[server\].*'rocksdict'"
+        )
         as raised,
         required("server", "asterism.open"),
     ):
