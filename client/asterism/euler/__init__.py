@@ -2,6 +2,6 @@
 Sampling and reads themselves belong to `asterism.Graph` and `asterism.ops`."""
 
 from asterism.euler.facade import Euler
-from asterism.euler.values import SparseTensor
+from asterism.records.arrays import SparseTensor
 
 __all__ = ["Euler", "SparseTensor"]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism.euler.values import Framework, SparseTensor
-from asterism.records.arrays import Ids, Values
+from asterism.euler.values import Framework
+from asterism.records.arrays import Ids, SparseTensor, Values
 from asterism_proto.errors import InvalidRequest
 
 

@@ -5,22 +5,11 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from asterism.records.arrays import Ids, RaggedColumn, Values
-
-
-class SparseTensor(NamedTuple):
-    """A sparse tensor as coordinates: what TensorFlow calls by this name, in arrays."""
-
-    indices: Ids
-    """int64 [k, d], row after row."""
-    values: Values
-    """[k]."""
-    dense_shape: tuple[int, ...]
-    """d numbers."""
 
 
 class Framework(Protocol):

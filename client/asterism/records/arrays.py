@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,3 +103,14 @@ class HeteroIds(ArrayRecord):
         types = np.where(self._present_ids >= 0, self._inferred, np.int32(-1))
         object.__setattr__(self, name, types)
         return types
+
+
+class SparseTensor(NamedTuple):
+    """A sparse tensor as coordinates: what TensorFlow calls by this name, in arrays."""
+
+    indices: Ids
+    """int64 [k, d], row after row."""
+    values: Values
+    """[k]."""
+    dense_shape: tuple[int, ...]
+    """d numbers."""

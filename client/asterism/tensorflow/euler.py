@@ -1,7 +1,7 @@
 """Euler's operators as TensorFlow's: output specs for a ``tf.function``, which is traced before
 anything is sampled; gathers and scatters.
 
-`asterism.euler.frameworks` imports this module; of `asterism.euler` it needs the values alone.
+`asterism.euler.frameworks` imports this module; it imports nothing of `asterism.euler`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from asterism import ops
-from asterism.euler.values import SparseTensor
+from asterism.records.arrays import SparseTensor
 from asterism.tensorflow.operators import (
     OutputSpec,
     Tensor,
