@@ -35,7 +35,7 @@ def expand_option_groups(command: Command) -> Command:
     hints = get_type_hints(command, include_extras=True)
     for parameter in inspect.signature(command).parameters.values():
         hint = hints[parameter.name]
-        if dataclasses.is_dataclass(hint):
+        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
             groups[parameter.name] = hint
             parameters += _group_parameters(hint)
         else:

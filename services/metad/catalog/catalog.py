@@ -11,10 +11,10 @@ from metad.catalog.history import History
 from metad.catalog.loads import Loads
 from metad.catalog.pins import PinLimits, Pins
 from metad.catalog.removals import Removals
-from metad.catalog.restores import Restores, SpaceRecord
+from metad.catalog.restores import Restores
 from metad.catalog.spaces import Spaces, space_hosts
 from metad.catalog.versions import Versions
-from metad.model.catalog import PendingRemoval, PendingWrite, Space
+from metad.model.catalog import PendingRemoval, PendingWrite, Space, SpaceRecord
 from metad.model.jobs import Job
 from metad.model.task_outcomes import TaskOutcome
 from metad.store import keys
