@@ -1,0 +1,71 @@
+"""Records that kernels take: named tuples of scalars and of arrays.
+
+Numba types a named tuple field by field, in Python, on every call from Python; for a record of ten
+scalars that costs more than the draws of a small batch. `kernel_record` does it once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, get_type_hints
+
+import numpy as np
+from numba import types
+from numba.core.typing.typeof import typeof_impl
+
+from asterism_graphkit.compile.jit import INTERPRETED
+
+R = TypeVar("R", bound=type)
+
+_SCALARS: dict[Any, Any] = {
+    bool: types.boolean,
+    np.int32: types.int32,
+    np.int64: types.int64,
+    np.uint64: types.uint64,
+    np.float64: types.float64,
+}
+
+
+def kernel_record(cls: R) -> R:
+    """Let kernels take instances of a named tuple at the price of its fields.
+
+    Parameters
+    ----------
+    cls : type
+        A `typing.NamedTuple`. Fields annotated as ``bool``, ``np.int32``, ``np.int64``,
+        ``np.uint64`` or ``np.float64`` are compiled as such; the others hold arrays, and are
+        compiled by their element type, dimensions and flags.
+
+    Returns
+    -------
+    type
+        ``cls`` itself.
+
+    Notes
+    -----
+    Compiled code counts references to arrays in a record at every use. A `kernel` that has a record
+    of arrays therefore hands it to one function that is `inlined`, which counts none, and does not
+    pass it in a loop."""
+    if not INTERPRETED:
+        typeof_impl.register(cls)(_record_typeof(cls))
+    return cls
+
+
+def _record_typeof(cls: Any) -> Callable[[Any, Any], Any]:
+    """Return what types instances of a record for Numba's dispatcher."""
+    hints = get_type_hints(cls)
+    scalars = [_SCALARS.get(hints[name]) for name in cls._fields]
+    array_fields = [i for i, scalar in enumerate(scalars) if scalar is None]
+    known: dict[Any, Any] = {}
+
+    def typeof_record(record: Any, context: Any) -> Any:
+        key = tuple([(record[i].dtype, record[i].ndim, record[i].flags.num) for i in array_fields])
+        found = known.get(key)
+        if found is None:
+            fields = [
+                typeof_impl(record[i], context) if scalar is None else scalar
+                for i, scalar in enumerate(scalars)
+            ]
+            found = known[key] = types.BaseTuple.from_types(fields, cls)
+        return found
+
+    return typeof_record
