@@ -8,11 +8,14 @@ the C library's."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.fdlibm import log
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.rng import unit_float, word
 from asterism_graphkit.relabel.hash_index import slot_of
 
@@ -137,66 +140,80 @@ def sort_heap(
         _sift_down(keys, tags, items, payloads, last, key, tag, item, payload)
 
 
+@kernel_record
+class SelectionParams(NamedTuple):
+    """Parameters of `select_rows`.
+
+    Attributes
+    ----------
+    key : uint64
+        ``key_of(seed, rng.EXPONENTIAL_KEY, element, type)``; a row's word is that of its id.
+    tag : int32
+        The rows' type.
+    first, end : int64
+        The first row, and the one after the last.
+    parts, part : int64
+        P, and the part that the rows are of.
+    uniform : bool
+        Take all weights as 1.
+    excluded_shift : uint64
+        64 - k, of an index of 2^k excluded ids.
+    size : int64
+        Elements in the heap so far.
+    """
+
+    key: np.uint64
+    tag: np.int32
+    first: np.int64
+    end: np.int64
+    parts: np.int64
+    part: np.int64
+    uniform: bool
+    excluded_shift: np.uint64
+    size: np.int64
+
+
 @kernel
 def select_rows(
-    key: np.uint64,
-    tag: np.int32,
-    first: np.int64,
-    rows: np.int64,
+    params: SelectionParams,
     ids: NDArray[np.int64],
-    parts: np.int64,
-    part: np.int64,
     live: NDArray[np.uint8],
     weights: NDArray[np.float32],
-    uniform: bool,
     excluded_index: NDArray[np.int64],
-    excluded_shift: np.uint64,
     keys: NDArray[np.float64],
     tags: NDArray[np.int32],
     items: NDArray[np.int64],
     payloads: NDArray[np.int64],
-    size: np.int64,
     stop: NDArray[np.int64],
 ) -> int:
-    """Run the rows of one (type, part) through a race.
+    """Select rows of one (type, part) by exponential keys, into a heap.
 
     Parameters
     ----------
-    key : uint64
-        ``key_of(seed, rng.RACE, element, type)``; a row's word is that of its id.
-    tag : int32
-        Its type.
-    first, rows : int64
-        The first row that takes part, and the one behind the last.
-    ids : int64[rows]
+    params : SelectionParams
+    ids : ndarray of int64, shape (rows,) or (0,)
         Node ids or edge ids; empty: the id is row * parts + part.
-    parts, part : int64
-    live : uint8[rows]
+    live : ndarray of uint8, shape (rows,) or (0,)
         0 for a hole; empty: there is none.
-    weights : float32[rows]
+    weights : ndarray of float32, shape (rows,) or (0,)
         Empty: all 1.
-    uniform : bool
-        Take all weights as 1.
-    excluded_index : int64[2^k]
-        ``index_ids`` of the ids that do not take part.
-    excluded_shift : uint64
-        64 - k.
-    keys, tags, items, payloads : float64[n], int32[n], int64[n], int64[n], in and out
+    excluded_index : ndarray of int64, shape (2^k,)
+        ``build_index`` of the ids that do not take part.
+    keys, tags, items, payloads : ndarray of float64, int32, int64 and int64, shape (n,), in and out
         The heap: key, type, id, part << 32 | row.
-    size : int64
-        Elements in it so far.
-    stop : int64[1]
+    stop : ndarray of int64, shape (1,)
         Not 0 once the call is to end; what it leaves then is incomplete.
 
     Returns
     -------
     int
-        Elements in it afterwards.
+        Elements in the heap afterwards.
     """
+    key, tag, first, end, parts, part, uniform, excluded_shift, size = params
     limit = keys.shape[0]
     base = part << np.int64(32)
     filled: IntLike = np.int64(size)
-    for row in range(first, rows):
+    for row in range(first, end):
         if row & STOP_CHECK_MASK == 0 and is_set(stop):
             break
         if live.shape[0] > 0 and live[row] == 0:
@@ -226,8 +243,7 @@ def sort_selection(
     size: np.int64,
     stop: NDArray[np.int64],
 ) -> None:
-    """Sort the last elements of a race's heap in order of arrival, in place; arrays and ``stop`` as
-    in `select_rows`.
+    """Sort the last elements of a heap by key, in place; arrays and ``stop`` as in `select_rows`.
 
     Parameters
     ----------

@@ -7,10 +7,13 @@ difference, and `write_conditional` goes backwards from there."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, is_set, kernel, prefetch
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.successive import MIN_REMAINING_SHARE, neumaier_add
 from asterism_graphkit.relabel.hash_index import slot_of
 
@@ -30,13 +33,13 @@ def gather_drawn_weights(
 
     Parameters
     ----------
-    slots : int64[m * count]
+    slots : ndarray of int64, shape (m * count,)
         -1: no draw.
-    type_indices, type_index : int32[m * count], int32
+    type_indices, type_index : ndarray of int32, shape (m * count,), and int32
         Take only draws where ``type_indices`` is ``type_index``; empty: all.
-    weights : float32[slots]
+    weights : ndarray of float32, shape (slots,)
         Empty: all 1.
-    drawn_weights : float64[m * count], out
+    drawn_weights : ndarray of float64, shape (m * count,), out
         What has no slot, or is of another type, is left as it is.
     """
     n = slots.shape[0]
@@ -60,13 +63,13 @@ def write_shares(
 
     Parameters
     ----------
-    drawn_weights : float64[m * count]
+    drawn_weights : ndarray of float64, shape (m * count,)
         Weights; 0 where there is no draw: that is left as it is.
-    totals : float64[m]
-    out_rows : int64[m]
+    totals : ndarray of float64, shape (m,)
+    out_rows : ndarray of int64, shape (m,)
         Row of each node in the answer.
     count : int64
-    out : float64[n * count], out
+    out : ndarray of float64, shape (n * count,), out
     """
     for i in range(out_rows.shape[0]):
         for k in range(count):
@@ -82,16 +85,15 @@ def remaining_weights(
     count: np.int64,
     remaining: NDArray[np.float64],
 ) -> int:
-    """What each node's draws leave of its total, where a subtraction can tell.
+    """Subtract each node's draws from its total, where a subtraction is precise enough.
 
     Parameters
     ----------
-    drawn_weights : float64[m * count]
-    totals, degrees : float64[m]
-        A node of at most ``count`` edges has no draws to speak of: all of them are given, and
-        nothing is left.
+    drawn_weights : ndarray of float64, shape (m * count,)
+    totals, degrees : ndarray of float64, shape (m,)
+        A node of at most ``count`` edges has all of them, and nothing is left.
     count : int64
-    remaining : float64[m], out
+    remaining : ndarray of float64, shape (m,), out
         -1 where less than ``MIN_REMAINING_SHARE`` of the total is left: `sum_undrawn` finds out.
 
     Returns
@@ -131,19 +133,19 @@ def sum_undrawn(
 
     Parameters
     ----------
-    nodes : int64[j]
+    nodes : ndarray of int64, shape (j,)
         The nodes to do this for, by their numbers among the m.
-    rows : int64[m]
-    slots : int64[m * count]
+    rows : ndarray of int64, shape (m,)
+    slots : ndarray of int64, shape (m * count,)
     count : int64
-    type_indices, type_index : int32[m * count], int32
+    type_indices, type_index : ndarray of int32, shape (m * count,), and int32
         As in `gather_drawn_weights`.
-    indptr : int64[rows + 1]
-    weights : float32[slots]
+    indptr : ndarray of int64, shape (rows + 1,)
+    weights : ndarray of float32, shape (slots,)
         Empty: all 1.
-    remaining : float64[m], in and out
+    remaining : ndarray of float64, shape (m,), in and out
         The sum is added.
-    stop : int64[1]
+    stop : ndarray of int64, shape (1,)
         Not 0 once the call is to end; what it leaves then is incomplete.
     """
     max_degree = np.int64(0)
@@ -185,17 +187,17 @@ def write_conditional(
 
     Parameters
     ----------
-    drawn_weights : float64[m * count]
+    drawn_weights : ndarray of float64, shape (m * count,)
         Weights in the order of the draws; 0 where there is none: that is left as it is.
-    remaining : float64[m]
+    remaining : ndarray of float64, shape (m,)
         The weight of what each node's draws leave.
-    degrees : float64[m]
+    degrees : ndarray of float64, shape (m,)
         A node of at most ``count`` edges gives all of them, in their order: each with probability
         1.
-    out_rows : int64[m]
+    out_rows : ndarray of int64, shape (m,)
         Row of each node in the answer.
     count : int64
-    out : float64[n * count], out
+    out : ndarray of float64, shape (n * count,), out
 
     Notes
     -----
@@ -225,11 +227,11 @@ def write_row_shares(
 
     Parameters
     ----------
-    rows, out_positions : int64[m], uint32[m]
-    weights : float32[rows]
+    rows, out_positions : ndarray of int64 and of uint32, shape (m,)
+    weights : ndarray of float32, shape (rows,)
         Empty: all 1.
     total : float64
-    out : float64[n], out
+    out : ndarray of float64, shape (n,), out
     """
     n = rows.shape[0]
     for k in range(n):
@@ -241,29 +243,49 @@ def write_row_shares(
             out[out_positions[k]] = 1.0 / total
 
 
+@kernel_record
+class RowRange(NamedTuple):
+    """Rows of one (type, part).
+
+    Attributes
+    ----------
+    first, end : int64
+        The first row, and the one after the last.
+    parts, part : int64
+        P, and the part that the rows are of.
+    excluded_shift : uint64
+        64 - k, of an index of 2^k excluded ids.
+    """
+
+    first: np.int64
+    end: np.int64
+    parts: np.int64
+    part: np.int64
+    excluded_shift: np.uint64
+
+
 @kernel
 def sum_remaining_rows(
-    first: np.int64,
-    rows: np.int64,
+    params: RowRange,
     ids: NDArray[np.int64],
-    parts: np.int64,
-    part: np.int64,
     live: NDArray[np.uint8],
     weights: NDArray[np.float32],
     excluded_index: NDArray[np.int64],
-    excluded_shift: np.uint64,
     sums: NDArray[np.float64],
 ) -> None:
-    """Add up the weight of the rows of one (type, part) that were not drawn; arguments as of
-    `storaged.kernels.exponential_race.select_rows`.
+    """Add up the weight of the rows of one (type, part) that were not drawn.
 
     Parameters
     ----------
-    sums : float64[2], in and out
-        The sum so far, and what it lacks.
+    params : RowRange
+    ids, live, weights, excluded_index
+        As of `storaged.kernels.exponential_race.select_rows`.
+    sums : ndarray of float64, shape (2,), in and out
+        The sum so far, and its compensation.
     """
+    first, end, parts, part, excluded_shift = params
     high, low = sums[0], sums[1]
-    for row in range(first, rows):
+    for row in range(first, end):
         if live.shape[0] > 0 and live[row] == 0:
             continue
         weight = np.float64(weights[row]) if weights.shape[0] > 0 else 1.0

@@ -87,23 +87,25 @@ class ExponentialSelection:
             for block in blocks(rows, _ROWS, self._checkpoint):
                 self._size = int(
                     exponential_race.select_rows(
-                        key,
-                        np.int32(type_id),
-                        np.int64(block.start),
-                        np.int64(block.stop),
+                        exponential_race.SelectionParams(
+                            key=key,
+                            tag=np.int32(type_id),
+                            first=np.int64(block.start),
+                            end=np.int64(block.stop),
+                            parts=np.int64(image.parts),
+                            part=np.int64(image.part),
+                            uniform=uniform,
+                            excluded_shift=hash_index.shift_of(excluded),
+                            size=np.int64(self._size),
+                        ),
                         ids,
-                        np.int64(image.parts),
-                        np.int64(image.part),
                         live,
                         weights,
-                        uniform,
                         excluded,
-                        hash_index.shift_of(excluded),
                         self.keys,
                         self.tags,
                         self.items,
                         self.payloads,
-                        np.int64(self._size),
                         stop.flag,
                     )
                 )
@@ -137,18 +139,13 @@ class ExponentialSelection:
     ) -> float:
         """The weight of the rows of one (type, part) that are not taken."""
         excluded, sums = self._excluded[type_id], np.zeros(2, np.float64)
-        part, parts = np.int64(image.part), np.int64(image.parts)
         for block in blocks(rows, _ROWS, self._checkpoint):
-            bounds = np.int64(block.start), np.int64(block.stop)
-            probabilities.sum_remaining_rows(
-                *bounds,
-                ids,
-                parts,
-                part,
-                live,
-                weights,
-                excluded,
-                hash_index.shift_of(excluded),
-                sums,
+            params = probabilities.RowRange(
+                first=np.int64(block.start),
+                end=np.int64(block.stop),
+                parts=np.int64(image.parts),
+                part=np.int64(image.part),
+                excluded_shift=hash_index.shift_of(excluded),
             )
+            probabilities.sum_remaining_rows(params, ids, live, weights, excluded, sums)
         return float(sums[0] + sums[1])
