@@ -72,29 +72,21 @@ def _draw_row(
     word: int, n: int, alias_thresholds: NDArray[Any], alias_fractions: NDArray[Any]
 ) -> int:
     """The row that a word draws, from one table."""
-    out, tags, empty = (
-        np.empty(1, np.int64),
-        np.empty(1, np.int32),
-        as_kernel_array(np.zeros(1, np.uint64)),
-    )
+    out, tags = np.empty(1, np.int64), np.empty(1, np.int32)
+    table = np.zeros((rows.ENTRY_ROWS, 1), np.int64)
+    table[[rows.LOCAL, rows.SIZE, rows.SHIFT, rows.SCALE], 0] = 1, n, 3, 1
+    table[[rows.THRESHOLDS, rows.FRACTIONS], 0] = addresses_of([alias_thresholds, alias_fractions])
     rows.draw_rows(
-        np.uint64(0),
-        np.uint64(key_with_word(word)),
-        np.uint64(0),
-        np.int64(1),
-        as_kernel_array(np.zeros(0, np.int64)),
-        empty,
+        as_kernel_array(table),
+        rows.GlobalDrawParams(
+            part_key=np.uint64(0),
+            row_key=np.uint64(key_with_word(word)),
+            start=np.uint64(0),
+            count=np.int64(1),
+        ),
+        as_kernel_array(np.zeros(1, np.uint64)),
         as_kernel_array(np.zeros(1, np.uint32)),
-        as_kernel_array(np.ones(1, np.uint8)),
-        as_kernel_array(np.zeros(1, np.int32)),
-        as_kernel_array(np.array([n], np.uint64)),
-        addresses_of([alias_thresholds]),
-        addresses_of([alias_fractions]),
-        empty,
-        empty,
-        as_kernel_array(np.full(1, 3, np.uint64)),
-        as_kernel_array(np.ones(1, np.int64)),
-        as_kernel_array(np.zeros(1, np.int64)),
+        as_kernel_array(np.zeros(0, np.int64)),
         out,
         tags,
     )

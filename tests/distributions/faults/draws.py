@@ -139,9 +139,12 @@ MUTANTS: tuple[Mutant, ...] = (
         "Euler",
         ENTRIES,
         (
-            "return draw(entries.shares.alias_threshold, entries.shares.alias_fraction)",
+            "return _draw_from_tables(*alias_table, table, params, draw_indices, want_tags)",
             (
-                "measure, k = (entries.shares.measure, "
+                "def draw(*alias_table):\n"
+                "        return _draw_from_tables(*alias_table, table, params, draw_indices, "
+                "want_tags)\n"
+                "    measure, k = (entries.shares.measure, "
                 "entries.shares.measure.size)\n"
                 "    exact = np.floor(count * measure / measure.sum()).astype(int)\n"
                 "    rest = np.random.default_rng(int(part_key)).integers(0, k, count - "
@@ -154,8 +157,8 @@ MUTANTS: tuple[Mutant, ...] = (
                 "    pairs = [(of_entry[e][0][i], e) for i, e in enumerate(chosen) if "
                 "of_entry[e] is not None]\n"
                 "    values = as_kernel_array(np.array([value for value, _ in pairs], np.int64))\n"
-                "    return (values, as_kernel_array(np.array([tags[e] for _, e in pairs] if "
-                "tags.size else [], np.int32)))"
+                "    return (values, as_kernel_array(np.array([table[columns.TAG, e] for _, "
+                "e in pairs] if want_tags else [], np.int32)))"
             ),
         ),
         check="a_single_draw_follows_the_shares",
@@ -185,8 +188,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "many",
         COLUMNS,
         (
-            "column = bounded_short(w, sizes[entry])",
-            "column = (w >> np.uint64(32)) * sizes[entry] >> np.uint64(32)",
+            "column = bounded_short(w, np.uint64(sizes[entry]))",
+            "column = (w >> np.uint64(32)) * np.uint64(sizes[entry]) >> np.uint64(32)",
         ),
         check="rows_come_from_64_bits",
     ),
@@ -217,8 +220,8 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             "return (as_kernel_array(out[:local_count]), as_kernel_array(out_tags[:local_count]))",
             (
-                "order = np.argsort(out[:local_count] % max(int(offsets.max()) + 1, 1), "
-                "kind='stable')\n"
+                "order = np.argsort(out[:local_count] % max(int(table[columns.OFFSET].max()) + 1, "
+                "1), kind='stable')\n"
                 "    return (as_kernel_array(out[:local_count][order]), "
                 "as_kernel_array(out_tags[:local_count][order[:out_tags.size]]))"
             ),

@@ -301,7 +301,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "the first row of every block",
         "first neighbour",
         COVERED,
-        ("column = bounded(w, sizes[piece])", "column = bounded(w, np.uint64(1))"),
+        ("column = bounded(w, piece_rows)", "column = bounded(w, np.uint64(1))"),
         check="indexes_leave_the_weights_among_what_satisfies_conditions",
     ),
     change(
@@ -309,7 +309,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         COVERED,
         (
-            "block_rows[j] = np.uint64(u32_at(row_maps[entries[j]], block_rows[j]))",
+            "block_rows[j] = np.uint64(u32_at(np.uint64(row_maps[entries[j]]), block_rows[j]))",
             "block_rows[j] = np.uint64(block_rows[j])",
         ),
         check="indexes_leave_the_weights_among_what_satisfies_conditions",

@@ -4,6 +4,8 @@ block and of a row in it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,12 +17,50 @@ from asterism_graphkit.compile.jit import (
     register,
     u32_at,
 )
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, word
+from storaged.kernels.global_draws.rows import (
+    ENTRY_ROWS,
+    IDS,
+    LOCAL,
+    OFFSET,
+    ROW_MAP,
+    SCALE,
+    TAG,
+)
 
 BLOCK = 64
 """Draws that are under way together."""
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
+FIRST_PIECE, PIECE_COUNT = range(ENTRY_ROWS, ENTRY_ROWS + 2)
+"""Rows that an entry table has after those of `storaged.kernels.global_draws.rows`: the first piece
+of each entry, and how many it has. ``ROW_MAP`` is the address of the uint32 rows of its index."""
+COVERED_ENTRY_ROWS = ENTRY_ROWS + 2
+START, ROWS, PIECE_THRESHOLDS, PIECE_FRACTIONS = range(4)
+"""Rows of a piece table, int64[4, s]: first row of each piece, in the order of the index, and how
+many; the addresses of its own alias table; 0: every row alike."""
+
+
+@kernel_record
+class CoveredDrawParams(NamedTuple):
+    """Parameters of global draws from pieces of an index.
+
+    Attributes
+    ----------
+    part_key, piece_key, row_key : uint64
+        Draw i takes the word of its number from each of the three keys.
+    start : uint64
+        Number of the first draw.
+    count : int64
+        Draws.
+    """
+
+    part_key: np.uint64
+    piece_key: np.uint64
+    row_key: np.uint64
+    start: np.uint64
+    count: np.int64
 
 
 @kernel
@@ -41,15 +81,15 @@ def cover_run(
         The run: low <= i < high.
     rows : int64
         Of the index: its last block of each step ends with it.
-    steps : int64[levels]
+    steps : ndarray of int64, shape (levels,)
         Rows of a block, ascending, each a multiple of the one before.
-    starts, sizes, levels : int64[n], out
+    starts, sizes, levels : ndarray of int64, shape (n,), out
         First row, rows and level of each piece; level -1 is a single row.
 
     Returns
     -------
     int
-        How many pieces there are; nothing is written behind n.
+        How many pieces there are; nothing is written after n.
     """
     count = 0
     row = low
@@ -68,27 +108,14 @@ def cover_run(
 
 @kernel
 def draw_covered_rows(
-    part_key: np.uint64,
-    piece_key: np.uint64,
-    row_key: np.uint64,
-    start: np.uint64,
-    count: np.int64,
-    numbers: NDArray[np.int64],
+    table: NDArray[np.int64],
+    piece_table: NDArray[np.int64],
+    params: CoveredDrawParams,
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
-    local: NDArray[np.uint8],
-    tags: NDArray[np.int32],
-    piece_offsets: NDArray[np.int64],
     piece_thresholds: NDArray[np.uint64],
     piece_fractions: NDArray[np.uint32],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.uint64],
-    threshold_addresses: NDArray[np.uint64],
-    fraction_addresses: NDArray[np.uint64],
-    row_maps: NDArray[np.uint64],
-    ids: NDArray[np.uint64],
-    scales: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    numbers: NDArray[np.int64],
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
@@ -97,27 +124,30 @@ def draw_covered_rows(
 
     Parameters
     ----------
-    part_key, row_key, start, count, numbers, alias_threshold, alias_fraction, local, tags, ids,
-    scales, offsets, out, out_tags
+    table : ndarray of int64, shape (COVERED_ENTRY_ROWS, k)
+        The entries.
+    piece_table : ndarray of int64, shape (4, s)
+        The pieces of all entries, one entry's after another's.
+    params : CoveredDrawParams
+    alias_threshold, alias_fraction, numbers, out, out_tags
         As of `storaged.kernels.global_draws.rows.draw_rows`.
-    piece_key : uint64
-        Draw i takes the word of its number from each of the three keys.
-    piece_offsets : int64[k + 1]
-        Where each entry's pieces begin.
-    piece_thresholds, piece_fractions : uint64[s], uint32[s]
-        The tables of every entry's pieces, one behind another.
-    starts, sizes : int64[s], uint64[s]
-        First row of a piece, in order of the index, and how many.
-    threshold_addresses, fraction_addresses : uint64[s], uint64[s]
-        Addresses of a piece's own table; 0: every row alike.
-    row_maps : uint64[k]
-        Address of the uint32 rows of each entry's index.
+    piece_thresholds, piece_fractions : ndarray of uint64 and of uint32, shape (s,)
+        The alias table over each entry's pieces.
 
     Returns
     -------
     int
-        How many draws are local: what lies behind them in ``out`` means nothing.
+        How many draws are local: what lies after them in ``out`` means nothing.
     """
+    part_key, piece_key, row_key, start, count = params
+    local, tags, row_maps, ids = table[LOCAL], table[TAG], table[ROW_MAP], table[IDS]
+    scales, offsets = table[SCALE], table[OFFSET]
+    first_pieces, piece_counts = table[FIRST_PIECE], table[PIECE_COUNT]
+    starts, sizes = piece_table[START], piece_table[ROWS]
+    threshold_addresses, fraction_addresses = (
+        piece_table[PIECE_THRESHOLDS],
+        piece_table[PIECE_FRACTIONS],
+    )
     pieces, entries = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     block_rows, coins = np.empty(BLOCK, np.uint64), np.empty(BLOCK, np.uint64)
     k = np.uint64(alias_threshold.shape[0])
@@ -145,8 +175,7 @@ def draw_covered_rows(
             entry = np.int64(resolve_column(threshold_base, fraction_base, bounded(w, k), w * k))
             if local[entry] == 0:
                 continue
-            first = np.uint64(piece_offsets[entry])
-            piece_count = np.uint64(piece_offsets[entry + 1]) - first
+            first, piece_count = np.uint64(first_pieces[entry]), np.uint64(piece_counts[entry])
             w = word(piece_key, number)
             piece_index = resolve_column(
                 piece_threshold_base + (first << _EIGHTS),
@@ -156,34 +185,40 @@ def draw_covered_rows(
             )
             piece = np.int64(first + piece_index)
             w = word(row_key, number)
-            column = bounded(w, sizes[piece])
+            piece_rows = np.uint64(sizes[piece])
+            column = bounded(w, piece_rows)
             pieces[filled], entries[filled], block_rows[filled], coins[filled] = (
                 piece,
                 entry,
                 column,
-                w * sizes[piece],
+                w * piece_rows,
             )
             if threshold_addresses[piece] > 0:
-                prefetch_at(threshold_addresses[piece] + (column << _EIGHTS))
+                prefetch_at(np.uint64(threshold_addresses[piece]) + (column << _EIGHTS))
             filled += 1
         for j in range(filled):
             piece = pieces[j]
             if threshold_addresses[piece] > 0:
                 block_rows[j] = resolve_column(
-                    threshold_addresses[piece], fraction_addresses[piece], block_rows[j], coins[j]
+                    np.uint64(threshold_addresses[piece]),
+                    np.uint64(fraction_addresses[piece]),
+                    block_rows[j],
+                    coins[j],
                 )
             block_rows[j] += np.uint64(starts[piece])
-            prefetch_at(row_maps[entries[j]] + (block_rows[j] << _FOURS))
+            prefetch_at(np.uint64(row_maps[entries[j]]) + (block_rows[j] << _FOURS))
         for j in range(filled):
-            block_rows[j] = np.uint64(u32_at(row_maps[entries[j]], block_rows[j]))
+            block_rows[j] = np.uint64(u32_at(np.uint64(row_maps[entries[j]]), block_rows[j]))
             if ids[entries[j]] > 0:
-                prefetch_at(ids[entries[j]] + (block_rows[j] << _EIGHTS))
+                prefetch_at(np.uint64(ids[entries[j]]) + (block_rows[j] << _EIGHTS))
         for j in range(filled):
             entry, row = entries[j], np.int64(block_rows[j])
             out[num_written] = (
-                i64_at(ids[entry], row) if ids[entry] > 0 else row * scales[entry] + offsets[entry]
+                i64_at(np.uint64(ids[entry]), row)
+                if ids[entry] > 0
+                else row * scales[entry] + offsets[entry]
             )
             if want_tags:
-                out_tags[num_written] = tags[entry]
+                out_tags[num_written] = np.int32(tags[entry])
             num_written += 1
     return num_written  # type: ignore[return-value]  # an int64 here and an int to the caller

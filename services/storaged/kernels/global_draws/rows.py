@@ -1,11 +1,13 @@
-"""Global draws: the rows that draws fall on, whatever entry of a
-`asterism_graphkit.random.partition_choice.PartShares` they are of, and what is asked of them.
+"""Global draws: the rows that draws fall on, of any entry of a
+`asterism_graphkit.random.partition_choice.PartShares`, and gathers from them.
 
-Whole blocks of draws are hashed and led to their columns by the widest instructions there are. What
-is read of them is asked for some draws before, a little at a time: a whole block asked for at once
-fills the queue to the memory, and all else stands still meanwhile."""
+Whole blocks of draws are hashed and resolved to their columns by the widest instructions there are.
+What is read of them is prefetched some draws before, a little at a time: a whole block prefetched
+at once fills the queue to the memory, and all else stands still meanwhile."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,7 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.alias_draw import (
     needs_low_bits,
     resolve_by_high_bits,
@@ -41,8 +44,59 @@ another.
 _SLOT = np.uint64(_RING - 1)
 _EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
 """Shifts that make addresses of indices, and the first index."""
+(
+    LOCAL,
+    TAG,
+    SIZE,
+    THRESHOLDS,
+    FRACTIONS,
+    ROW_MAP,
+    IDS,
+    SHIFT,
+    SCALE,
+    OFFSET,
+) = range(10)
+"""Rows of an entry table, int64[rows, k], of one column per entry. A row of the table is an array
+of its own, so that reads of one property lie side by side.
+
+* ``LOCAL``: 1 for entries that this host serves.
+* ``TAG``: what identifies an entry in the result.
+* ``SIZE``: columns of the entry's alias table, >= 1 where it is local and can be drawn.
+* ``THRESHOLDS``, ``FRACTIONS``: addresses of that table, uint64[size], 2^``SHIFT`` bytes apart, and
+  uint32[size]; 0: every column is certain. Of an entry that is not local any address that may be
+  prefetched.
+* ``ROW_MAP``: address of uint32[size], column -> row; 0: column i is row i.
+* ``IDS``: address of int64[rows], the result for each row, 2^``SHIFT`` bytes apart; 0: it is row *
+  ``SCALE`` + ``OFFSET``.
+* ``SHIFT``: log2 of the bytes from one threshold to the next and from one id to the next: 3 where
+  each of both has an array, 4 where they alternate in one.
+* ``SCALE``, ``OFFSET``: (parts, part) makes ids of a dense type, (1, 0) leaves rows."""
+ENTRY_ROWS = 10
 _CERTAIN = np.full(1, 0xFFFFFFFF << 32, np.uint64)
 """A threshold that no coin is above, for what has no table."""
+
+
+@kernel_record
+class GlobalDrawParams(NamedTuple):
+    """Parameters of global draws.
+
+    Attributes
+    ----------
+    part_key : uint64
+        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does
+        from the other key.
+    row_key : uint64
+        ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
+    start : uint64
+        Number of the first draw.
+    count : int64
+        Draws.
+    """
+
+    part_key: np.uint64
+    row_key: np.uint64
+    start: np.uint64
+    count: np.int64
 
 
 @inlined
@@ -54,7 +108,7 @@ def _fill_numbers(
     draw_numbers: NDArray[np.uint64],
     out_pos: np.uint64,
 ) -> None:
-    """The numbers of draws i .. i + size - 1: those that were given, or from ``first`` on."""
+    """Write the numbers of draws i .. i + size - 1: the given ones, or from ``first`` on."""
     if numbers.shape[0] > 0:
         for j in range(np.uint64(size)):
             draw_numbers[out_pos + j] = np.uint64(numbers[np.uint64(i) + j])
@@ -71,7 +125,7 @@ def _hash(
     size: np.int64,
     words: NDArray[np.uint64],
 ) -> None:
-    """The words of some draws."""
+    """Write the words of some draws."""
     for j in range(np.uint64(size)):
         words[j] = word(key, draw_numbers[begin + j])
 
@@ -85,7 +139,7 @@ def _choose_entries(
     chosen_entries: NDArray[np.uint64],
     out_pos: np.uint64,
 ) -> None:
-    """The entries that words draw."""
+    """Write the entries that words draw."""
     k, unresolved = np.uint64(alias_threshold.shape[0]), np.uint64(0)
     for j in range(np.uint64(size)):
         column, coin = bounded_short(words[j], k), words[j] * k
@@ -106,7 +160,7 @@ def _choose_entries(
 
 @inlined
 def _keep_local(
-    local: NDArray[np.uint8],
+    local: NDArray[np.int64],
     block_entries: NDArray[np.uint64],
     block_numbers: NDArray[np.uint64],
     size: np.int64,
@@ -114,10 +168,10 @@ def _keep_local(
     draw_numbers: NDArray[np.uint64],
     buffered: np.int64,
 ) -> np.int64:
-    """Put those of ``size`` draws that are of local entries behind ``buffered`` others; how many
-    there are then.
+    """Append those of ``size`` draws that are of local entries to ``buffered`` others; return how
+    many there are then.
 
-    Each is written, and counts or does not: which, nobody can foretell.
+    Each is written, and counts or does not, without a branch that could not be predicted.
     """
     out_pos = np.uint64(buffered)
     for j in range(np.uint64(size)):
@@ -132,9 +186,7 @@ def _draw_columns(
     chosen_entries: NDArray[np.uint64],
     row_words: NDArray[np.uint64],
     size: np.int64,
-    sizes: NDArray[np.uint64],
-    threshold_addresses: NDArray[np.uint64],
-    shifts: NDArray[np.uint64],
+    table: NDArray[np.int64],
     ring: NDArray[np.uint64],
     num_drawn: np.int64,
 ) -> None:
@@ -142,39 +194,29 @@ def _draw_columns(
     free: a multiple of `BLOCK`.
     """
     entries, columns, coins, addresses = ring
+    sizes, threshold_addresses, shifts = table[SIZE], table[THRESHOLDS], table[SHIFT]
     first, certain_address = np.uint64(num_drawn) & _SLOT, np.uint64(_CERTAIN.ctypes.data)
     if CHECK_BOUNDS:
         register_at(certain_address, 8 * _CERTAIN.size)
     for j in range(np.uint64(size)):
         entry, w = chosen_entries[j], row_words[j]
-        column = bounded_short(w, sizes[entry])
-        entries[first + j], columns[first + j], coins[first + j] = entry, column, w * sizes[entry]
+        column = bounded_short(w, np.uint64(sizes[entry]))
+        entries[first + j], columns[first + j] = entry, column
+        coins[first + j] = w * np.uint64(sizes[entry])
         addresses[first + j] = (
-            threshold_addresses[entry] + (column << shifts[entry])
-            if threshold_addresses[entry] > _ZERO
+            np.uint64(threshold_addresses[entry]) + (column << np.uint64(shifts[entry]))
+            if threshold_addresses[entry] > 0
             else certain_address
         )
 
 
 @kernel
 def draw_rows(
-    part_key: np.uint64,
-    row_key: np.uint64,
-    start: np.uint64,
-    count: np.int64,
-    numbers: NDArray[np.int64],
+    table: NDArray[np.int64],
+    params: GlobalDrawParams,
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
-    local: NDArray[np.uint8],
-    tags: NDArray[np.int32],
-    sizes: NDArray[np.uint64],
-    threshold_addresses: NDArray[np.uint64],
-    fraction_addresses: NDArray[np.uint64],
-    row_maps: NDArray[np.uint64],
-    ids: NDArray[np.uint64],
-    shifts: NDArray[np.uint64],
-    scales: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    numbers: NDArray[np.int64],
     out: NDArray[np.int64],
     out_tags: NDArray[np.int32],
 ) -> int:
@@ -183,44 +225,21 @@ def draw_rows(
 
     Parameters
     ----------
-    part_key : uint64
-        ``key_of(seed, rng.PART, element)``; draw i takes the word of its number, and so it does
-        from the other key.
-    row_key : uint64
-        ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
-    start : uint64
-        Number of the first draw.
-    count : int64
-    numbers : int64[count]
-        Of the draws; empty: they are start, start + 1 and so on.
-    alias_threshold, alias_fraction : uint64[k], uint32[k]
-        The table of the entries, of `asterism_graphkit.random.partition_choice.PartShares`.
-    local : uint8[k]
-        1 for entries that this host answers for.
-    tags : int32[k]
-        What tells an entry in the answer.
-    sizes : uint64[k]
-        Columns of each entry's table, >= 1 where it is local and can be drawn.
-    threshold_addresses, fraction_addresses : uint64[k], uint64[k]
-        Addresses of its table, uint64[size], ``shifts`` apart, and uint32[size]; 0: every column is
-        certain. Of an entry that is not local any address that may be asked for.
-    row_maps : uint64[k]
-        Address of uint32[size], column -> row; 0: column i is row i.
-    ids : uint64[k]
-        Address of int64[rows], the answer for each row, ``shifts`` apart; 0: it is row * scale +
-        offset.
-    shifts : uint64[k]
-        log2 of the bytes from one threshold to the next and from one id to the next: 3 where each
-        of both has an array, 4 where they alternate in one.
-    scales, offsets : int64[k], int64[k]
-        (parts, part) makes ids of a dense type, (1, 0) leaves rows.
-    out, out_tags : int64[count], int32[count], out
-        No tags are wanted where there is room for none.
+    table : ndarray of int64, shape (ENTRY_ROWS, k)
+        The entries.
+    params : GlobalDrawParams
+    alias_threshold, alias_fraction : ndarray of uint64 and of uint32, shape (k,)
+        The alias table of the entries, of `asterism_graphkit.random.partition_choice.PartShares`.
+    numbers : ndarray of int64, shape (count,) or (0,)
+        Numbers of the draws; empty: they are start, start + 1 and so on.
+    out : ndarray of int64, shape (count,), out
+    out_tags : ndarray of int32, shape (count,) or (0,), out
+        Empty: not wanted.
 
     Returns
     -------
     int
-        How many draws are local: what lies behind them in ``out`` means nothing.
+        How many draws are local: what lies after them in ``out`` means nothing.
 
     Notes
     -----
@@ -228,6 +247,10 @@ def draw_rows(
     2^-64) and its coin the low half. While some draws are hashed, what those before them read is on
     its way from memory: a draw's column is drawn, led to its alias `AHEAD` draws later, and its row
     and its id are read after as many again."""
+    part_key, row_key, start, count = params
+    local, tags, row_maps, ids = table[LOCAL], table[TAG], table[ROW_MAP], table[IDS]
+    threshold_addresses, fraction_addresses = table[THRESHOLDS], table[FRACTIONS]
+    shifts, scales, offsets = table[SHIFT], table[SCALE], table[OFFSET]
     words, block_entries, block_numbers = (
         np.empty(BLOCK, np.uint64),
         np.empty(BLOCK, np.uint64),
@@ -282,9 +305,7 @@ def draw_rows(
             i += size
         size = min(buffered, np.int64(BLOCK))
         _hash(row_key, draw_numbers, _ZERO, size, words)
-        _draw_columns(
-            chosen_entries, words, size, sizes, threshold_addresses, shifts, ring, num_drawn
-        )
+        _draw_columns(chosen_entries, words, size, table, ring, num_drawn)
         for j in range(np.uint64(size), np.uint64(buffered)):
             chosen_entries[j - np.uint64(size)], draw_numbers[j - np.uint64(size)] = (
                 chosen_entries[j],
@@ -312,9 +333,9 @@ def draw_rows(
                 if needs_low_bits(alias_entry, coin):
                     row = (
                         resolve_column_from_entry(
-                            alias_entry, fraction_addresses[entry], column, coin
+                            alias_entry, np.uint64(fraction_addresses[entry]), column, coin
                         )
-                        if threshold_addresses[entry] > _ZERO
+                        if threshold_addresses[entry] > 0
                         else column
                     )
                 if plain:
@@ -322,29 +343,31 @@ def draw_rows(
                     continue
                 out[j] = np.int64(row)
                 if has_row_map:
-                    prefetch_at(row_maps[entry] + (row << _FOURS))
+                    prefetch_at(np.uint64(row_maps[entry]) + (row << _FOURS))
                 elif has_ids:
-                    prefetch_at(ids[entry] + (row << shifts[entry]))
+                    prefetch_at(np.uint64(ids[entry]) + (row << np.uint64(shifts[entry])))
             num_resolved = end
             end = max(num_mapped, num_resolved - lag) if has_row_map else num_resolved
             for j in range(np.uint64(num_mapped if has_row_map else end), np.uint64(end)):
                 entry = entries[j & _SLOT]
                 if row_maps[entry] > 0:
-                    out[j] = np.int64(u32_at(row_maps[entry], out[j]))
+                    out[j] = np.int64(u32_at(np.uint64(row_maps[entry]), out[j]))
                 if has_ids:
-                    prefetch_at(ids[entry] + (np.uint64(out[j]) << shifts[entry]))
+                    prefetch_at(
+                        np.uint64(ids[entry]) + (np.uint64(out[j]) << np.uint64(shifts[entry]))
+                    )
             num_mapped = end
             end = max(num_written, num_mapped - lag) if has_ids else num_mapped
             for j in range(np.uint64(end if plain else num_written), np.uint64(end)):
                 entry, row = entries[j & _SLOT], np.uint64(out[j])
                 entry_has_ids = has_ids and ids[entry] > 0
                 out[j] = (
-                    i64_at(ids[entry] + (row << shifts[entry]), _ZERO)
+                    i64_at(np.uint64(ids[entry]) + (row << np.uint64(shifts[entry])), _ZERO)
                     if entry_has_ids
                     else out[j] * scales[entry] + offsets[entry]
                 )
                 if want_tags:
-                    out_tags[j] = tags[entry]
+                    out_tags[j] = np.int32(tags[entry])
             num_written = end
     return num_drawn  # type: ignore[return-value]  # an int64 here and an int to the caller
 
@@ -362,11 +385,11 @@ def read_ids(
 
     Parameters
     ----------
-    entries, rows : int32[n], int64[n]
-    columns : uint64[k]
+    entries, rows : ndarray of int32 and of int64, shape (n,)
+    columns : ndarray of uint64, shape (k,)
         Address of each entry's int64[rows]; 0: what is read is row * scale + offset.
-    scales, offsets : int64[k], int64[k]
-    out : int64[n], out
+    scales, offsets : ndarray of int64, shape (k,)
+    out : ndarray of int64, shape (n,), out
     """
     n = rows.shape[0]
     for i in range(n):

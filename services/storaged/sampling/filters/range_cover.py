@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias
 from asterism_model.partition_stats import PartitionTotals
-from storaged.kernels.global_draws.range_cover import cover_run
+from storaged.kernels.global_draws.range_cover import (
+    PIECE_FRACTIONS,
+    PIECE_THRESHOLDS,
+    ROWS,
+    START,
+    cover_run,
+)
 from storaged.sampling.filters.index_ranges import RowRuns
 from storaged.store.column_index import BLOCK_SIZES, OWN_WEIGHT_NAME, ColumnIndex, level_block_sizes
 from storaged.store.image import AdjacencyImage, NodeImage
@@ -164,13 +170,14 @@ class RangeCoverTable:
     """
 
     firsts: NDArray[np.int64]
-    hot: NDArray[np.uint64]
-    cold: NDArray[np.uint32]
-    starts: NDArray[np.int64]
-    sizes: NDArray[np.uint64]
-    hots: NDArray[np.uint64]
-    colds: NDArray[np.uint64]
+    """int64[k + 1]: where each entry's pieces begin."""
+    pieces: NDArray[np.int64]
+    """int64[4, s]."""
+    alias_threshold: NDArray[np.uint64]
+    alias_fraction: NDArray[np.uint32]
+    """uint64[s], uint32[s]: the alias table over each entry's pieces."""
     rows_of: NDArray[np.uint64]
+    """uint64[k]: addresses of the rows of each entry's index."""
 
 
 def combine_covers(covers: Sequence[RangeCover | None], *, uniform: bool) -> RangeCoverTable:
@@ -178,30 +185,31 @@ def combine_covers(covers: Sequence[RangeCover | None], *, uniform: bool) -> Ran
     piece_tables = [_cover_table(cover, uniform) for cover in covers]
     return RangeCoverTable(
         firsts=as_kernel_array(
-            np.append(0, np.cumsum([starts.size for starts, *_ in piece_tables])).astype(np.int64)
+            np.append(0, np.cumsum([pieces.shape[1] for pieces, *_ in piece_tables])).astype(
+                np.int64
+            )
         ),
-        **{
-            name: as_kernel_array(np.concatenate([piece_table[i] for piece_table in piece_tables]))
-            for i, name in enumerate(("starts", "sizes", "hots", "colds", "hot", "cold"))
-        },
+        pieces=as_kernel_array(np.concatenate([pieces for pieces, _, _ in piece_tables], axis=1)),
+        alias_threshold=as_kernel_array(
+            np.concatenate([thresholds for _, thresholds, _ in piece_tables])
+        ),
+        alias_fraction=as_kernel_array(
+            np.concatenate([fractions for _, _, fractions in piece_tables])
+        ),
         rows_of=addresses_of(
             np.zeros(0, np.uint32) if cover is None else cover.index.rows for cover in covers
         ),
     )
 
 
-def _cover_table(cover: RangeCover | None, uniform: bool) -> tuple[NDArray[np.generic], ...]:
-    """Pieces of one entry and the table over them; runs, where every row is drawn alike."""
+def _cover_table(
+    cover: RangeCover | None, uniform: bool
+) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint32]]:
+    """Return the pieces of one entry and the alias table over them; pieces are runs, where every
+    row is drawn alike.
+    """
     if cover is None:
-        no_addresses = np.zeros(0, np.uint64)
-        return (
-            np.zeros(0, np.int64),
-            no_addresses,
-            no_addresses,
-            no_addresses,
-            no_addresses,
-            np.zeros(0, np.uint32),
-        )
+        return np.zeros((4, 0), np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
     starts, sizes, threshold_addresses, fraction_addresses, piece_weights = (
         cover.starts,
         cover.sizes,
@@ -215,14 +223,10 @@ def _cover_table(cover: RangeCover | None, uniform: bool) -> tuple[NDArray[np.ge
         threshold_addresses = fraction_addresses = np.zeros(starts.size, np.uint64)
         piece_weights = sizes.astype(np.float64)
     alias_thresholds, alias_fractions = alias.pack_thresholds(*alias.build(piece_weights))
-    return (
-        starts,
-        sizes.astype(np.uint64),
-        threshold_addresses,
-        fraction_addresses,
-        alias_thresholds,
-        alias_fractions,
-    )
+    pieces = np.empty((4, starts.size), np.int64)
+    pieces[START], pieces[ROWS] = starts, sizes
+    pieces[PIECE_THRESHOLDS], pieces[PIECE_FRACTIONS] = threshold_addresses, fraction_addresses
+    return pieces, alias_thresholds, alias_fractions
 
 
 RangeCovers = Mapping[tuple[int, int], RangeCover]

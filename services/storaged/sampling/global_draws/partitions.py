@@ -4,9 +4,8 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +15,22 @@ from asterism_graphkit.random import partition_choice, rng
 from asterism_model.elements import NODE
 from asterism_proto.errors import Corrupt, InvalidRequest
 from storaged.kernels.global_draws import rows as columns
-from storaged.kernels.global_draws.range_cover import draw_covered_rows
+from storaged.kernels.global_draws.range_cover import (
+    COVERED_ENTRY_ROWS,
+    FIRST_PIECE,
+    PIECE_COUNT,
+    CoveredDrawParams,
+    draw_covered_rows,
+)
 from storaged.sampling.filters.range_cover import RangeCoverTable, combine_covers
-from storaged.sampling.version import LocalVersion, check_output_size
-from storaged.store.image import EMPTY_I32, EMPTY_I64, EMPTY_U32, AliasTable, PartImage
+from storaged.sampling.version import NODE, LocalVersion, check_output_size
+from storaged.store.image import EMPTY_I64, EMPTY_U32, AliasTable, PartImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EntryAddresses:
-    """What a draw reads of each entry's table, as `storaged.kernels.global_draws.rows.draw_rows`
-    takes it; all uint64[k].
+    """Addresses of each entry's table, as rows of `storaged.kernels.global_draws.rows` have them;
+    all uint64[k].
     """
 
     threshold_addresses: NDArray[np.uint64]
@@ -47,19 +52,17 @@ class DrawEntries:
     """Type and image of each entry; None where it is not asked for."""
     local: NDArray[np.uint8]
     """uint8[k], 1 where it is."""
-    sizes: NDArray[np.uint64]
-    """uint64[k], columns of each table."""
-    threshold_addresses: NDArray[np.uint64]
-    fraction_addresses: NDArray[np.uint64]
-    rows_of: NDArray[np.uint64]
-    """uint64[k]: addresses of the tables' arrays."""
     ids: NDArray[np.uint64]
     """uint64[k]: addresses of the ids of sparse node types."""
-    keyed_addresses: EntryAddresses
-    """What draws of ids read: tables that have ids beside them where there are some."""
     scales: NDArray[np.int64]
     offsets: NDArray[np.int64]
     """int64[k]: those of the others are row * scale + offset."""
+    id_table: NDArray[np.int64]
+    """What draws of ids read, tagged by type: an entry table of
+    `storaged.kernels.global_draws.rows`, whose alias tables have ids beside them where there are
+    some."""
+    row_table: NDArray[np.int64]
+    """What draws of rows read, tagged by entry; likewise."""
     is_single_type: bool
     """Whether only one type was asked for, so that draws need not tell theirs."""
     cover_table: RangeCoverTable | None = None
@@ -150,23 +153,63 @@ def _build_entries(
         for type_id, image in images
     )
     rows_of = addresses_of(table.row_of for table in tables)
+    keyed_addresses = _keyed_addresses(
+        addresses_of(table.keyed for table in tables), threshold_addresses, rows_of, ids
+    )
+    row_addresses = EntryAddresses(
+        threshold_addresses=threshold_addresses,
+        rows_of=rows_of,
+        ids=np.zeros_like(ids),
+        shifts=np.full_like(ids, 3),
+    )
+    k = len(pairs)
+    local = as_kernel_array(np.array([image is not None for _, image in images], np.uint8))
+    scales = as_kernel_array(np.full(k, version.schema.parts, np.int64))
+    offsets = as_kernel_array(np.array([part for _, part in pairs], np.int64))
+    cover_table = combine_covers(covers, uniform=uniform) if version.range_covers else None
+    shared = {
+        columns.LOCAL: local,
+        columns.SIZE: np.array([table.size for table in tables], np.int64),
+        columns.FRACTIONS: addresses_of(table.cold for table in tables),
+    }
+    id_rows = {columns.TAG: shares.types, columns.SCALE: scales, columns.OFFSET: offsets}
+    row_rows = {
+        columns.TAG: np.arange(k),
+        columns.SCALE: np.ones(k, np.int64),
+        columns.OFFSET: np.zeros(k, np.int64),
+    }
     return DrawEntries(
         shares=shares,
         images=images,
-        local=as_kernel_array(np.array([image is not None for _, image in images], np.uint8)),
-        sizes=as_kernel_array(np.array([table.size for table in tables], np.uint64)),
-        threshold_addresses=threshold_addresses,
-        fraction_addresses=addresses_of(table.cold for table in tables),
-        rows_of=rows_of,
+        local=local,
         ids=ids,
-        keyed_addresses=_keyed_addresses(
-            addresses_of(table.keyed for table in tables), threshold_addresses, rows_of, ids
-        ),
-        scales=as_kernel_array(np.full(len(pairs), version.schema.parts, np.int64)),
-        offsets=as_kernel_array(np.array([part for _, part in pairs], np.int64)),
+        scales=scales,
+        offsets=offsets,
+        id_table=_entry_rows(k, shared | id_rows, keyed_addresses, cover_table),
+        row_table=_entry_rows(k, shared | row_rows, row_addresses, cover_table),
         is_single_type=single_type,
-        cover_table=combine_covers(covers, uniform=uniform) if version.range_covers else None,
+        cover_table=cover_table,
     )
+
+
+def _entry_rows(
+    k: int,
+    rows: Mapping[int, NDArray[np.generic]],
+    addresses: EntryAddresses,
+    cover_table: RangeCoverTable | None,
+) -> NDArray[np.int64]:
+    """Return an entry table, as `storaged.kernels.global_draws.rows` lays it out, or
+    `storaged.kernels.global_draws.range_cover` where draws take an index; read-only.
+    """
+    out = np.zeros((columns.ENTRY_ROWS if cover_table is None else COVERED_ENTRY_ROWS, k), np.int64)
+    for row, values in rows.items():
+        out[row] = values
+    out[columns.THRESHOLDS], out[columns.ROW_MAP] = addresses.threshold_addresses, addresses.rows_of
+    out[columns.IDS], out[columns.SHIFT] = addresses.ids, addresses.shifts
+    if cover_table is not None:
+        out[columns.ROW_MAP] = cover_table.rows_of
+        out[FIRST_PIECE], out[PIECE_COUNT] = cover_table.firsts[:-1], np.diff(cover_table.firsts)
+    return as_kernel_array(out)
 
 
 def _keyed_addresses(
@@ -224,18 +267,15 @@ def draw_ids(
 
     And their types, but where ``entries`` are of one type: writing these would take a fifth of the
     time."""
-    tags = as_kernel_array(EMPTY_I32) if entries.is_single_type else entries.shares.types
     return _draw(
         entries,
+        entries.id_table,
         part_key,
         row_key,
         start,
         count,
         draw_indices,
-        tags,
-        entries.keyed_addresses,
-        entries.scales,
-        entries.offsets,
+        want_tags=not entries.is_single_type,
     )
 
 
@@ -248,25 +288,8 @@ def draw_rows(
     draw_indices: NDArray[np.int64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Their rows and the numbers of their entries."""
-    k = entries.local.size
-    zeros, ones = as_kernel_array(np.zeros(k, np.int64)), as_kernel_array(np.ones(k, np.int64))
-    addresses = EntryAddresses(
-        threshold_addresses=entries.threshold_addresses,
-        rows_of=entries.rows_of,
-        ids=as_kernel_array(np.zeros(k, np.uint64)),
-        shifts=as_kernel_array(np.full(k, 3, np.uint64)),
-    )
     return _draw(
-        entries,
-        part_key,
-        row_key,
-        start,
-        count,
-        draw_indices,
-        as_kernel_array(np.arange(k, dtype=np.int32)),
-        addresses,
-        ones,
-        zeros,
+        entries, entries.row_table, part_key, row_key, start, count, draw_indices, want_tags=True
     )
 
 
@@ -295,130 +318,78 @@ def row_shares(
 
 def _draw(
     entries: DrawEntries,
+    table: NDArray[np.int64],
     part_key: np.uint64,
     row_key: np.uint64,
     start: int,
     count: int,
     draw_indices: NDArray[np.int64] | None,
-    tags: NDArray[np.int32],
-    addresses: EntryAddresses,
-    scales: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    *,
+    want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Draw from one of the tables of ``entries``."""
     check_output_size("count", count)
     if start < 0 or start + count >= 1 << 63:
         raise InvalidRequest(f"start {start}: expected 0 to 2^63 - 1 - count")
     draw_indices = as_kernel_array(EMPTY_I64 if draw_indices is None else draw_indices)
     if entries.cover_table is not None:
-        return _draw_from_covers(
-            entries,
-            entries.cover_table,
-            part_key,
-            row_key,
-            start,
-            count,
-            draw_indices,
-            tags,
-            addresses,
-            scales,
-            offsets,
+        covered_params = CoveredDrawParams(
+            part_key=part_key,
+            piece_key=rng.key_of(int(row_key), rng.PIECE),
+            row_key=row_key,
+            start=np.uint64(start),
+            count=np.int64(count),
         )
-    draw = partial(
-        _draw_from_tables,
-        entries,
-        part_key,
-        row_key,
-        start,
-        count,
-        draw_indices,
-        tags,
-        addresses,
-        scales,
-        offsets,
-    )
-    return draw(entries.shares.alias_threshold, entries.shares.alias_fraction)
+        return _draw_from_covers(
+            entries.shares, entries.cover_table, table, covered_params, draw_indices, want_tags
+        )
+    params = columns.GlobalDrawParams(part_key, row_key, np.uint64(start), np.int64(count))
+    alias_table = entries.shares.alias_threshold, entries.shares.alias_fraction
+    return _draw_from_tables(*alias_table, table, params, draw_indices, want_tags)
 
 
 def _draw_from_tables(
-    entries: DrawEntries,
-    part_key: np.uint64,
-    row_key: np.uint64,
-    start: int,
-    count: int,
-    draw_indices: NDArray[np.int64],
-    tags: NDArray[np.int32],
-    addresses: EntryAddresses,
-    scales: NDArray[np.int64],
-    offsets: NDArray[np.int64],
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
+    table: NDArray[np.int64],
+    params: columns.GlobalDrawParams,
+    draw_indices: NDArray[np.int64],
+    want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draws whose entries are chosen by the table ``alias_threshold``, ``alias_fraction``."""
-    out, out_tags = np.empty(count, np.int64), np.empty(count if tags.size else 0, np.int32)
+    """Draw from entries that are chosen by the alias table ``alias_threshold``,
+    ``alias_fraction``.
+    """
+    out = np.empty(params.count, np.int64)
+    out_tags = np.empty(params.count if want_tags else 0, np.int32)
     local_count = int(
         columns.draw_rows(
-            part_key,
-            row_key,
-            np.uint64(start),
-            np.int64(count),
-            draw_indices,
-            alias_threshold,
-            alias_fraction,
-            entries.local,
-            tags,
-            entries.sizes,
-            addresses.threshold_addresses,
-            entries.fraction_addresses,
-            addresses.rows_of,
-            addresses.ids,
-            addresses.shifts,
-            scales,
-            offsets,
-            out,
-            out_tags,
+            table, params, alias_threshold, alias_fraction, draw_indices, out, out_tags
         )
     )
     return as_kernel_array(out[:local_count]), as_kernel_array(out_tags[:local_count])
 
 
 def _draw_from_covers(
-    entries: DrawEntries,
+    shares: partition_choice.PartShares,
     cover_table: RangeCoverTable,
-    part_key: np.uint64,
-    row_key: np.uint64,
-    start: int,
-    count: int,
+    table: NDArray[np.int64],
+    params: CoveredDrawParams,
     draw_indices: NDArray[np.int64],
-    tags: NDArray[np.int32],
-    addresses: EntryAddresses,
-    scales: NDArray[np.int64],
-    offsets: NDArray[np.int64],
+    want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Draws that take an index."""
-    rows, out_tags = np.empty(count, np.int64), np.empty(count if tags.size else 0, np.int32)
+    """Draw by an index."""
+    rows = np.empty(params.count, np.int64)
+    out_tags = np.empty(params.count if want_tags else 0, np.int32)
     local_count = int(
         draw_covered_rows(
-            part_key,
-            rng.key_of(int(row_key), rng.PIECE),
-            row_key,
-            np.uint64(start),
-            np.int64(count),
+            table,
+            cover_table.pieces,
+            params,
+            shares.alias_threshold,
+            shares.alias_fraction,
+            cover_table.alias_threshold,
+            cover_table.alias_fraction,
             draw_indices,
-            entries.shares.alias_threshold,
-            entries.shares.alias_fraction,
-            entries.local,
-            tags,
-            cover_table.firsts,
-            cover_table.hot,
-            cover_table.cold,
-            cover_table.starts,
-            cover_table.sizes,
-            cover_table.hots,
-            cover_table.colds,
-            cover_table.rows_of,
-            addresses.ids,
-            scales,
-            offsets,
             rows,
             out_tags,
         )
