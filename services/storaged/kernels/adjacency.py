@@ -32,8 +32,8 @@ from asterism_graphkit.relabel.hash_index import FREE
     EID,
     WEIGHTS,
     SUMS,
-    HOT,
-    COLD,
+    ALIAS_THRESHOLD,
+    ALIAS_FRACTION,
     NARROW,
     PAIRS,
     PACKED,
@@ -44,6 +44,7 @@ from asterism_graphkit.relabel.hash_index import FREE
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is
 none.
 """
+HOT, COLD = ALIAS_THRESHOLD, ALIAS_FRACTION
 COLUMNS = 19
 ABSENT = -1
 """As a count of rows: the part is not held here."""

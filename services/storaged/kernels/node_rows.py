@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import (
+    f32_at,
     f64_at,
     i64_at,
     kernel,
@@ -16,7 +17,19 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.random.rng import derive, mix64, mix_key
 from asterism_graphkit.relabel.hash_index import FREE
-from storaged.kernels.adjacency import prefetch_row_bounds
+from storaged.kernels.adjacency import (
+    EID,
+    INDEX_BITS,
+    INDEX_IDS,
+    INDEX_ROWS,
+    INDPTR,
+    LIVE,
+    NBR,
+    ROWS,
+    SUMS,
+    WEIGHTS,
+    prefetch_row_bounds,
+)
 
 AHEAD = 24
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
@@ -34,13 +47,13 @@ def dense_rows(
 
     Parameters
     ----------
-    ids : int64[n]
+    ids : ndarray of int64, shape (n,)
         Of this part; a negative one is unknown.
     parts, rows : int64
         P, and how many rows there are here.
-    live : uint8[rows]
+    live : ndarray of uint8, shape (rows,)
         0 for a hole; empty: there is none.
-    out : int64[n], out
+    out : ndarray of int64, shape (n,), out
         id // parts, or -1 where that is no live row.
     """
     shift = np.int64(-1)
@@ -58,40 +71,24 @@ def dense_rows(
 
 @kernel
 def locate_nodes(
+    table: NDArray[np.int64],
+    mod: bool,
     ids: NDArray[np.int64],
-    parts: np.int64,
-    hash_placement: bool,
-    rows: NDArray[np.int64],
-    dense: NDArray[np.uint8],
-    live_addresses: NDArray[np.uint64],
-    index_ids: NDArray[np.uint64],
-    index_rows: NDArray[np.uint64],
-    shifts: NDArray[np.uint64],
     out_parts: NDArray[np.int32],
     out_rows: NDArray[np.int64],
 ) -> int:
-    """The part and the row of each node of one type.
+    """Find the part and the row of each node of one type.
 
     Parameters
     ----------
-    ids : int64[n]
+    table : ndarray of int64, shape (P, columns)
+        The first columns of `storaged.kernels.adjacency`, up to ``INDEX_BITS``. A part without
+        ``INDEX_IDS`` is dense: its row i has id i * P + part.
+    mod : bool
+        Placement by remainder, instead of by mix64.
+    ids : ndarray of int64, shape (n,)
         A negative one is no node: it gets row -1.
-    parts : int64
-        P.
-    hash_placement : bool
-        Placement mix64, instead of mod.
-    rows : int64[P]
-        How many each part has; -1: it is not held here.
-    dense : uint8[P]
-        1: row i has id i * P + part.
-    live_addresses : uint64[P]
-        Of dense ones, address of uint8[rows], 0 for a hole; 0: there is none.
-    index_ids, index_rows : uint64[P], uint64[P]
-        Of others, addresses of an index as of `asterism_graphkit.relabel.hash_index.build_index`;
-        0: it is empty.
-    shifts : uint64[P]
-        64 - k of an index of 2^k slots.
-    out_parts, out_rows : int32[n], int64[n], out
+    out_parts, out_rows : ndarray of int32 and of int64, shape (n,), out
         A row is -1 where there is no such node.
 
     Returns
@@ -99,6 +96,7 @@ def locate_nodes(
     int
         A part that nodes live in and that is not held here; -1 where there is none.
     """
+    parts = np.int64(table.shape[0])
     n = ids.shape[0]
     shift = np.int64(-1)
     if parts & (parts - np.int64(1)) == 0:
@@ -108,83 +106,85 @@ def locate_nodes(
     missing, needs_search = np.int64(-1), False
     for i in range(n):
         part = ids[i] & (parts - np.int64(1))
-        if hash_placement:
+        if not mod:
             part = np.int64(mix64(np.uint64(ids[i])) % np.uint64(parts))
         elif shift < 0:
             part = ids[i] % parts
         out_parts[i] = part
         row = np.int64(-1)
         if ids[i] >= 0:
-            if rows[part] < 0:
+            rows, bits = table[part, ROWS], table[part, INDEX_BITS]
+            if rows < 0:
                 missing = part
-            elif dense[part] > 0:
+            elif table[part, INDEX_IDS] == 0:
                 row = ids[i] >> shift if shift >= 0 else ids[i] // parts
-                if row >= rows[part] or (
-                    live_addresses[part] > 0 and u8_at(live_addresses[part], row) == 0
-                ):
+                live = np.uint64(table[part, LIVE])
+                if row >= rows or (live > 0 and u8_at(live, row) == 0):
                     row = np.int64(-1)
-            elif index_ids[part] > 0:
-                row = np.int64(
-                    mix64(np.uint64(ids[i])) >> shifts[part]
-                )  # where its search begins, below
+            else:
+                # Where its search begins, below.
+                row = np.int64(mix64(np.uint64(ids[i])) >> np.uint64(np.int64(64) - bits))
                 needs_search = True
         out_rows[i] = row
     if needs_search:
         for i in range(n):
             ahead = i + AHEAD
             if ahead < n and out_rows[ahead] >= 0:
-                part = np.int64(out_parts[ahead])
-                prefetch_at(index_ids[part] + (np.uint64(out_rows[ahead]) << _EIGHTS))
-                prefetch_at(index_rows[part] + (np.uint64(out_rows[ahead]) << _FOURS))
-            part, slot = np.int64(out_parts[i]), out_rows[i]
-            if slot < 0 or dense[part] > 0:
+                part, slot = np.int64(out_parts[ahead]), np.uint64(out_rows[ahead])
+                prefetch_at(np.uint64(table[part, INDEX_IDS]) + (slot << _EIGHTS))
+                prefetch_at(np.uint64(table[part, INDEX_ROWS]) + (slot << _FOURS))
+            part, bucket = np.int64(out_parts[i]), out_rows[i]
+            if bucket < 0 or table[part, INDEX_IDS] == 0:
                 continue
-            mask = (np.int64(1) << (np.int64(64) - np.int64(shifts[part]))) - np.int64(1)
-            stored_id = i64_at(index_ids[part], slot)
+            index_ids = np.uint64(table[part, INDEX_IDS])
+            mask = (np.int64(1) << table[part, INDEX_BITS]) - np.int64(1)
+            stored_id = i64_at(index_ids, bucket)
             while stored_id != FREE and stored_id != ids[i]:
-                slot = (slot + 1) & mask
-                stored_id = i64_at(index_ids[part], slot)
+                bucket = (bucket + 1) & mask
+                stored_id = i64_at(index_ids, bucket)
             out_rows[i] = (
-                np.int64(u32_at(index_rows[part], slot)) if stored_id == ids[i] else np.int64(-1)
+                np.int64(u32_at(np.uint64(table[part, INDEX_ROWS]), bucket))
+                if stored_id == ids[i]
+                else np.int64(-1)
             )
     return missing  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
 def measure_nodes(
+    table: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    sums: NDArray[np.uint64],
     out: NDArray[np.float64],
 ) -> None:
-    """What each of some located nodes weighs in a union of edge types.
+    """Sum the edge weights of each of some located nodes along one edge type.
 
     Parameters
     ----------
-    parts, rows : int32[m], int64[m]
-        As of `locate_nodes`.
-    indptr, sums : uint64[P], uint64[P]
-        Addresses of each part's int64[rows + 1], and of float64[rows], weight sums; 0: the degree
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out; without ``SUMS`` the degree
         counts.
-    out : float64[m], out
+    parts, rows : ndarray of int32 and of int64, shape (m,)
+        As of `locate_nodes`.
+    out : ndarray of float64, shape (m,), out
     """
     n = rows.shape[0]
     for i in range(n):
         ahead = i + AHEAD
         if ahead < n and rows[ahead] >= 0:
-            part = parts[ahead]
-            if sums[part] > 0:
-                prefetch_at(sums[part] + (np.uint64(rows[ahead]) << _EIGHTS))
+            part, offset = parts[ahead], np.uint64(rows[ahead]) << _EIGHTS
+            if table[part, SUMS] > 0:
+                prefetch_at(np.uint64(table[part, SUMS]) + offset)
             else:
-                prefetch_row_bounds(indptr[part] + (np.uint64(rows[ahead]) << _EIGHTS))
+                prefetch_row_bounds(np.uint64(table[part, INDPTR]) + offset)
         part, row = parts[i], rows[i]
         if row < 0:
             out[i] = 0.0
-        elif sums[part] > 0:
-            out[i] = f64_at(sums[part], row)
+        elif table[part, SUMS] > 0:
+            out[i] = f64_at(np.uint64(table[part, SUMS]), row)
         else:
-            out[i] = np.float64(i64_at(indptr[part], row + 1) - i64_at(indptr[part], row))
+            indptr = np.uint64(table[part, INDPTR])
+            out[i] = np.float64(i64_at(indptr, row + 1) - i64_at(indptr, row))
 
 
 @kernel
@@ -212,12 +212,12 @@ def measure_rows(
 
     Parameters
     ----------
-    rows : int64[m]
+    rows : ndarray of int64, shape (m,)
         -1 is no row: it weighs nothing.
-    indptr : int64[rows + 1]
-    sums : float64[rows]
+    indptr : ndarray of int64, shape (rows + 1,)
+    sums : ndarray of float64, shape (rows,)
         Weight sums; empty: the degree counts.
-    out : float64[m], out
+    out : ndarray of float64, shape (m,), out
     """
     n = rows.shape[0]
     for i in range(n):
@@ -237,46 +237,49 @@ def measure_rows(
 
 @kernel
 def copy_rows(
+    addresses: NDArray[np.int64],
+    edge_type: np.int32,
     rows: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     cursor: NDArray[np.int64],
-    indptr: NDArray[np.int64],
-    nbr: NDArray[np.int64],
-    eid: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    edge_type: np.int32,
     out_ids: NDArray[np.int64],
     out_types: NDArray[np.int32],
     out_weights: NDArray[np.float32],
     out_eids: NDArray[np.int64],
 ) -> None:
-    """Append whole rows of an adjacency to a ragged answer.
+    """Append whole rows of one part's adjacency to a ragged result.
 
     Parameters
     ----------
-    rows, out_rows : int64[m]
-        A row (-1: none), and the place of its node in the request.
-    cursor : int64[n], in and out
-        Where the next neighbor of each place goes.
-    indptr, nbr, eid : int64[rows + 1], int64[slots], int64[slots]
-    weights : float32[slots]
-        Empty: all 1.
+    addresses : ndarray of int64, shape (COLUMNS,)
+        The part's line of an address table, as `storaged.kernels.adjacency` lays it out; without
+        ``WEIGHTS`` all are 1.
     edge_type : int32
-    out_ids, out_types : int64[k], int32[k], out
-    out_weights, out_eids : float32[k], int64[k], out
+    rows, out_rows : ndarray of int64, shape (m,)
+        A row (-1: none), and the place of its node in the request.
+    cursor : ndarray of int64, shape (n,), in and out
+        Where the next neighbor of each place goes.
+    out_ids, out_types : ndarray of int64 and of int32, shape (k,), out
+    out_weights, out_eids : ndarray of float32 and of int64, shape (k,) or (0,), out
         Empty: not wanted.
     """
+    indptr, nbr, eid, weights = (
+        np.uint64(addresses[INDPTR]),
+        np.uint64(addresses[NBR]),
+        np.uint64(addresses[EID]),
+        np.uint64(addresses[WEIGHTS]),
+    )
     for i in range(rows.shape[0]):
         if rows[i] < 0:
             continue
         out_pos = cursor[out_rows[i]]
-        for slot in range(indptr[rows[i]], indptr[rows[i] + 1]):
-            out_ids[out_pos] = nbr[slot]
+        for slot in range(i64_at(indptr, rows[i]), i64_at(indptr, rows[i] + 1)):
+            out_ids[out_pos] = i64_at(nbr, slot)
             out_types[out_pos] = edge_type
             if out_weights.shape[0] > 0:
-                out_weights[out_pos] = weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
+                out_weights[out_pos] = f32_at(weights, slot) if weights > 0 else np.float32(1.0)
             if out_eids.shape[0] > 0:
-                out_eids[out_pos] = eid[slot]
+                out_eids[out_pos] = i64_at(eid, slot)
             out_pos += 1
         cursor[out_rows[i]] = out_pos
 
@@ -295,15 +298,15 @@ def copy_ragged(
 
     Parameters
     ----------
-    rows, out_rows : int64[m]
+    rows, out_rows : ndarray of int64, shape (m,)
         A row (-1: none), and its place.
-    indptr : int64[rows + 1]
-    values : uint8[total * width]
+    indptr : ndarray of int64, shape (rows + 1,)
+    values : ndarray of uint8, shape (total * width,)
     width : int64
         Bytes of a value.
-    out_indptr : int64[n + 1]
+    out_indptr : ndarray of int64, shape (n + 1,)
         Where each place's values begin, counted in values.
-    out : uint8[k * width], out
+    out : ndarray of uint8, shape (k * width,), out
     """
     for i in range(rows.shape[0]):
         if rows[i] >= 0:

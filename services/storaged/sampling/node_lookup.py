@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,6 @@ from storaged.sampling.version import LocalVersion, check_length
 from storaged.store.huge_pages import copy_together
 from storaged.store.image import (
     EMPTY_I64,
-    EMPTY_U8,
-    EMPTY_U32,
     AdjacencyImage,
     NodeImage,
     PartImage,
@@ -55,48 +53,22 @@ class NodeGroup:
     """int64[m], -1 where the node is unknown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _RowTables:
-    """How ids of one node type lead to rows, by part; arrays are told by address, not to outlive
-    the version that they are of.
-    """
+def _row_table(version: LocalVersion, type_id: int) -> NDArray[np.int64]:
+    """Return where the rows of one node type are, by part: int64[P, INDPTR], read-only.
 
-    rows: NDArray[np.int64]
-    """int64[P], -1 where a part is not held here."""
-    dense: NDArray[np.uint8]
-    lives: NDArray[np.uint64]
-    index_ids: NDArray[np.uint64]
-    index_rows: NDArray[np.uint64]
-    shifts: NDArray[np.uint64]
-    """[P] each, as `storaged.kernels.node_rows.locate_nodes` takes them."""
+    Columns are the first ones of `storaged.kernels.adjacency`. Arrays are given by address, not to
+    outlive the version."""
 
-    @classmethod
-    def build(cls, version: LocalVersion, type_id: int) -> _RowTables:
-        """Those of one type."""
-        images = [version.parts.get(part) for part in range(version.schema.parts)]
-        nodes = [None if image is None else image.nodes[type_id] for image in images]
-        return cls(
-            rows=as_kernel_array(
-                np.array([-1 if node is None else node.rows for node in nodes], np.int64)
-            ),
-            dense=as_kernel_array(
-                np.array([node is not None and node.dense for node in nodes], np.uint8)
-            ),
-            lives=addresses_of(EMPTY_U8 if node is None else node.live for node in nodes),
-            index_ids=addresses_of(EMPTY_I64 if node is None else node.index_ids for node in nodes),
-            index_rows=addresses_of(
-                EMPTY_U32 if node is None else node.index_rows for node in nodes
-            ),
-            shifts=as_kernel_array(
-                np.array(
-                    [
-                        0 if node is None or node.dense else hash_index.shift_of(node.index_ids)
-                        for node in nodes
-                    ],
-                    np.uint64,
-                )
-            ),
-        )
+    def make() -> NDArray[np.int64]:
+        out = np.zeros((version.schema.parts, adjacency.INDPTR), np.int64)
+        out[:, adjacency.ROWS] = adjacency.ABSENT
+        for part, image in version.parts.items():
+            node = image.nodes[type_id]
+            out[part, adjacency.ROWS] = node.rows
+            _set_row_columns(out[part], node)
+        return as_kernel_array(out)
+
+    return version.cached((_row_table, type_id), make)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,19 +114,12 @@ def _locate_type(
     version: LocalVersion, type_id: int, ids: NDArray[np.int64], places: NDArray[np.int64]
 ) -> LocatedNodes:
     schema = version.schema
-    tables = version.cached((_RowTables, type_id), lambda: _RowTables.build(version, type_id))
     parts, rows = np.empty(ids.size, np.int32), np.empty(ids.size, np.int64)
     missing_part = int(
         kernel_rows.locate_nodes(
+            _row_table(version, type_id),
+            schema.placement != "mix64",
             as_kernel_array(ids),
-            np.int64(schema.parts),
-            schema.placement == "mix64",
-            tables.rows,
-            tables.dense,
-            tables.lives,
-            tables.index_ids,
-            tables.index_rows,
-            tables.shifts,
             parts,
             rows,
         )
@@ -329,12 +294,33 @@ def end_types(version: LocalVersion, edge_type: int, direction: int) -> tuple[in
     )
 
 
-def address_table(version: LocalVersion, edge_type: int, direction: int) -> NDArray[np.int64]:
-    """int64[P, columns], read-only: where the arrays of an edge type are, by the end that is near,
-    as `storaged.kernels.adjacency` lays it out.
+def address_table(
+    version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
+) -> NDArray[np.int64]:
+    """Return where the arrays of an edge type are, by its local end and by part.
 
-    They are told by address, not to outlive the version. InvalidRequest as of `adjacency`.
+    Parameters
+    ----------
+    version, edge_type, direction
+    uniform : bool
+        Without weights and what follows from them: every edge alike.
+
+    Returns
+    -------
+    ndarray of int64, shape (P, COLUMNS)
+        Read-only, as `storaged.kernels.adjacency` lays it out. Arrays are given by address, not to
+        outlive the version.
+
+    Raises
+    ------
+    InvalidRequest
+        Where the version has no in-copies.
     """
+    if uniform:
+        return version.cached(
+            (address_table, edge_type, direction, True),
+            lambda: _without_weights(address_table(version, edge_type, direction)),
+        )
 
     def make() -> NDArray[np.int64]:
         schema = version.schema
@@ -354,6 +340,52 @@ def address_table(version: LocalVersion, edge_type: int, direction: int) -> NDAr
         return as_kernel_array(out)
 
     return version.cached((address_table, edge_type, direction), make)
+
+
+def _without_weights(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a copy of an address table without weights."""
+    out = table.copy()
+    out[:, _WEIGHT_COLUMNS] = 0
+    return as_kernel_array(out)
+
+
+def stack_tables(
+    version: LocalVersion, edge_types: Sequence[int], direction: int, *, uniform: bool = False
+) -> NDArray[np.int64]:
+    """Return the `address_table` of each edge type of a union: int64[types, P, COLUMNS],
+    read-only.
+    """
+
+    def make() -> NDArray[np.int64]:
+        return as_kernel_array(
+            np.stack(
+                [
+                    address_table(version, edge_type, direction, uniform=uniform)
+                    for edge_type in edge_types
+                ]
+            )
+        )
+
+    return version.cached((stack_tables, tuple(edge_types), direction, uniform), make)
+
+
+def all_packed(
+    version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
+) -> bool:
+    """Return whether every part that is held here and has edges has them once more as
+    `storaged.kernels.neighbors.packed` reads them.
+    """
+
+    def make() -> bool:
+        table = address_table(version, edge_type, direction, uniform=uniform)
+        records = np.where(
+            table[:, adjacency.ALIAS_THRESHOLD] > 0,
+            table[:, adjacency.PACKED],
+            table[:, adjacency.NARROW],
+        )
+        return bool((records[table[:, adjacency.NBR] > 0] > 0).all())
+
+    return version.cached((all_packed, edge_type, direction, uniform), make)
 
 
 def _copy_indptrs(version: LocalVersion) -> Mapping[tuple[int, int], Sequence[NDArray[np.int64]]]:
@@ -392,6 +424,13 @@ def _copy_indptrs(version: LocalVersion) -> Mapping[tuple[int, int], Sequence[ND
 def _table_row(node: NodeImage, edges: AdjacencyImage) -> NDArray[np.int64]:
     out = np.zeros(adjacency.COLUMNS, np.int64)
     out[adjacency.ROWS], out[adjacency.SLOTS] = edges.indptr.size - 1, edges.nbr.size
+    _set_row_columns(out, node)
+    out[list(_COLUMNS.values())] = addresses_of(getattr(edges, name) for name in _COLUMNS)
+    return out
+
+
+def _set_row_columns(out: NDArray[np.int64], node: NodeImage) -> None:
+    """Set the columns that lead from ids to rows."""
     if not node.dense:
         # An index is there in any case: of no ids, it is two free slots, for no word is shifted by
         # all of its bits.
@@ -401,10 +440,6 @@ def _table_row(node: NodeImage, edges: AdjacencyImage) -> NDArray[np.int64]:
         out[adjacency.INDEX_BITS] = _BITS - int(hash_index.shift_of(ids))
         out[[adjacency.INDEX_IDS, adjacency.INDEX_ROWS]] = addresses_of([ids, rows])
     out[adjacency.LIVE] = addresses_of([node.live])[0]
-    out[[getattr(adjacency, name.upper()) for name in _COLUMNS]] = addresses_of(
-        getattr(edges, name) for name in _COLUMNS
-    )
-    return out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -450,86 +485,33 @@ class EdgeSpans:
         return cls(table=addresses, partitions=parts, starts=starts, degrees=degrees, edges=edges)
 
 
-_COLUMNS = (
-    "indptr",
-    "nbr",
-    "eid",
-    "weights",
-    "sums",
-    "hot",
-    "cold",
-    "narrow",
-    "pairs",
-    "packed",
-    "when",
-    "order",
-    "time_sums",
-)
-"""Arrays of an adjacency, and columns of a table."""
+_COLUMNS = {
+    "indptr": adjacency.INDPTR,
+    "nbr": adjacency.NBR,
+    "eid": adjacency.EID,
+    "weights": adjacency.WEIGHTS,
+    "sums": adjacency.SUMS,
+    "hot": adjacency.ALIAS_THRESHOLD,
+    "cold": adjacency.ALIAS_FRACTION,
+    "narrow": adjacency.NARROW,
+    "pairs": adjacency.PAIRS,
+    "packed": adjacency.PACKED,
+    "when": adjacency.WHEN,
+    "order": adjacency.ORDER,
+    "time_sums": adjacency.TIME_SUMS,
+}
+"""Arrays of an adjacency, and the columns of a table that have their addresses."""
+_WEIGHT_COLUMNS = [
+    adjacency.WEIGHTS,
+    adjacency.SUMS,
+    adjacency.ALIAS_THRESHOLD,
+    adjacency.ALIAS_FRACTION,
+    adjacency.PACKED,
+    adjacency.TIME_SUMS,
+]
+"""Columns that uniform draws do without."""
 _BITS = 64
 _FREE_IDS, _FREE_ROWS = np.full(2, hash_index.FREE, np.int64), np.zeros(2, np.uint32)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AdjacencyAddresses:
-    """The adjacencies of one edge type by one end, by part; arrays are told by address, not to
-    outlive the version that they are of.
-
-    Notes
-    -----
-    All are uint64[P]; 0 where an array is empty, or its part not held here.
-    """
-
-    indptr: NDArray[np.uint64]
-    nbr: NDArray[np.uint64]
-    eid: NDArray[np.uint64]
-    weights: NDArray[np.uint64]
-    sums: NDArray[np.uint64]
-    hot: NDArray[np.uint64]
-    cold: NDArray[np.uint64]
-    narrow: NDArray[np.uint64]
-    pairs: NDArray[np.uint64]
-    packed: NDArray[np.uint64]
-    when: NDArray[np.uint64]
-    order: NDArray[np.uint64]
-    time_sums: NDArray[np.uint64]
-
-    @property
-    def all_packed(self) -> bool:
-        """Whether every part that is held here and has edges has them once more as
-        `storaged.kernels.neighbors.packed` reads them.
-        """
-        records = np.where(self.hot > 0, self.packed, self.narrow)
-        return bool((records[self.nbr > 0] > 0).all())
-
-    def without_weights(self) -> AdjacencyAddresses:
-        """The same without weights: every edge alike."""
-        zeros = as_kernel_array(np.zeros(self.indptr.size, np.uint64))
-        return replace(
-            self, weights=zeros, sums=zeros, hot=zeros, cold=zeros, packed=zeros, time_sums=zeros
-        )
-
-
-def adjacency_addresses(
-    version: LocalVersion, edge_type: int, direction: int, *, uniform: bool = False
-) -> AdjacencyAddresses:
-    """The columns of `address_table`, one array each, as kernels take them that have the rows of
-    nodes.
-    """
-
-    def make() -> AdjacencyAddresses:
-        addresses = address_table(version, edge_type, direction)
-        result = AdjacencyAddresses(
-            **{
-                name: as_kernel_array(
-                    addresses[:, getattr(adjacency, name.upper())].astype(np.uint64)
-                )
-                for name in _COLUMNS
-            }
-        )
-        return result.without_weights() if uniform else result
-
-    return version.cached((AdjacencyAddresses, edge_type, direction, uniform), make)
 
 
 def resized_copy(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:

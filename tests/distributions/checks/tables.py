@@ -13,6 +13,7 @@ from tests.kit.reference import key_with_word, parent_key
 
 from asterism_graphkit.compile.jit import addresses_of, as_kernel_array
 from asterism_graphkit.random import alias
+from storaged.kernels import adjacency
 from storaged.kernels.global_draws import rows
 from storaged.kernels.neighbors import replacement
 
@@ -109,24 +110,21 @@ def rows_come_from_64_bits(scale: float) -> None:
             as_kernel_array(np.zeros(1, np.int64)),
             as_kernel_array(np.zeros(0, np.int64)),
         )
-        key, which = (
-            np.uint64(parent_key(key_with_word(word), 0)),
-            as_kernel_array(np.zeros(0, np.int32)),
-        )
         indptr, nbr = as_kernel_array(np.array([0, n], np.int64)), as_kernel_array(np.arange(n))
+        table = np.zeros((1, adjacency.COLUMNS), np.int64)
+        table[0, [adjacency.INDPTR, adjacency.NBR]] = addresses_of([indptr, nbr])
         replacement.draw_slots(
-            key,
+            as_kernel_array(table),
+            replacement.DrawParams(
+                key=np.uint64(parent_key(key_with_word(word), 0)),
+                count=np.int64(1),
+                type_index=np.int32(0),
+            ),
             zero,
             empty_ids,
             as_kernel_array(np.zeros(1, np.int32)),
             zero,
-            np.int64(1),
-            which,
-            np.int32(0),
-            addresses_of([indptr]),
-            addresses_of([empty]),
-            addresses_of([empty]),
-            addresses_of([nbr]),
+            as_kernel_array(np.zeros(0, np.int32)),
             out,
             np.empty(0, np.int64),
             np.zeros(1, np.int64),

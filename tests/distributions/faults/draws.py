@@ -67,8 +67,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "cuGraph #4607",
         DISTINCT,
         (
-            "if row_weights == 0 or f32_at(row_weights, j) > np.float32(0.0):",
-            "if row_weights == 0 or f32_at(row_weights, j) >= np.float32(0.0):",
+            "if row.weights == 0 or f32_at(row.weights, j) > np.float32(0.0):",
+            "if row.weights == 0 or f32_at(row.weights, j) >= np.float32(0.0):",
         ),
         check="whole_neighborhoods_come_in_order",
     ),
@@ -403,8 +403,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "lagged",
         NEIGHBOR,
         (
-            "selection_keys = _keys(params.selection_key(union[type_index]), positions)",
-            "selection_keys = _keys(params.selection_key(0), positions)",
+            "[_keys(params.selection_key(edge_type), positions) for edge_type in union]",
+            "[_keys(params.selection_key(0), positions) for edge_type in union]",
         ),
         check="unions_without_replacement_are_successive_draws",
     ),

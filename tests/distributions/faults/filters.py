@@ -13,6 +13,7 @@ COVERED = "storaged.kernels.global_draws.range_cover"
 INTERVALS = "storaged.sampling.filters.index_ranges"
 NEAR = "storaged.kernels.neighbors.index_ranges"
 RANGED = "storaged.kernels.neighbors.indexed"
+SUCCESSIVE = "storaged.kernels.neighbors.successive"
 DRAW_RANGED = "storaged.sampling.neighbors.indexed"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -329,14 +330,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "off by one",
         NEAR,
         (
-            (
-                "sizes[s] = _lower_bound(keys[t, part], run_starts[s], stop, highs[s], True) - "
-                "run_starts[s]"
-            ),
-            (
-                "sizes[s] = _lower_bound(keys[t, part], run_starts[s], stop, highs[s], False) "
-                "- run_starts[s]"
-            ),
+            "sizes[s] = _lower_bound(keys, run_starts[s], stop, high, True) - run_starts[s]",
+            "sizes[s] = _lower_bound(keys, run_starts[s], stop, high, False) - run_starts[s]",
         ),
         check="range_draws_follow_their_distribution",
     ),
@@ -345,8 +340,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "off by one",
         NEAR,
         (
-            "run_starts[s] = _lower_bound(keys[t, part], starts[s], stop, lows[s], False)",
-            "run_starts[s] = _lower_bound(keys[t, part], starts[s], stop, lows[s], True)",
+            "run_starts[s] = _lower_bound(keys, starts[s], stop, low, False)",
+            "run_starts[s] = _lower_bound(keys, starts[s], stop, low, True)",
         ),
         check="range_draws_follow_their_distribution",
     ),
@@ -421,7 +416,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "beginning anew after too many repeats",
         "starting over",
-        RANGED,
+        SUCCESSIVE,
         (
             (
                 "if weight > 0.0 and hash_keys[find_hash_slot(hash_keys, "
@@ -439,14 +434,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         RANGED,
         (
-            (
-                "kind, offset = (types[run], np.int64(u32_at(order[types[run], part], "
-                "run_starts[run] + offset)))"
-            ),
-            (
-                "kind, offset = (types[run], np.int64(u32_at(order[types[run], part], "
-                "run_starts[0] + offset)))"
-            ),
+            "offset = np.int64(u32_at(order, runs.starts[run] + offset))",
+            "offset = np.int64(u32_at(order, runs.starts[0] + offset))",
         ),
         check="range_draws_follow_their_distribution",
     ),
@@ -485,14 +474,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "stale totals",
         DRAW_RANGED,
         (
-            (
-                "probability.write_shares(flat, draws.totals, as_kernel_array(places), "
-                "np.int64(self.count), out)"
-            ),
-            (
-                "probability.write_shares(flat, draws.totals * 2, as_kernel_array(places), "
-                "np.int64(self.count), out)"
-            ),
+            "probability.write_shares(flat, totals, places, count, out)",
+            "probability.write_shares(flat, totals * 2, places, count, out)",
         ),
         check="range_draws_follow_their_distribution",
     ),

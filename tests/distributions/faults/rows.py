@@ -213,7 +213,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "PGL",
         DIFFERENT,
         (
-            "bucket = find_hash_slot(hash_keys, np.int64(nbr[slot]), shift)",
+            "bucket = find_hash_slot(hash_keys, neighbor, shift)",
             "bucket = find_hash_slot(hash_keys, slot, shift)",
         ),
         check="different_neighbors_are_successive_draws",
@@ -252,11 +252,11 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "if high > threshold or (high == threshold and coin & _LOW >= "
-                "np.uint64(alias_fraction[column])):"
+                "np.uint64(u32_at(alias_fraction, column))):"
             ),
             (
                 "if high < threshold or (high == threshold and coin & _LOW >= "
-                "np.uint64(alias_fraction[column])):"
+                "np.uint64(u32_at(alias_fraction, column))):"
             ),
         ),
         check="different_neighbors_are_successive_draws",

@@ -6,6 +6,7 @@ from tests.distributions.faults import Mutant, change
 
 EXPAND = "storaged.sampling.subgraphs.expand"
 TIMED = "storaged.kernels.neighbors.temporal"
+SUCCESSIVE = "storaged.kernels.neighbors.successive"
 TIMES = "asterism_graphkit.arrays.time_keys"
 DRAW_TIMED = "storaged.sampling.neighbors.temporal"
 GROW = "storaged.sampling.subgraphs.khop"
@@ -128,10 +129,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         DRAW_TIMED,
         (
-            "side = adjacency_addresses(version, edge_type, direction)",
+            "table = address_table(version, edge_type, direction)",
             (
-                "side = adjacency_addresses(version, edge_type, direction)\n"
-                "    side = replaced(side, when=adjacency_addresses(version, edge_type, 1).when)"
+                "table = address_table(version, edge_type, direction).copy()\n"
+                "    table[:, adjacency.WHEN] = address_table(version, edge_type, 1)[:, "
+                "adjacency.WHEN]"
             ),
         ),
         check="an_edge_is_there_once_its_neighbor_is",
@@ -154,8 +156,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         TIMED,
         (
-            "masses[t] = f64_at(sums[t, part], starts[t] + sizes[t] - 1)",
-            "masses[t] = f64_at(sums[t, part], i64_at(indptr[t, part], rows[i] + 1) - 1)",
+            "masses[t] = f64_at(sums, starts[t] + sizes[t] - 1)",
+            "masses[t] = f64_at(sums, i64_at(indptr, rows[i] + 1) - 1)",
         ),
         check="visible_edges_are_drawn_by_their_distribution",
     ),
@@ -174,23 +176,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         TIMED,
         (
-            "if strategy == WEIGHTED and sizes[t] > 0 and (sums[t, part] > 0):",
-            "if strategy == WEIGHTED and sizes[t] > 9 and (sums[t, part] > 0):",
+            "if strategy == WEIGHTED and sizes[t] > 0 and (sums > 0):",
+            "if strategy == WEIGHTED and sizes[t] > 9 and (sums > 0):",
         ),
         check="visible_edges_are_drawn_by_their_distribution",
     ),
     change(
         "shuffle off by one",
         "torch_sparse #385",
-        TIMED,
+        SUCCESSIVE,
         (
+            "chosen = k + np.int64(bounded(word(key, np.uint64(k)), np.uint64(match_count - k)))",
             (
                 "chosen = k + np.int64(bounded(word(key, np.uint64(k)), "
-                "np.uint64(visible_count - k)))"
-            ),
-            (
-                "chosen = k + np.int64(bounded(word(key, np.uint64(k)), "
-                "np.uint64(visible_count - k - 1)))"
+                "np.uint64(match_count - k - 1)))"
             ),
         ),
         check="visible_edges_are_drawn_by_their_distribution",
@@ -201,12 +200,12 @@ MUTANTS: tuple[Mutant, ...] = (
         TIMED,
         (
             (
-                "if strategy == UNIFORM or _edge_weight(np.int64(edge_index), starts, sizes, "
-                "part, order, weights) > 0.0:"
+                "if strategy == UNIFORM or match_weight(tables, part, np.int64(edge_index), "
+                "runs) > 0.0:"
             ),
             (
-                "if strategy == UNIFORM or _edge_weight(np.int64(edge_index), starts, sizes, "
-                "part, order, weights) >= 0.0:"
+                "if strategy == UNIFORM or match_weight(tables, part, np.int64(edge_index), "
+                "runs) >= 0.0:"
             ),
         ),
         check="visible_edges_are_drawn_by_their_distribution",
@@ -214,11 +213,11 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "a race among all again",
         "tempting",
-        TIMED,
+        SUCCESSIVE,
         (
             (
-                "if weight > 0.0 and hash_keys[find_hash_slot(hash_keys, np.int64(edge_index), "
-                "shift)] < 0:"
+                "if weight > 0.0 and hash_keys[find_hash_slot(hash_keys, "
+                "np.int64(match_index), shift)] < 0:"
             ),
             "if weight > 0.0 and hash_keys[0] < 9:",
         ),
@@ -298,7 +297,7 @@ MUTANTS: tuple[Mutant, ...] = (
             "while num_found < count and rejections < REJECTIONS:",
             (
                 "while num_found < count and rejections < REJECTIONS and (2 * count <= "
-                "visible_count):"
+                "runs.sizes.sum()):"
             ),
         ),
         check="fewer_are_the_first_of_more",

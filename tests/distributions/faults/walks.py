@@ -55,7 +55,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
@@ -66,7 +66,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.q / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
         ),
         check="walks_with_p_and_q_are_node2vecs",
@@ -85,7 +85,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
@@ -95,7 +95,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "uniform=bool(spec.uniform), restart=np.float64(spec.restart), "
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
-                "accept_limit=np.float64(1.0), accept_joined=spec.q > 1.0)"
+                "accept_limit=np.float64(1.0), accept_joined=spec.q > 1.0"
             ),
         ),
         check="walks_with_p_and_q_are_node2vecs",
@@ -121,7 +121,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
@@ -132,7 +132,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec) and "
                 "_excess_return(spec) + 1.0), return_limit=np.float64(1.0 / spec.p / "
                 "max_bias), accept_limit=np.float64(min(1.0, away_bias) / max_bias), "
-                "accept_joined=spec.q > 1.0)"
+                "accept_joined=spec.q > 1.0"
             ),
         ),
         check="walks_back_take_each_of_parallel_edges_by_its_weight",
@@ -151,7 +151,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(_excess_return(spec)), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
             (
                 "return WalkParams(parts=np.int64(version.schema.parts), "
@@ -162,7 +162,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 "biased=spec.is_biased, excess_return=np.float64(0.0), "
                 "return_limit=np.float64(1.0 / spec.p / max_bias), "
                 "accept_limit=np.float64(min(1.0, away_bias) / max_bias), accept_joined=spec.q "
-                "> 1.0)"
+                "> 1.0"
             ),
         ),
         check="walks_with_p_and_q_are_node2vecs",
@@ -225,11 +225,12 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = "
-                "(walkers[STEPS_DONE, walk], walk * row_stride, walkers[ATTEMPTS, walk])"
+                "(walkers[STEPS_DONE, walk], walk * params.row_stride + params.first_column, "
+                "walkers[ATTEMPTS, walk])"
             ),
             (
                 "lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = "
-                "(walkers[STEPS_DONE, walk], walk * row_stride, 0)"
+                "(walkers[STEPS_DONE, walk], walk * params.row_stride + params.first_column, 0)"
             ),
         ),
         check="packed_rows_draw_what_tables_do",

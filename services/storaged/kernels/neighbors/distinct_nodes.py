@@ -1,36 +1,79 @@
-"""Different neighbors: successive draws of nodes, each by all edges to it together."""
+"""Distinct neighbors: successive draws of nodes, each by all edges to it together."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel
-from asterism_graphkit.random.rng import bounded, word
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    f32_at,
+    f64_at,
+    i64_at,
+    inlined,
+    is_set,
+    kernel,
+    u32_at,
+    u64_at,
+)
+from asterism_graphkit.random.rng import bounded, derive, word
+from storaged.kernels.adjacency import (
+    ALIAS_FRACTION,
+    ALIAS_THRESHOLD,
+    INDPTR,
+    NBR,
+    SUMS,
+    WEIGHTS,
+)
 from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
-from storaged.kernels.neighbors.distinct_edges import REJECTIONS
-from storaged.kernels.neighbors.fisher_yates import find_hash_slot
+from storaged.kernels.neighbors.distinct_edges import REJECTIONS, DistinctParams
+from storaged.kernels.neighbors.fisher_yates import find_hash_slot, hash_table_bits
 
 _S32, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 
+class _Scratch(NamedTuple):
+    """Scratch of a call.
+
+    Attributes
+    ----------
+    hash_keys : ndarray of int64, shape (2^k,)
+        Ids of neighbors that were drawn; -1 between two rows.
+    used_buckets : ndarray of int64, shape (count,)
+    heap_keys : ndarray of float64, shape (count,)
+    heap_tags : ndarray of int32, shape (count,)
+        Zero.
+    """
+
+    hash_keys: NDArray[np.int64]
+    used_buckets: NDArray[np.int64]
+    heap_keys: NDArray[np.float64]
+    heap_tags: NDArray[np.int32]
+
+
 @inlined
 def _draw_with_rejection(
+    addresses: NDArray[np.int64],
     key: np.uint64,
     start: IntLike,
     degree: IntLike,
-    nbr: NDArray[np.int64],
-    alias_threshold: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint32],
-    hash_keys: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
     shift: np.uint64,
+    scratch: _Scratch,
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Successive edges, those to a neighbor that there is already rejected; gives how many were
-    found before too many in a row.
+    """Draw edges, rejecting those to a neighbor that was drawn already, until there are enough or
+    too many in a row were rejected; return how many were found.
     """
+    hash_keys, used_buckets = scratch.hash_keys, scratch.used_buckets
+    nbr, alias_threshold, alias_fraction = (
+        np.uint64(addresses[NBR]),
+        np.uint64(addresses[ALIAS_THRESHOLD]),
+        np.uint64(addresses[ALIAS_FRACTION]),
+    )
     num_found = 0
     rejections = 0
     attempt = np.uint64(0)
@@ -42,19 +85,20 @@ def _draw_with_rejection(
             break
         column = start + np.int64(bounded(w, n))
         slot: IntLike = column
-        if alias_threshold.shape[0] > 0:
+        if alias_threshold > 0:
             coin = w * n
-            entry = alias_threshold[column]
+            entry = u64_at(alias_threshold, column)
             high, threshold = coin >> _S32, entry >> _S32
             if high > threshold or (
-                high == threshold and (coin & _LOW) >= np.uint64(alias_fraction[column])
+                high == threshold and (coin & _LOW) >= np.uint64(u32_at(alias_fraction, column))
             ):
                 slot = start + np.int64(entry & _LOW)
-        bucket = find_hash_slot(hash_keys, np.int64(nbr[slot]), shift)
+        neighbor = i64_at(nbr, slot)
+        bucket = find_hash_slot(hash_keys, neighbor, shift)
         if hash_keys[bucket] >= 0:
             rejections += 1
         else:
-            hash_keys[bucket] = nbr[slot]
+            hash_keys[bucket] = neighbor
             used_buckets[num_found] = bucket
             slots[num_found] = slot
             num_found += 1
@@ -64,32 +108,38 @@ def _draw_with_rejection(
 
 @inlined
 def _select_rest(
+    addresses: NDArray[np.int64],
     selection_key: np.uint64,
     start: IntLike,
     end: IntLike,
-    nbr: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    hash_keys: NDArray[np.int64],
     shift: np.uint64,
-    keys: NDArray[np.float64],
-    tags: NDArray[np.int32],
-    slots: NDArray[np.int64],
+    num_drawn: IntLike,
+    scratch: _Scratch,
+    row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """A race of all edges to neighbors that are not marked, where the first edge to each counts;
-    gives how many came in.
+    """Select by exponential keys among the edges to neighbors that were not drawn, where the first
+    edge to each counts; return how many were selected.
     """
+    remaining = row_slots.shape[0] - num_drawn
+    keys, tags, slots, hash_keys = (
+        scratch.heap_keys[:remaining],
+        scratch.heap_tags[:remaining],
+        row_slots[num_drawn:],
+        scratch.hash_keys,
+    )
+    nbr, weights = np.uint64(addresses[NBR]), np.uint64(addresses[WEIGHTS])
     size = np.int64(0)
     slot, iteration = start, 0
     while slot < end:
         iteration += 1
         if iteration & STOP_CHECK_MASK == 0 and is_set(stop):
             return size
-        node = nbr[slot]
+        node = i64_at(nbr, slot)
         min_key = np.inf
         chosen = slot
-        while slot < end and nbr[slot] == node:  # the edges to a neighbor lie side by side
-            weight = 1.0 if weights.shape[0] == 0 else np.float64(weights[slot])
+        while slot < end and i64_at(nbr, slot) == node:  # the edges to a neighbor lie side by side
+            weight = 1.0 if weights == 0 else np.float64(f32_at(weights, slot))
             if weight > 0.0:
                 edge_key = exponential_key(word(selection_key, np.uint64(slot - start)), weight)
                 if edge_key < min_key:
@@ -108,44 +158,91 @@ def _select_rest(
     return size
 
 
-@kernel
-def draw_distinct_nodes(
-    keys: NDArray[np.uint64],
-    selection_keys: NDArray[np.uint64],
+@inlined
+def _draw_rows(
+    table: NDArray[np.int64],
+    params: DistinctParams,
+    positions: NDArray[np.int64],
+    parts: NDArray[np.int32],
     rows: NDArray[np.int64],
-    count: np.int64,
-    indptr: NDArray[np.int64],
-    nbr: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    sums: NDArray[np.float64],
-    alias_threshold: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint32],
+    scratch: _Scratch,
+    shift: np.uint64,
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of one edge type to different neighbors, in the order of successive draws.
+    """`draw_distinct_nodes`, in scratch that is there."""
+    count = params.count
+    for i in range(rows.shape[0]):
+        row_slots = slots[i * count : (i + 1) * count]
+        num_found = np.int64(0)
+        if rows[i] >= 0:
+            addresses = table[parts[i]]
+            indptr, position = np.uint64(addresses[INDPTR]), np.uint64(positions[i])
+            start, end = i64_at(indptr, rows[i]), i64_at(indptr, rows[i] + 1)
+            if end > start and (
+                addresses[ALIAS_THRESHOLD] == 0 or f64_at(np.uint64(addresses[SUMS]), rows[i]) > 0.0
+            ):
+                num_drawn = np.int64(
+                    _draw_with_rejection(
+                        addresses,
+                        derive(params.key, position),
+                        start,
+                        end - start,
+                        shift,
+                        scratch,
+                        row_slots,
+                        stop,
+                    )
+                )
+                num_found = num_drawn
+                if num_drawn < count:
+                    num_found += np.int64(
+                        _select_rest(
+                            addresses,
+                            derive(params.selection_key, position),
+                            start,
+                            end,
+                            shift,
+                            num_drawn,
+                            scratch,
+                            row_slots,
+                            stop,
+                        )
+                    )
+                if is_set(stop):
+                    return
+                for k in range(num_drawn):
+                    scratch.hash_keys[scratch.used_buckets[k]] = -1
+        for k in range(num_found, count):
+            row_slots[k] = -1
+
+
+@kernel
+def draw_distinct_nodes(
+    table: NDArray[np.int64],
+    params: DistinctParams,
+    positions: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Draw edges of one edge type to distinct neighbors, in the order of successive draws.
 
     Parameters
     ----------
-    keys : uint64[m]
-        Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR, direction, hop)``.
-    selection_keys : uint64[m]
-        The same under the race's key of this edge type; an edge's word is that of its place in the
-        row.
-    rows : int64[m]
-        -1: no row.
-    count : int64
-    indptr, nbr : int64[rows + 1], int64[slots]
-        Neighbors ascend within a row.
-    weights : float32[slots]
-        Draw by these; empty: uniformly over edges.
-    sums : float64[rows]
-        Of the weights; read where there is a table.
-    alias_threshold, alias_fraction : uint64[slots], uint32[slots]
-        Per-row tables; empty: all edges are alike.
-    slots : int64[m * count], out
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out; neighbors ascend within a row.
+        Without ``WEIGHTS`` draws are uniform over edges; without ``ALIAS_THRESHOLD`` all edges are
+        alike.
+    params : DistinctParams
+    positions : ndarray of int64, shape (m,)
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+    slots : ndarray of int64, shape (m * count,), out
         Padded with -1, where a row has fewer neighbors (by weight: of positive weight).
-    stop : int64[1]
+    stop : ndarray of int64, shape (1,)
         Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
@@ -156,55 +253,13 @@ def draw_distinct_nodes(
     earliest of which counts for each neighbor: it is an exponential variable of the neighbor's
     weight. What came before is kept. Neither depends on ``count``, so the first m of n are the
     draws of m."""
-    bits = np.uint64(4)
-    while np.int64(1) << np.int64(bits) < 4 * count:
-        bits += np.uint64(1)
+    count = params.count
+    bits = hash_table_bits(count)
+    scratch = _Scratch(
+        np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.float64),
+        np.zeros(count, np.int32),
+    )
     shift = np.uint64(64) - bits
-    hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
-    used_buckets = np.empty(count, np.int64)
-    heap_keys = np.empty(count, np.float64)
-    heap_tags = np.zeros(count, np.int32)
-    for i in range(rows.shape[0]):
-        row_slots = slots[i * count : (i + 1) * count]
-        num_found = np.int64(0)
-        if rows[i] >= 0:
-            start, end = indptr[rows[i]], indptr[rows[i] + 1]
-            if end > start and (alias_threshold.shape[0] == 0 or sums[rows[i]] > 0.0):
-                num_drawn = np.int64(
-                    _draw_with_rejection(
-                        keys[i],
-                        start,
-                        end - start,
-                        nbr,
-                        alias_threshold,
-                        alias_fraction,
-                        hash_keys,
-                        used_buckets,
-                        shift,
-                        row_slots,
-                        stop,
-                    )
-                )
-                num_found = num_drawn
-                if num_drawn < count:
-                    remaining = count - num_drawn
-                    heap = heap_keys[:remaining], heap_tags[:remaining], row_slots[num_drawn:]
-                    num_found += np.int64(
-                        _select_rest(
-                            selection_keys[i],
-                            start,
-                            end,
-                            nbr,
-                            weights,
-                            hash_keys,
-                            shift,
-                            *heap,
-                            stop,
-                        )
-                    )
-                if is_set(stop):
-                    return
-                for k in range(num_drawn):
-                    hash_keys[used_buckets[k]] = -1
-        for k in range(num_found, count):
-            row_slots[k] = -1
+    _draw_rows(table, params, positions, parts, rows, scratch, shift, slots, stop)

@@ -1,6 +1,8 @@
-"""Different neighbors drawn alike: sparse Fisher-Yates."""
+"""Uniform draws without replacement from a row: sparse Fisher-Yates, its hash table and scratch."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +28,105 @@ def find_hash_slot(hash_keys: NDArray[np.int64], key: IntLike, shift: np.uint64)
 
 
 @inlined
+def hash_table_bits(count: IntLike) -> np.uint64:
+    """Return log2 of the size of a hash table of ``count`` keys: a quarter full at most."""
+    bits = np.uint64(4)
+    while np.int64(1) << np.int64(bits) < 4 * count:
+        bits += np.uint64(1)
+    return bits
+
+
+class RowDraw(NamedTuple):
+    """A draw without replacement from one row of an adjacency; scalars only.
+
+    Attributes
+    ----------
+    key : uint64
+        Of the node's position.
+    selection_key : uint64
+        The same under the key of exponential-key selection.
+    start, degree : int64
+        First slot of the row, and its number of slots.
+    count : int64
+        Neighbors wanted.
+    base : int64
+        Index of the first output in ``slots``.
+    weights : uint64
+        Address of the row's float32 weights; 0: draw uniformly.
+    alias_threshold, alias_fraction : uint64
+        Addresses of the row's alias table, uint64 and uint32; 0: all weights are equal and
+        positive.
+    nbr : uint64
+        Address of the row's int64 neighbors, prefetched as they are drawn; 0: not prefetched.
+    """
+
+    key: np.uint64
+    selection_key: np.uint64
+    start: IntLike
+    degree: IntLike
+    count: IntLike
+    base: IntLike
+    weights: np.uint64
+    alias_threshold: np.uint64
+    alias_fraction: np.uint64
+    nbr: np.uint64
+
+
+class DistinctScratch(NamedTuple):
+    """Scratch of draws without replacement, shared by the rows of a call.
+
+    Attributes
+    ----------
+    direct_table : ndarray of int16, shape (MAX_DIRECT_DEGREE,)
+        Zero between two rows.
+    hash_keys : ndarray of int64, shape (2^k,), at least 16 and 4 * count
+        -1 between two rows.
+    values : ndarray of int64, shape (2^k,)
+    used_buckets : ndarray of int64, shape (count,)
+    heap_keys : ndarray of float64, shape (count,)
+    heap_tags : ndarray of int32, shape (count,)
+        Zero.
+    """
+
+    direct_table: NDArray[np.int16]
+    hash_keys: NDArray[np.int64]
+    values: NDArray[np.int64]
+    used_buckets: NDArray[np.int64]
+    heap_keys: NDArray[np.float64]
+    heap_tags: NDArray[np.int32]
+
+
+@inlined
 def shuffle(
-    key: np.uint64,
-    start: IntLike,
-    degree: IntLike,
-    count: IntLike,
-    base: IntLike,
+    row: RowDraw,
     shift: np.uint64,
-    row_nbr: np.uint64,
-    direct_table: NDArray[np.int16],
-    hash_keys: NDArray[np.int64],
-    values: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
+    scratch: DistinctScratch,
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """The first ``count`` of a Fisher-Yates shuffle of a row, whose array is kept only where it was
-    touched.
+    """Draw the first ``row.count`` slots of a Fisher-Yates shuffle of a row.
+
+    The shuffled array is kept only where it was touched.
+
+    Parameters
+    ----------
+    row : RowDraw
+    shift : uint64
+        64 - k, of hash tables of 2^k slots.
+    scratch : DistinctScratch
+    slots : ndarray of int64, out
+        Written from ``row.base`` on.
+    stop : ndarray of int64, shape (1,)
+        Not 0 once the call is to end.
     """
-    if degree <= MAX_DIRECT_DEGREE:
-        _shuffle_direct(key, start, degree, count, base, direct_table, used_buckets, slots)
+    hash_keys, values, used_buckets = scratch.hash_keys, scratch.values, scratch.used_buckets
+    if row.degree <= MAX_DIRECT_DEGREE:
+        _shuffle_direct(row, scratch.direct_table, used_buckets, slots)
     else:
-        for k in range(count):
+        for k in range(row.count):
             if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return
-            chosen = k + np.int64(bounded(word(key, np.uint64(k)), np.uint64(degree - k)))
+            chosen = k + np.int64(bounded(word(row.key, np.uint64(k)), np.uint64(row.degree - k)))
             chosen_bucket, k_bucket = (
                 np.int64(find_hash_slot(hash_keys, chosen, shift)),
                 np.int64(find_hash_slot(hash_keys, k, shift)),
@@ -64,21 +140,17 @@ def shuffle(
             hash_keys[chosen_bucket] = chosen
             values[chosen_bucket] = k_value
             used_buckets[k] = chosen_bucket
-            slots[base + k] = start + chosen_value
-        for k in range(count):
+            slots[row.base + k] = row.start + chosen_value
+        for k in range(row.count):
             hash_keys[used_buckets[k]] = -1
-    if row_nbr > 0:
-        for k in range(count):
-            prefetch_at(row_nbr + (np.uint64(slots[base + k] - start) << _EIGHTS))
+    if row.nbr > 0:
+        for k in range(row.count):
+            prefetch_at(row.nbr + (np.uint64(slots[row.base + k] - row.start) << _EIGHTS))
 
 
 @inlined
 def _shuffle_direct(
-    key: np.uint64,
-    start: IntLike,
-    degree: IntLike,
-    count: IntLike,
-    base: IntLike,
+    row: RowDraw,
     direct_table: NDArray[np.int16],
     positions: NDArray[np.int64],
     slots: NDArray[np.int64],
@@ -88,12 +160,13 @@ def _shuffle_direct(
 
     Hashing is a loop of its own, which runs over several at once, and what follows it has no
     branch."""
-    for k in range(count):
+    key, start, degree, base = row.key, row.start, row.degree, row.base
+    for k in range(row.count):
         k_th = np.uint64(k)
         positions[k] = np.int64(bounded_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)
-    for k in range(count):
+    for k in range(row.count):
         chosen = positions[k]
         slots[base + k] = start + (np.int64(direct_table[chosen]) ^ chosen)
         direct_table[chosen] = np.int16(np.int64(direct_table[k]) ^ k ^ chosen)
-    for k in range(count):
+    for k in range(row.count):
         direct_table[positions[k]] = 0

@@ -1,13 +1,15 @@
-"""Edges of a node that satisfy a condition on a column that they are kept in order of: runs of that
-order, found by bisection, and what runs weigh.
+"""Edges of a node that satisfy a filter on a column that they are sorted by: runs of that order,
+found by bisection, and the weights of runs.
 
-What satisfies the condition along several edge types, each in several runs of the order, is
-numbered one run after another, types in the order of the union: a *near edge* is such a number. By
-weight a run is cut into *pieces*, places of its row's tree of sums; a point of what all pieces
-weigh falls on one of them, then goes down from there to an edge. No sum is a difference of others,
-so a light run beside heavy ones keeps its law."""
+The edges that satisfy the filter along several edge types, each in several runs of the order, are
+numbered one run after another, types in the order of the union: a *match index* is such a number.
+By weight a run is cut into *pieces*, places of its row's tree of sums; a point of the weight of all
+pieces falls on one of them, then goes down from there to an edge. No sum is a difference of others,
+so a light run beside heavy ones keeps its distribution."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,24 +23,31 @@ from asterism_graphkit.compile.jit import (
     prefetch_at,
     u32_at,
 )
-from storaged.kernels.adjacency import prefetch_row_bounds
+from storaged.kernels.adjacency import COLUMNS, INDPTR, ORDER, WEIGHTS, prefetch_row_bounds
+from storaged.kernels.neighbors.successive import Runs
+
+KEYS, TREES = range(COLUMNS, COLUMNS + 2)
+"""Columns that a table of sorted edges has after those of `storaged.kernels.adjacency`: addresses
+of int64[slots], keys in order, and of float64[slots], as
+`storaged.store.column_index.SortedEdges` has its trees; 0: every edge weighs 1. Its ``ORDER`` is
+that of the index."""
+SORTED_COLUMNS = COLUMNS + 2
 
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _NODES_AHEAD, _EDGES_AHEAD = 24, 12
 SMALL_RUN = 16
-"""Edges of a run that are looked at one by one, instead of down a tree. Part of the law of
-draws.
-"""
+"""Edges of a run that are read one by one, instead of down a tree. Part of the sampling contract:
+changing it changes results for a given seed."""
 MAX_PIECES = 64
-"""Of a tree, at most: two of each of the levels that 2^32 edges have."""
+"""Pieces of a run at most: two of each of the levels that 2^32 edges have."""
 
 
 @inlined
 def _lower_bound(
     keys: np.uint64, start: IntLike, stop: IntLike, bound: np.int64, strict: bool
 ) -> IntLike:
-    """The first of some places, whose keys ascend, with a key of at least ``bound``, or more than
-    it; ``keys``: address of int64[slots].
+    """Return the first place of an ascending range with a key of at least ``bound``, or more than
+    it if ``strict``; ``keys`` is the address of int64[slots].
     """
     low, high = np.int64(start), np.int64(stop)
     if (
@@ -60,34 +69,57 @@ def _lower_bound(
     return low
 
 
+class RowPieces(NamedTuple):
+    """What draws by weight read of a row's runs, cut into pieces.
+
+    Attributes
+    ----------
+    row_starts, degrees : ndarray of int64, shape (runs,)
+        First slot and number of slots of the row, by run.
+    run_offsets : ndarray of int64, shape (runs,)
+        Match index of the first edge of each run.
+    piece_of : ndarray of int64, shape (runs * MAX_PIECES,)
+        Run of each piece.
+    piece_nodes : ndarray of int64, shape (runs * MAX_PIECES,)
+        Place of each piece in its row's tree; -1: the run as a whole, whose edges weigh 1.
+    sums : ndarray of float64, shape (runs * MAX_PIECES,)
+        Weight of the pieces up to each.
+    masses : ndarray of float64, shape (SMALL_RUN,)
+        Scratch: weights of a few matches.
+    """
+
+    row_starts: NDArray[np.int64]
+    degrees: NDArray[np.int64]
+    run_offsets: NDArray[np.int64]
+    piece_of: NDArray[np.int64]
+    piece_nodes: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    masses: NDArray[np.float64]
+
+
 @inlined
 def prefetch_rows(
-    node: IntLike,
-    parts: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    order: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    trees: NDArray[np.uint64],
+    tables: NDArray[np.int64], node: IntLike, parts: NDArray[np.int32], rows: NDArray[np.int64]
 ) -> None:
-    """Ask for the edges of a node that is some places behind ``node``, and for where those of one
-    further behind begin.
+    """Prefetch the edges of a node that is some places after ``node``, and the row bounds of one
+    further on.
     """
     ahead = node + _NODES_AHEAD
     if ahead < rows.shape[0] and rows[ahead] >= 0:
-        for t in range(indptr.shape[0]):
-            prefetch_row_bounds(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+        for t in range(tables.shape[0]):
+            prefetch_row_bounds(
+                np.uint64(tables[t, parts[ahead], INDPTR]) + (np.uint64(rows[ahead]) << _EIGHTS)
+            )
     ahead = node + _EDGES_AHEAD
     if ahead < rows.shape[0] and rows[ahead] >= 0:
         part = parts[ahead]
-        for t in range(indptr.shape[0]):
-            start = np.uint64(i64_at(indptr[t, part], rows[ahead]))
-            prefetch_at(keys[t, part] + (start << _EIGHTS))
-            prefetch_at(order[t, part] + (start << _FOURS))
-            if weights[t, part] > 0:
-                prefetch_at(weights[t, part] + (start << _FOURS))
-                prefetch_at(trees[t, part] + (start << _EIGHTS))
+        for t in range(tables.shape[0]):
+            start = np.uint64(i64_at(np.uint64(tables[t, part, INDPTR]), rows[ahead]))
+            prefetch_at(np.uint64(tables[t, part, KEYS]) + (start << _EIGHTS))
+            prefetch_at(np.uint64(tables[t, part, ORDER]) + (start << _FOURS))
+            if tables[t, part, WEIGHTS] > 0:
+                prefetch_at(np.uint64(tables[t, part, WEIGHTS]) + (start << _FOURS))
+                prefetch_at(np.uint64(tables[t, part, TREES]) + (start << _EIGHTS))
 
 
 @inlined
@@ -99,8 +131,8 @@ def _tree_weight(
     weights: np.uint64,
     tree: np.uint64,
 ) -> float:
-    """What a place of a row's tree weighs: an edge from ``size`` on, the sum of two further places
-    before.
+    """Return the weight of a node of a row's tree: an edge from ``size`` on, the sum of two further
+    nodes before.
     """
     if tree_node >= size:
         return np.float64(f32_at(weights, u32_at(order, start + tree_node - size)))
@@ -117,8 +149,8 @@ def _descend(
     weights: np.uint64,
     tree: np.uint64,
 ) -> IntLike:
-    """The edge, by its place in its row's order, that a point of a place of the tree falls on;
-    never one of weight 0.
+    """Return the edge, by its place in its row's order, on which a point of a node of the tree
+    falls; never one of weight 0.
     """
     node, remaining = np.int64(tree_node), point
     while node < size:
@@ -134,46 +166,16 @@ def _descend(
 
 
 @inlined
-def match_weight(
-    match_index: IntLike,
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    types: NDArray[np.int64],
-    part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-) -> float:
-    """The weight of a near edge."""
-    s, offset = np.int64(0), np.int64(match_index)
-    while offset >= sizes[s]:
-        offset -= sizes[s]
-        s += 1
-    if weights[types[s], part] == 0:
-        return 1.0
-    return np.float64(
-        f32_at(weights[types[s], part], u32_at(order[types[s], part], run_starts[s] + offset))
-    )
-
-
-@inlined
 def draw_match(
+    tables: NDArray[np.int64],
+    part: IntLike,
     point: float,
     piece_count: IntLike,
-    piece_of: NDArray[np.int64],
-    piece_nodes: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    run_offsets: NDArray[np.int64],
-    types: NDArray[np.int64],
-    part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    trees: NDArray[np.uint64],
+    runs: Runs,
+    pieces: RowPieces,
 ) -> IntLike:
-    """The near edge that a point of 0 .. what all pieces weigh falls on."""
+    """Return the match on which a point of 0 .. the weight of all pieces falls."""
+    sums = pieces.sums
     chosen = np.int64(0)
     for p in range(
         piece_count - 1
@@ -182,28 +184,28 @@ def draw_match(
     ):
         chosen += np.int64(point >= sums[p])
     remaining = point - sums[chosen - 1] if chosen > 0 else point
-    s, tree_node = piece_of[chosen], piece_nodes[chosen]
-    t = types[s]
+    s, tree_node = pieces.piece_of[chosen], pieces.piece_nodes[chosen]
+    t, row_start = runs.types[s], pieces.row_starts[s]
     if tree_node < 0:  # every edge alike
-        return np.int64(run_offsets[s] + min(np.int64(remaining), sizes[s] - 1))
+        return np.int64(pieces.run_offsets[s] + min(np.int64(remaining), runs.sizes[s] - 1))
     row_offset = _descend(
         tree_node,
         remaining,
-        starts[s],
-        degrees[s],
-        order[t, part],
-        weights[t, part],
-        trees[t, part],
+        row_start,
+        pieces.degrees[s],
+        np.uint64(tables[t, part, ORDER]),
+        np.uint64(tables[t, part, WEIGHTS]),
+        np.uint64(tables[t, part, TREES]),
     )
-    return np.int64(run_offsets[s] + starts[s] + row_offset - run_starts[s])
+    return np.int64(pieces.run_offsets[s] + row_start + row_offset - runs.starts[s])
 
 
 @inlined
 def _cover_run(
     first: IntLike, size: IntLike, degree: IntLike, tree_nodes: NDArray[np.int64], offset: IntLike
 ) -> IntLike:
-    """The places of a tree that a run of its row's order consists of, put behind ``offset`` others;
-    gives how many there are then.
+    """Append the nodes of a tree that make up a run of its row's order to ``offset`` others; return
+    how many there are then.
     """
     count = np.int64(offset)
     low, high = np.int64(first + degree), np.int64(first + size + degree)
@@ -223,41 +225,52 @@ def _cover_run(
 
 @inlined
 def find_runs(
+    tables: NDArray[np.int64],
     part: IntLike,
     row: IntLike,
-    types: NDArray[np.int64],
-    lows: NDArray[np.int64],
-    highs: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    order: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    trees: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    run_offsets: NDArray[np.int64],
-    piece_of: NDArray[np.int64],
-    piece_nodes: NDArray[np.int64],
-    sums: NDArray[np.float64],
+    bounds: NDArray[np.int64],
+    runs: Runs,
+    pieces: RowPieces,
 ) -> tuple[int, int, float, bool]:
-    """Find the near edges of a row: how many there are, in how many pieces that weigh something,
-    what they weigh, and whether each weighs 1 by its type. ``sums``: what the pieces up to each
-    weigh."""
+    """Find the matches of a row.
+
+    Parameters
+    ----------
+    tables : ndarray of int64, shape (types, P, SORTED_COLUMNS)
+    part, row : int64
+    bounds : ndarray of int64, shape (3, runs)
+        Edge type, least and largest key of each run.
+    runs : Runs, out
+        Its types are those of ``bounds`` already.
+    pieces : RowPieces, out
+
+    Returns
+    -------
+    match_count, piece_count : int
+        Matches, and pieces that weigh something.
+    total : float
+        Weight of the matches.
+    unit_weights : bool
+        Whether each weighs 1 by its type.
+    """
+    types, run_starts, sizes = runs
+    starts, degrees, run_offsets, piece_of, piece_nodes, sums, _ = pieces
     match_count, piece_count, total, unit_weights = np.int64(0), np.int64(0), 0.0, True
     for s in range(types.shape[0]):
         t = types[s]
-        starts[s] = i64_at(indptr[t, part], row)
-        stop = i64_at(indptr[t, part], row + 1)
+        low, high = bounds[1, s], bounds[2, s]
+        indptr, keys = np.uint64(tables[t, part, INDPTR]), np.uint64(tables[t, part, KEYS])
+        starts[s] = i64_at(indptr, row)
+        stop = i64_at(indptr, row + 1)
         degrees[s] = stop - starts[s]
-        run_starts[s] = _lower_bound(keys[t, part], starts[s], stop, lows[s], False)
-        sizes[s] = _lower_bound(keys[t, part], run_starts[s], stop, highs[s], True) - run_starts[s]
+        run_starts[s] = _lower_bound(keys, starts[s], stop, low, False)
+        sizes[s] = _lower_bound(keys, run_starts[s], stop, high, True) - run_starts[s]
         run_offsets[s] = match_count
         match_count += sizes[s]
         if sizes[s] == 0:
             continue
-        if weights[t, part] == 0:
+        weights = np.uint64(tables[t, part, WEIGHTS])
+        if weights == 0:
             total += np.float64(sizes[s])
             piece_of[piece_count], piece_nodes[piece_count], sums[piece_count] = (
                 np.int64(s),
@@ -267,6 +280,7 @@ def find_runs(
             piece_count += 1
             continue
         unit_weights = False
+        order, tree = np.uint64(tables[t, part, ORDER]), np.uint64(tables[t, part, TREES])
         end = np.int64(
             _cover_run(run_starts[s] - starts[s], sizes[s], degrees[s], piece_nodes, piece_count)
             if sizes[s] > SMALL_RUN
@@ -277,9 +291,7 @@ def find_runs(
                 piece_nodes[piece_count + piece] = degrees[s] + run_starts[s] - starts[s] + piece
         for piece in range(piece_count, end):
             tree_node = piece_nodes[piece]
-            mass = _tree_weight(
-                tree_node, starts[s], degrees[s], order[t, part], weights[t, part], trees[t, part]
-            )
+            mass = _tree_weight(tree_node, starts[s], degrees[s], order, weights, tree)
             total += mass
             piece_of[piece_count], piece_nodes[piece_count], sums[piece_count] = (
                 np.int64(s),

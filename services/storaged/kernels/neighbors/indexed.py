@@ -1,52 +1,99 @@
-"""Neighbors under a condition on a column that each node's edges are kept in order of: draws from
-runs of that order, as `storaged.kernels.neighbors.index_ranges` finds them.
+"""Neighbors under a filter on a column that each node's edges are sorted by: draws from runs of
+that order, as `storaged.kernels.neighbors.index_ranges` finds them.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import STOP_CHECK_MASK, IntLike, inlined, is_set, kernel, u32_at
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
 from asterism_graphkit.random.successive import neumaier_add
-from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
+from storaged.kernels.adjacency import ORDER
 from storaged.kernels.neighbors.distinct_edges import REJECTIONS
-from storaged.kernels.neighbors.fisher_yates import find_hash_slot
+from storaged.kernels.neighbors.fisher_yates import hash_table_bits
 from storaged.kernels.neighbors.index_ranges import (
     MAX_PIECES,
     SMALL_RUN,
+    RowPieces,
     draw_match,
     find_runs,
-    match_weight,
     prefetch_rows,
 )
-from storaged.kernels.neighbors.temporal import shuffle_places
+from storaged.kernels.neighbors.successive import (
+    Runs,
+    SuccessiveScratch,
+    match_weight,
+    record_draw,
+    select_undrawn,
+    shuffle_matches,
+)
 
 _NONE, _ONE = np.uint64(0), np.uint64(1)
+TOTALS, COUNTS, REMAINING = range(3)
+"""Rows of ``stats``, float64[3, m]: the weight of the matches of each node, how many there are, and
+the weight of those that were not drawn (0 where there are at most ``count``)."""
+
+
+@kernel_record
+class IndexedParams(NamedTuple):
+    """Parameters of draws under a filter.
+
+    Attributes
+    ----------
+    key, selection_key : uint64
+        ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1; draw k of a node takes
+        word k of its position's key under the first.
+    count : int64
+        Draws per node, at least 1.
+    replace : bool
+    want_remaining : bool
+        Without replacement: whether ``REMAINING`` is wanted.
+    """
+
+    key: np.uint64
+    selection_key: np.uint64
+    count: np.int64
+    replace: bool
+    want_remaining: bool
+
+
+class _Nodes(NamedTuple):
+    """Nodes of a call; see `draw_indexed`."""
+
+    positions: NDArray[np.int64]
+    parts: NDArray[np.int32]
+    rows: NDArray[np.int64]
+
+
+class _Output(NamedTuple):
+    """Outputs of a call; see `draw_indexed`."""
+
+    type_indices: NDArray[np.int32]
+    slots: NDArray[np.int64]
+    stats: NDArray[np.float64]
 
 
 @inlined
 def _draw_few(
+    tables: NDArray[np.int64],
+    part: IntLike,
     key: np.uint64,
     match_count: IntLike,
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    types: NDArray[np.int64],
-    part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    sums: NDArray[np.float64],
-    masses: NDArray[np.float64],
+    runs: Runs,
+    pieces: RowPieces,
     draws: NDArray[np.int64],
 ) -> None:
-    """Different near edges by weight, of few that all weigh something: what was drawn weighs
-    nothing any more, and the rest is summed anew.
+    """Draw distinct matches by weight, of a few that all weigh something: what was drawn weighs
+    nothing any more, and the rest is summed again.
     """
+    masses, sums = pieces.masses, pieces.sums
     for match_index in range(match_count):
-        masses[match_index] = match_weight(
-            np.int64(match_index), run_starts, sizes, types, part, order, weights
-        )
+        masses[match_index] = match_weight(tables, part, np.int64(match_index), runs)
     for k in range(draws.shape[0]):
         total = 0.0
         for match_index in range(match_count):
@@ -61,233 +108,94 @@ def _draw_few(
 
 
 @inlined
-def _successive(
-    key: np.uint64,
-    selection_key: np.uint64,
-    match_count: IntLike,
-    piece_count: IntLike,
-    total: float,
-    piece_of: NDArray[np.int64],
-    piece_nodes: NDArray[np.int64],
-    sums: NDArray[np.float64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    run_offsets: NDArray[np.int64],
-    types: NDArray[np.int64],
+def _draw_with_rejection(
+    tables: NDArray[np.int64],
     part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    trees: NDArray[np.uint64],
+    key: np.uint64,
+    total: float,
+    piece_count: IntLike,
+    runs: Runs,
+    pieces: RowPieces,
     shift: np.uint64,
-    hash_keys: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
-    heap_keys: NDArray[np.float64],
-    heap_tags: NDArray[np.int32],
-    draws: NDArray[np.int64],
+    scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Different near edges by weight: draws, repeats rejected, and after too many in a row a race
-    among the rest; gives how many there are.
+    """Draw matches by weight, rejecting repeats, until there are enough or too many in a row were
+    rejected; return how many were found.
     """
-    count = draws.shape[0]
+    count = scratch.draws.shape[0]
     num_found, rejections, attempt = np.int64(0), 0, np.int64(0)
     while num_found < count and rejections < REJECTIONS:
         point = unit_float(word(key, np.uint64(attempt))) * total
-        chosen = np.int64(
-            draw_match(
-                point,
-                piece_count,
-                piece_of,
-                piece_nodes,
-                sums,
-                starts,
-                degrees,
-                run_starts,
-                sizes,
-                run_offsets,
-                types,
-                part,
-                order,
-                weights,
-                trees,
-            )
-        )
+        chosen = np.int64(draw_match(tables, part, point, piece_count, runs, pieces))
         attempt += 1
         if attempt & STOP_CHECK_MASK == 0 and is_set(stop):
-            return num_found
-        bucket = np.int64(find_hash_slot(hash_keys, chosen, shift))
-        if hash_keys[bucket] >= 0:
-            rejections += 1
-        else:
-            hash_keys[bucket] = chosen
-            used_buckets[num_found] = bucket
-            draws[num_found] = chosen
+            break
+        if record_draw(chosen, num_found, shift, scratch):
             num_found += 1
             rejections = 0
-    num_drawn = num_found
-    if num_drawn < count:
-        rest_keys, tags, rest_draws = (
-            heap_keys[: count - num_drawn],
-            heap_tags[: count - num_drawn],
-            draws[num_drawn:],
-        )
-        size = np.int64(0)
-        for match_index in range(match_count):
-            if match_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
-                return num_drawn
-            weight = match_weight(
-                np.int64(match_index), run_starts, sizes, types, part, order, weights
-            )
-            if (
-                weight > 0.0
-                and hash_keys[find_hash_slot(hash_keys, np.int64(match_index), shift)] < 0
-            ):
-                edge_key = exponential_key(word(selection_key, np.uint64(match_index)), weight)
-                if size == rest_keys.shape[0] and edge_key > rest_keys[0]:
-                    continue
-                size = np.int64(
-                    keep_smallest(
-                        rest_keys,
-                        tags,
-                        rest_draws,
-                        rest_draws,
-                        size,
-                        edge_key,
-                        np.int32(0),
-                        np.int64(match_index),
-                        np.int64(match_index),
-                    )
-                )
-        sort_heap(rest_keys, tags, rest_draws, rest_draws, size, stop)
-        num_found = np.int64(num_drawn + size)
-    for k in range(num_drawn):
-        hash_keys[used_buckets[k]] = -1
+        else:
+            rejections += 1
     return num_found
 
 
-@kernel
-def _remaining_weight(
-    draws: NDArray[np.int64],
-    num_found: IntLike,
-    match_count: IntLike,
-    run_starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    types: NDArray[np.int64],
+@inlined
+def _sum_undrawn(
+    tables: NDArray[np.int64],
     part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
+    match_count: IntLike,
+    runs: Runs,
+    drawn_bits: NDArray[np.uint64],
     stop: NDArray[np.int64],
 ) -> float:
-    """What the near edges weigh that were not drawn."""
-    drawn_bits = np.zeros((match_count >> 6) + 1, np.uint64)
-    for k in range(num_found):
-        drawn_bits[draws[k] >> 6] |= _ONE << np.uint64(draws[k] & 63)
+    """Sum the weights of the matches without a bit."""
     high, low = 0.0, 0.0
     for match_index in range(match_count):
         if match_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
             break
         if drawn_bits[match_index >> 6] >> np.uint64(match_index & 63) & _ONE == _NONE:
             high, low = neumaier_add(
-                high,
-                low,
-                match_weight(np.int64(match_index), run_starts, sizes, types, part, order, weights),
+                high, low, match_weight(tables, part, np.int64(match_index), runs)
             )
     return high + low
 
 
 @kernel
-def draw_indexed(
-    key: np.uint64,
-    selection_key: np.uint64,
-    positions: NDArray[np.int64],
-    parts: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    count: np.int64,
-    replace: bool,
-    want_remaining: bool,
-    types: NDArray[np.int64],
-    lows: NDArray[np.int64],
-    highs: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    order: NDArray[np.uint64],
-    keys: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    trees: NDArray[np.uint64],
-    type_indices: NDArray[np.int32],
-    slots: NDArray[np.int64],
-    totals: NDArray[np.float64],
-    counts: NDArray[np.float64],
-    remaining: NDArray[np.float64],
+def _remaining_weight(
+    tables: NDArray[np.int64],
+    part: IntLike,
+    num_found: IntLike,
+    match_count: IntLike,
+    runs: Runs,
+    draws: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> float:
+    """Return the weight of the matches that were not drawn."""
+    drawn_bits = np.zeros((match_count >> 6) + 1, np.uint64)
+    for k in range(num_found):
+        drawn_bits[draws[k] >> 6] |= _ONE << np.uint64(draws[k] & 63)
+    return _sum_undrawn(tables, part, match_count, runs, drawn_bits, stop)
+
+
+@inlined
+def _draw_rows(
+    tables: NDArray[np.int64],
+    params: IndexedParams,
+    nodes: _Nodes,
+    bounds: NDArray[np.int64],
+    runs: Runs,
+    pieces: RowPieces,
+    scratch: SuccessiveScratch,
+    shift: np.uint64,
+    output: _Output,
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges of each node whose keys are in some runs.
-
-    Parameters
-    ----------
-    key, selection_key : uint64
-        ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1; draw k of a node takes
-        word k of its position's key under the first.
-    positions : int64[m]
-    parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
-    count : int64
-        At least 1.
-    replace : bool
-    want_remaining : bool
-        Without replacement: whether ``remaining`` are asked for.
-    types, lows, highs : int64[runs]
-        The edge type of each run, as a place in the union, ascending; its least and its largest
-        key. Runs of a type ascend and are apart.
-    indptr, order, keys : uint64[types, P]
-        Addresses of int64[rows + 1], uint32[slots] and int64[slots].
-    weights, trees : uint64[types, P]
-        Addresses of float32[slots] and float64[slots], as `storaged.store.column_index.SortedEdges`
-        has the latter; 0: every edge weighs 1.
-    type_indices : int32[m * count], out
-        Edge types, as places in the union; -1 for none. Empty where there is one type.
-    slots : int64[m * count], out
-        -1 for none.
-    totals, counts : float64[m], out
-        What the near edges of each node weigh, and how many there are.
-    remaining : float64[m], out
-        What those of them weigh that were not drawn; 0 where there are at most ``count``.
-    stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
-
-    Notes
-    -----
-    Without replacement nodes with at most ``count`` near edges have all of them (by weight: the
-    positive ones) by (edge type, value). Of at most ``FEW``, all of them positive, each draw is
-    among those that are left. Of others repeats are rejected; after ``REJECTIONS`` in a row the
-    rest is drawn by exponential keys among what was not drawn yet. Beyond that the first m of n
-    draws are the draws of m."""
-    runs = types.shape[0]
-    bits = np.uint64(4)
-    while np.int64(1) << np.int64(bits) < 4 * count:
-        bits += np.uint64(1)
-    shift = np.uint64(64) - bits
-    hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
-    values, used_buckets = np.empty(hash_keys.shape[0], np.int64), np.empty(count, np.int64)
-    heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
-    starts, degrees, run_starts = (
-        np.empty(runs, np.int64),
-        np.empty(runs, np.int64),
-        np.empty(runs, np.int64),
-    )
-    sizes, run_offsets = np.empty(runs, np.int64), np.empty(runs, np.int64)
-    piece_of, piece_nodes = (
-        np.empty(runs * MAX_PIECES, np.int64),
-        np.empty(runs * MAX_PIECES, np.int64),
-    )
-    sums, masses, draws = (
-        np.empty(runs * MAX_PIECES, np.float64),
-        np.empty(SMALL_RUN, np.float64),
-        np.empty(count, np.int64),
-    )
+    """`draw_indexed`, in scratch that is there."""
+    positions, parts, rows = nodes
+    type_indices, slots, stats = output
+    count, draws = params.count, scratch.draws
     for i in range(rows.shape[0]):
-        prefetch_rows(i, parts, rows, indptr, order, keys, weights, trees)
+        prefetch_rows(tables, i, parts, rows)
         part, match_count, piece_count, total, unit_weights, num_found = (
             parts[i],
             0,
@@ -298,29 +206,16 @@ def draw_indexed(
         )
         if rows[i] >= 0:
             match_count, piece_count, total, unit_weights = find_runs(
-                part,
-                rows[i],
-                types,
-                lows,
-                highs,
-                indptr,
-                order,
-                keys,
-                weights,
-                trees,
-                starts,
-                degrees,
-                run_starts,
-                sizes,
-                run_offsets,
-                piece_of,
-                piece_nodes,
-                sums,
+                tables, part, rows[i], bounds, runs, pieces
             )
-        totals[i], counts[i], remaining[i] = total, np.float64(match_count), 0.0
+        stats[TOTALS, i], stats[COUNTS, i], stats[REMAINING, i] = (
+            total,
+            np.float64(match_count),
+            0.0,
+        )
         if match_count > 0 and total > 0.0:
-            node_key = derive(key, np.uint64(positions[i]))
-            if replace:
+            node_key = derive(params.key, np.uint64(positions[i]))
+            if params.replace:
                 num_found = np.int64(count)
                 for k in range(count):
                     if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
@@ -330,119 +225,139 @@ def draw_indexed(
                         draws[k] = np.int64(bounded(w, np.uint64(match_count)))
                     else:
                         draws[k] = draw_match(
-                            unit_float(w) * total,
-                            piece_count,
-                            piece_of,
-                            piece_nodes,
-                            sums,
-                            starts,
-                            degrees,
-                            run_starts,
-                            sizes,
-                            run_offsets,
-                            types,
-                            part,
-                            order,
-                            weights,
-                            trees,
+                            tables, part, unit_float(w) * total, piece_count, runs, pieces
                         )
             elif match_count <= count:
                 for match_index in range(match_count):
                     if (
                         unit_weights
-                        or match_weight(
-                            np.int64(match_index), run_starts, sizes, types, part, order, weights
-                        )
-                        > 0.0
+                        or match_weight(tables, part, np.int64(match_index), runs) > 0.0
                     ):
                         draws[num_found] = match_index
                         num_found += 1
             elif unit_weights:
-                shuffle_places(
-                    node_key,
-                    match_count,
-                    count,
-                    shift,
-                    hash_keys,
-                    values,
-                    used_buckets,
-                    draws,
-                    stop,
-                )
+                shuffle_matches(node_key, match_count, shift, scratch, stop)
                 num_found = np.int64(count)
             elif (
                 match_count <= SMALL_RUN and piece_count == match_count
             ):  # each piece is an edge, and none weighs nothing
-                _draw_few(
-                    node_key,
-                    match_count,
-                    run_starts,
-                    sizes,
-                    types,
-                    part,
-                    order,
-                    weights,
-                    sums,
-                    masses,
-                    draws,
-                )
+                _draw_few(tables, part, node_key, match_count, runs, pieces, draws)
                 num_found = np.int64(count)
             else:
-                num_found = np.int64(
-                    _successive(
-                        node_key,
-                        derive(selection_key, np.uint64(positions[i])),
-                        match_count,
-                        piece_count,
-                        total,
-                        piece_of,
-                        piece_nodes,
-                        sums,
-                        starts,
-                        degrees,
-                        run_starts,
-                        sizes,
-                        run_offsets,
-                        types,
+                num_drawn = np.int64(
+                    _draw_with_rejection(
+                        tables,
                         part,
-                        order,
-                        weights,
-                        trees,
+                        node_key,
+                        total,
+                        piece_count,
+                        runs,
+                        pieces,
                         shift,
-                        hash_keys,
-                        used_buckets,
-                        heap_keys,
-                        heap_tags,
-                        draws,
+                        scratch,
+                        stop,
+                    )
+                )
+                selection_key = derive(params.selection_key, np.uint64(positions[i]))
+                num_found = np.int64(
+                    select_undrawn(
+                        tables,
+                        part,
+                        selection_key,
+                        match_count,
+                        num_drawn,
+                        runs,
+                        shift,
+                        scratch,
                         stop,
                     )
                 )
             if is_set(stop):
                 return
-            if want_remaining and not replace and match_count > count:
-                remaining[i] = _remaining_weight(
-                    draws,
-                    num_found,
-                    match_count,
-                    run_starts,
-                    sizes,
-                    types,
-                    part,
-                    order,
-                    weights,
-                    stop,
+            if params.want_remaining and not params.replace and match_count > count:
+                stats[REMAINING, i] = _remaining_weight(
+                    tables, part, num_found, match_count, runs, draws, stop
                 )
         for k in range(count):
             kind, offset = np.int64(-1), np.int64(-1)
             if k < num_found:
                 run, offset = np.int64(0), np.int64(draws[k])
-                while offset >= sizes[run]:
-                    offset -= sizes[run]
+                while offset >= runs.sizes[run]:
+                    offset -= runs.sizes[run]
                     run += 1
-                kind, offset = (
-                    types[run],
-                    np.int64(u32_at(order[types[run], part], run_starts[run] + offset)),
-                )
+                kind = runs.types[run]
+                order = np.uint64(tables[kind, part, ORDER])
+                offset = np.int64(u32_at(order, runs.starts[run] + offset))
             slots[i * count + k] = offset
             if type_indices.shape[0] > 0:
                 type_indices[i * count + k] = kind
+
+
+@kernel
+def draw_indexed(
+    tables: NDArray[np.int64],
+    params: IndexedParams,
+    positions: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    stats: NDArray[np.float64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Draw from the edges of each node whose keys are in some runs.
+
+    Parameters
+    ----------
+    tables : ndarray of int64, shape (types, P, SORTED_COLUMNS)
+        Addresses by edge type, as `storaged.kernels.neighbors.index_ranges` lays them out. Without
+        ``WEIGHTS`` and ``TREES`` every edge weighs 1.
+    params : IndexedParams
+    positions : ndarray of int64, shape (m,)
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
+    bounds : ndarray of int64, shape (3, runs)
+        The edge type of each run, as an index into the union, ascending; its least and its largest
+        key. Runs of a type ascend and are disjoint.
+    type_indices : ndarray of int32, shape (m * count,) or (0,), out
+        Edge types, as indices into the union; -1 for none. Empty where there is one type.
+    slots : ndarray of int64, shape (m * count,), out
+        -1 for none.
+    stats : ndarray of float64, shape (3, m), out
+        ``TOTALS``, ``COUNTS`` and ``REMAINING`` of each node.
+    stop : ndarray of int64, shape (1,)
+        Not 0 once the call is to end; what it leaves then is incomplete.
+
+    Notes
+    -----
+    Without replacement nodes with at most ``count`` matches have all of them (by weight: the
+    positive ones) by (edge type, value). Of at most ``SMALL_RUN``, all of them positive, each draw
+    is among those that are left. Of others repeats are rejected; after ``REJECTIONS`` in a row the
+    rest is drawn by exponential keys among what was not drawn yet. Beyond that the first m of n
+    draws are the draws of m."""
+    num_runs, count = bounds.shape[1], params.count
+    bits = hash_table_bits(count)
+    hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
+    scratch = SuccessiveScratch(
+        hash_keys,
+        np.empty(hash_keys.shape[0], np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.float64),
+        np.zeros(count, np.int32),
+        np.empty(count, np.int64),
+    )
+    runs = Runs(bounds[0], np.empty(num_runs, np.int64), np.empty(num_runs, np.int64))
+    pieces = RowPieces(
+        np.empty(num_runs, np.int64),
+        np.empty(num_runs, np.int64),
+        np.empty(num_runs, np.int64),
+        np.empty(num_runs * MAX_PIECES, np.int64),
+        np.empty(num_runs * MAX_PIECES, np.int64),
+        np.empty(num_runs * MAX_PIECES, np.float64),
+        np.empty(SMALL_RUN, np.float64),
+    )
+    nodes, output = _Nodes(positions, parts, rows), _Output(type_indices, slots, stats)
+    shift = np.uint64(64) - bits
+    _draw_rows(tables, params, nodes, bounds, runs, pieces, scratch, shift, output, stop)

@@ -1,9 +1,9 @@
 """Draws from packed rows: one read at random gives the neighbor, where a table and a list of
 neighbors take two.
 
-What `storaged.kernels.neighbors.replacement` and `storaged.kernels.walks.generic` draw, to the bit.
-A record is told by its address, in bit 0 whether it is a neighbor alone, as of uniform draws; 0 is
-none."""
+The draws are those of `storaged.kernels.neighbors.replacement` and of
+`storaged.kernels.walks.generic`, to the bit. A record is identified by its address; bit 0 is set
+where it is a neighbor alone, as of uniform draws; 0 is none."""
 
 from __future__ import annotations
 
@@ -21,12 +21,18 @@ from asterism_graphkit.compile.jit import (
     u64_at,
 )
 from asterism_graphkit.random.rng import bounded_short, derive, word
-from storaged.kernels.adjacency import prefetch_row_bounds
-from storaged.kernels.neighbors.replacement import NODES_AHEAD
+from storaged.kernels.adjacency import (
+    ALIAS_FRACTION,
+    INDPTR,
+    NARROW,
+    PACKED,
+    prefetch_row_bounds,
+)
+from storaged.kernels.neighbors.replacement import NODES_AHEAD, DrawParams
 from storaged.store.image import NO_NEIGHBOR
 
 STEP, DRAWS = 64, 320
-"""Draws of a node, and of several together, that are hashed before those before them are read."""
+"""Draws of a node, and of several nodes together, that are hashed before earlier ones are read."""
 _EIGHTS, _FOURS, _SIXTEENTHS = np.uint64(3), np.uint64(2), np.uint64(4)
 _NONE, _ALONE = np.uint64(0), np.uint64(1)
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
@@ -35,53 +41,53 @@ _NO_NEIGHBOR = np.uint64(NO_NEIGHBOR)
 
 @inlined
 def record_base(narrow: np.uint64, packed: np.uint64) -> np.uint64:
-    """The record of slot 0."""
+    """Return the address of the record of slot 0."""
     return packed if packed > 0 else narrow + _ALONE
 
 
 @inlined
 def record_address(base: np.uint64, slot: np.uint64) -> np.uint64:
-    """The record of a slot."""
+    """Return the address of the record of a slot."""
     return base + (slot << (_FOURS if base & _ALONE else _SIXTEENTHS))
 
 
 @inlined
 def _keeps_column(
-    record: np.uint64,
-    alias_entry: np.uint64,
-    coin: np.uint64,
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
+    table: NDArray[np.int64], record: np.uint64, alias_entry: np.uint64, coin: np.uint64
 ) -> np.uint64:
-    """All ones where a draw keeps its column; as of
-    `asterism_graphkit.random.alias_draw.resolve_column`.
+    """Return all ones where a draw keeps its column, as
+    `asterism_graphkit.random.alias_draw.resolve_column` decides.
     """
     high, threshold = np.int64(coin >> _S32), np.int64(alias_entry >> _S32)
     keep_mask = np.uint64((high - threshold) >> _SIGN)
-    if high == threshold:  # once in 2^32 draws: it is looked for whose record this is
+    if high == threshold:  # once in 2^32 draws: find the part of this record
         start, part = _NONE, np.int64(0)
-        for p in range(packed.shape[0]):
-            if start < packed[p] and packed[p] <= record:
-                start, part = packed[p], np.int64(p)
-        if (coin & _LOW) < np.uint64(u32_at(alias_fraction[part], (record - start) >> _SIXTEENTHS)):
+        for p in range(table.shape[0]):
+            packed = np.uint64(table[p, PACKED])
+            if start < packed and packed <= record:
+                start, part = packed, np.int64(p)
+        alias_fraction = np.uint64(table[part, ALIAS_FRACTION])
+        if (coin & _LOW) < np.uint64(u32_at(alias_fraction, (record - start) >> _SIXTEENTHS)):
             keep_mask = ~_NONE
     return keep_mask
 
 
 @inlined
-def read_neighbor(
-    record: np.uint64,
-    coin: np.uint64,
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
-) -> IntLike:
-    """To whom a draw leads; -1 for nobody."""
+def read_neighbor(table: NDArray[np.int64], record: np.uint64, coin: np.uint64) -> IntLike:
+    """Return the neighbor to which a draw leads; -1 for none.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (lines, COLUMNS)
+        Addresses; one line is of the record's rows.
+    record, coin : uint64
+    """
     if record == _NONE:
         return np.int64(-1)
     if record & _ALONE:
         return np.int64(u32_at(record - _ALONE, _NONE))
     second_word = u64_at(record, _ALONE)  # the second word
-    keep_mask = _keeps_column(record, u64_at(record, _NONE), coin, packed, alias_fraction)
+    keep_mask = _keeps_column(table, record, u64_at(record, _NONE), coin)
     neighbor = ((second_word & keep_mask) | ((second_word >> _S32) & ~keep_mask)) & _LOW
     return np.int64(neighbor) if neighbor != _NO_NEIGHBOR else np.int64(-1)
 
@@ -98,7 +104,7 @@ def _hash_and_prefetch(
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
 ) -> None:
-    """Hash draws ``begin`` .. of a row, and ask for their records: a loop that does nothing else
+    """Hash draws ``begin`` .. of a row, and prefetch their records: a loop that does nothing else
     runs over several at once.
     """
     if degree == _NONE:
@@ -123,38 +129,35 @@ def _hash_and_prefetch(
 
 @inlined
 def _write_neighbors(
+    table: NDArray[np.int64],
     buffer_pos: np.uint64,
     size: IntLike,
     out_pos: np.uint64,
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    """Put the neighbors of so many draws from ``buffer_pos`` on in place, from ``out_pos`` on."""
+    """Write the neighbors of ``size`` draws from ``buffer_pos`` on, from ``out_pos`` on."""
     for i in range(size):
         out[out_pos + np.uint64(i)] = read_neighbor(
+            table,
             np.uint64(records[buffer_pos + np.uint64(i)]),
             np.uint64(coins[buffer_pos + np.uint64(i)]),
-            packed,
-            alias_fraction,
         )
 
 
 @inlined
 def _write_slots(
+    table: NDArray[np.int64],
     buffer_pos: np.uint64,
     size: IntLike,
     out_pos: np.uint64,
     records: NDArray[np.uint64],
     coins: NDArray[np.uint64],
     starts: NDArray[np.uint64],
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Likewise their slots, which are those of their columns so far."""
+    """Write their slots, which are those of their columns so far."""
     for i in range(size):
         record, coin = (
             np.uint64(records[buffer_pos + np.uint64(i)]),
@@ -166,7 +169,7 @@ def _write_slots(
             alias_entry = u64_at(record, _NONE)
             if u64_at(record, _ALONE) & _LOW == _NO_NEIGHBOR:
                 slots[out_pos + np.uint64(i)] = -1
-            elif _keeps_column(record, alias_entry, coin, packed, alias_fraction) == _NONE:
+            elif _keeps_column(table, record, alias_entry, coin) == _NONE:
                 slots[out_pos + np.uint64(i)] = np.int64(
                     starts[buffer_pos + np.uint64(i)] + (alias_entry & _LOW)
                 )
@@ -174,36 +177,35 @@ def _write_slots(
 
 @kernel
 def draw_packed(
-    key: np.uint64,
+    table: NDArray[np.int64],
+    params: DrawParams,
     positions: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
-    count: np.int64,
-    indptr: NDArray[np.uint64],
-    narrow: NDArray[np.uint64],
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw neighbors with replacement along one edge type, and put their ids in place.
+    """Draw neighbors with replacement along one edge type, and write their ids.
 
     Parameters
     ----------
-    key, positions, out_rows, parts, rows, count, indptr, alias_fraction, out, slots, stop
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out: ``NARROW`` and ``PACKED`` are of
+        uint32[slots] and uint64[2 * slots], as of `storaged.store.image.AdjacencyImage`. Without
+        ``PACKED`` every column is certain.
+    params : DrawParams
+        Its ``type_index`` is not read: there is one edge type.
+    positions, out_rows, parts, rows, out, slots, stop
         As of `storaged.kernels.neighbors.replacement.draw_slots`.
-    narrow, packed : uint64[P], uint64[P]
-        Addresses of uint32[slots] and uint64[2 * slots], as of
-        `storaged.store.image.AdjacencyImage`; where there is no ``packed``, every column is
-        certain.
 
     Notes
     -----
-    Some nodes are hashed together, and what they ask for is read after the next ones have asked, in
-    one go where it goes to one place: a loop over the few draws of a node ends where the processor
-    does not expect it."""
+    Some nodes are hashed together, and what they prefetch is read after the next ones have been
+    hashed, in one loop where the output is contiguous: a loop over the few draws of a node ends
+    where the processor does not expect it."""
+    key, count = params.key, params.count
     m, has_out_rows, want_slots = rows.shape[0], out_rows.shape[0] > 0, slots.shape[0] > 0
     width = max(min(count, np.int64(STEP)), np.int64(1))
     tile = max(np.int64(DRAWS) // width, np.int64(1))
@@ -236,11 +238,14 @@ def draw_packed(
                 part, start, degree = np.int64(parts[node]), _NONE, _NONE
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
-                    prefetch_row_bounds(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                    prefetch_row_bounds(
+                        np.uint64(table[parts[ahead], INDPTR]) + (np.uint64(rows[ahead]) << _EIGHTS)
+                    )
                 if rows[node] >= 0:
-                    start = np.uint64(i64_at(indptr[part], rows[node]))
-                    degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
-                base = record_base(narrow[part], packed[part])
+                    indptr = np.uint64(table[part, INDPTR])
+                    start = np.uint64(i64_at(indptr, rows[node]))
+                    degree = np.uint64(i64_at(indptr, rows[node] + 1)) - start
+                base = record_base(np.uint64(table[part, NARROW]), np.uint64(table[part, PACKED]))
                 _hash_and_prefetch(
                     derive(key, np.uint64(positions[node])),
                     begin,
@@ -278,31 +283,18 @@ def draw_packed(
                     prev_nodes * prev_size if contiguous else prev_size,
                 )
                 if want_slots:
-                    _write_slots(
-                        prev_pos,
-                        length,
-                        out_pos,
-                        records,
-                        coins,
-                        starts,
-                        packed,
-                        alias_fraction,
-                        slots,
-                    )
+                    _write_slots(table, prev_pos, length, out_pos, records, coins, starts, slots)
                 if not has_out_rows:
-                    _write_neighbors(
-                        prev_pos, length, out_pos, records, coins, packed, alias_fraction, out
-                    )
+                    _write_neighbors(table, prev_pos, length, out_pos, records, coins, out)
             if has_out_rows:
                 for t in range(prev_nodes):
                     _write_neighbors(
+                        table,
                         np.uint64(t * prev_size),
                         prev_size,
                         np.uint64(out_rows[prev_first + t] * count + prev_begin),
                         records,
                         coins,
-                        packed,
-                        alias_fraction,
                         out,
                     )
             prev_nodes, prev_first, prev_size, prev_begin = (

@@ -1,10 +1,12 @@
-"""Neighbors with replacement: the edge type of each draw, its slot, and gathering by slots.
+"""Neighbors with replacement: the edge type of each draw, its slot, and gathers by slots.
 
 Draws are numbered flat: draw k of the i-th node of a call is number i * count + k. A *slot* is a
 position in the adjacency of one edge type at the node's part, -1 for no neighbor. Loops go over
 blocks of draws, across nodes and parts: one pass hashes and prefetches, the next reads."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,20 +23,75 @@ from asterism_graphkit.compile.jit import (
     u32_at,
     u64_at,
 )
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.alias_draw import resolve_column
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
-from storaged.kernels.adjacency import prefetch_row_bounds
+from storaged.kernels.adjacency import (
+    ALIAS_FRACTION,
+    ALIAS_THRESHOLD,
+    INDPTR,
+    NBR,
+    prefetch_row_bounds,
+)
 
 BLOCK = 128
 NODES_AHEAD = 32
 AHEAD = 32
 _EIGHTS, _FOURS = np.uint64(3), np.uint64(2)
 _SIZE, _PART, _START, _PLACE, _FLAT = range(5)
-"""Of a run, which is the draws of one node within a block: how many, whose part, the row's first
-slot, places of the first one.
+"""Columns of a run, which is the draws of one node within a block: how many, the node's part, the
+row's first slot, places of the first draw in the result and among all draws.
 """
 _OTHER_TYPE = np.int64(-2)
 """In place of a column: a draw of another edge type."""
+
+
+@kernel_record
+class DrawParams(NamedTuple):
+    """Parameters of draws with replacement along one edge type.
+
+    Attributes
+    ----------
+    key : uint64
+        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
+        position's key under it.
+    count : int64
+        Draws per node.
+    type_index : int32
+        Index of the edge type in the union.
+    """
+
+    key: np.uint64
+    count: np.int64
+    type_index: np.int32
+
+
+class _Nodes(NamedTuple):
+    """Nodes of a call; see `draw_slots`."""
+
+    positions: NDArray[np.int64]
+    out_rows: NDArray[np.int64]
+    parts: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    type_indices: NDArray[np.int32]
+
+
+class _Blocks(NamedTuple):
+    """Three blocks of draws that are under way.
+
+    Attributes
+    ----------
+    columns : ndarray of int64, shape (3, BLOCK)
+        Column of each draw, -1 for none or `_OTHER_TYPE`; then the column that it takes.
+    coins : ndarray of uint64, shape (3, BLOCK)
+    runs : ndarray of int64, shape (3, BLOCK, 5)
+    run_counts : ndarray of int64, shape (3,)
+    """
+
+    columns: NDArray[np.int64]
+    coins: NDArray[np.uint64]
+    runs: NDArray[np.int64]
+    run_counts: NDArray[np.int64]
 
 
 @kernel
@@ -45,17 +102,17 @@ def choose_types(
     type_indices: NDArray[np.int32],
     stop: NDArray[np.int64],
 ) -> None:
-    """Choose the edge type of every draw, in proportion to what each type weighs at the node.
+    """Choose the edge type of every draw, in proportion to the weight of each type at the node.
 
     Parameters
     ----------
-    keys : uint64[m]
+    keys : ndarray of uint64, shape (m,)
         Of the nodes' positions, under ``key_of(seed, rng.NEIGHBOR_TYPE, direction, hop)``.
-    measures : float64[types, m]
+    measures : ndarray of float64, shape (types, m)
     count : int64
-    type_indices : int32[m * count], out
+    type_indices : ndarray of int32, shape (m * count,), out
         Index into the types; -1 where all of them weigh nothing.
-    stop : int64[1]
+    stop : ndarray of int64, shape (1,)
         Not 0 once the call is to end; what it leaves then is incomplete.
     """
     types = measures.shape[0]
@@ -83,27 +140,25 @@ def choose_types(
 
 @inlined
 def _resolve_columns(
+    table: NDArray[np.int64],
     columns: NDArray[np.int64],
     coins: NDArray[np.uint64],
     runs: NDArray[np.int64],
     run_count: IntLike,
-    alias_threshold: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
-    nbr: NDArray[np.uint64],
 ) -> None:
-    """Lead the draws of a block from the columns on which they fell to those that they take, and
-    ask for their neighbors.
+    """Resolve the draws of a block from the columns on which they fell to those that they take, and
+    prefetch their neighbors.
     """
     d = 0
     for r in range(run_count):
         part, start = runs[r, _PART], np.uint64(runs[r, _START])
         row_thresholds, row_fractions, row_nbr = (
-            alias_threshold[part] + (start << _EIGHTS),
-            alias_fraction[part] + (start << _FOURS),
-            nbr[part] + (start << _EIGHTS),
+            np.uint64(table[part, ALIAS_THRESHOLD]) + (start << _EIGHTS),
+            np.uint64(table[part, ALIAS_FRACTION]) + (start << _FOURS),
+            np.uint64(table[part, NBR]) + (start << _EIGHTS),
         )
         end = d + runs[r, _SIZE]
-        if alias_threshold[part] == 0:
+        if table[part, ALIAS_THRESHOLD] == 0:
             d = end
         while d < end:
             if columns[d] >= 0:
@@ -125,19 +180,19 @@ def _resolve_columns(
 
 @inlined
 def _write_neighbors(
+    table: NDArray[np.int64],
     columns: NDArray[np.int64],
     runs: NDArray[np.int64],
     run_count: IntLike,
-    nbr: NDArray[np.uint64],
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
 ) -> None:
-    """Put the neighbors that a block's draws took in place."""
+    """Write the neighbors that a block's draws took."""
     want_slots = slots.shape[0] > 0
     d = 0
     for r in range(run_count):
         out_pos, flat, start = runs[r, _PLACE], runs[r, _FLAT], runs[r, _START]
-        row_nbr = nbr[runs[r, _PART]] + (np.uint64(start) << _EIGHTS)
+        row_nbr = np.uint64(table[runs[r, _PART], NBR]) + (np.uint64(start) << _EIGHTS)
         for j in range(runs[r, _SIZE]):
             row_offset = columns[d + j]
             if row_offset >= 0:
@@ -151,67 +206,25 @@ def _write_neighbors(
         d += runs[r, _SIZE]
 
 
-@kernel
-def draw_slots(
-    key: np.uint64,
-    positions: NDArray[np.int64],
-    out_rows: NDArray[np.int64],
-    parts: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    count: np.int64,
-    type_indices: NDArray[np.int32],
-    type_index: np.int32,
-    indptr: NDArray[np.uint64],
-    alias_threshold: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
-    nbr: NDArray[np.uint64],
+@inlined
+def _draw_blocks(
+    table: NDArray[np.int64],
+    params: DrawParams,
+    nodes: _Nodes,
+    blocks: _Blocks,
     out: NDArray[np.int64],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw neighbors with replacement, and put their ids in place.
-
-    Parameters
-    ----------
-    key : uint64
-        ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
-        position's key under it.
-    positions : int64[m]
-    out_rows : int64[m]
-        Row of each node in the answer; empty: node i has row i.
-    parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
-    count : int64
-    type_indices : int32[m * count]
-        Draw only where this is ``type_index``; empty: draw all.
-    type_index : int32
-    indptr : uint64[P]
-        Addresses of each part's int64[rows + 1].
-    alias_threshold, alias_fraction : uint64[P], uint64[P]
-        Addresses of per-row tables, uint64[slots] and uint32[slots]; 0: every column is certain. A
-        row of sum 0 has no neighbors.
-    nbr : uint64[P]
-        Addresses of int64[slots].
-    out : int64[n * count], out
-        ``out[at[i] * count + k]``: -1 for no neighbor; what is not drawn here is left as it is.
-    slots : int64[m * count], out
-        The slots, for `gather_ids` and `gather_weights`; likewise. Empty: not wanted.
-    stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
-
-    Notes
-    -----
-    Three blocks are under way: one is hashed while the table rows of the one before it and the
-    neighbors of the one before that come from memory."""
+    """`draw_slots`, in scratch that is there."""
+    positions, out_rows, parts, rows, type_indices = nodes
+    columns, coins, runs, run_counts = blocks
+    key, count, type_index = params
     m = rows.shape[0]
-    columns = np.empty((3, BLOCK), np.int64)
-    coins = np.empty((3, BLOCK), np.uint64)
-    runs = np.empty((3, BLOCK, 5), np.int64)
-    run_counts = np.zeros(3, np.int64)
     has_types, has_out_rows = type_indices.shape[0] > 0, out_rows.shape[0] > 0
     has_alias_table = False
-    for p in range(alias_threshold.shape[0]):
-        has_alias_table |= alias_threshold[p] > 0
+    for p in range(table.shape[0]):
+        has_alias_table |= table[p, ALIAS_THRESHOLD] > 0
     node, k = np.int64(-1), count
     node_key, degree, start = np.uint64(0), np.uint64(0), np.uint64(0)
     part, out_base = np.int64(0), np.int64(0)
@@ -230,18 +243,23 @@ def draw_slots(
                 node += 1
                 ahead = node + NODES_AHEAD
                 if ahead < m and rows[ahead] >= 0:
-                    prefetch_row_bounds(indptr[parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                    prefetch_row_bounds(
+                        np.uint64(table[parts[ahead], INDPTR]) + (np.uint64(rows[ahead]) << _EIGHTS)
+                    )
                 part = np.int64(parts[node])
                 out_base = (out_rows[node] if has_out_rows else node) * count
                 degree = np.uint64(0)
                 if rows[node] >= 0:
                     node_key = derive(key, np.uint64(positions[node]))
-                    start = np.uint64(i64_at(indptr[part], rows[node]))
-                    degree = np.uint64(i64_at(indptr[part], rows[node] + 1)) - start
+                    indptr = np.uint64(table[part, INDPTR])
+                    start = np.uint64(i64_at(indptr, rows[node]))
+                    degree = np.uint64(i64_at(indptr, rows[node] + 1)) - start
             draws = min(count - k, BLOCK - size)
-            column_base = (alias_threshold[part] if alias_threshold[part] > 0 else nbr[part]) + (
-                start << _EIGHTS
-            )
+            column_base = np.uint64(
+                table[part, ALIAS_THRESHOLD]
+                if table[part, ALIAS_THRESHOLD] > 0
+                else table[part, NBR]
+            ) + (start << _EIGHTS)
             for j in range(draws):
                 w = word(node_key, np.uint64(k + j))
                 column = bounded(w, degree)
@@ -249,7 +267,8 @@ def draw_slots(
                 coins[buffer_index, size + j] = w * degree
                 prefetch_at(column_base + (column << _EIGHTS))
             if degree == np.uint64(0):
-                columns[buffer_index, size : size + draws] = -1
+                for j in range(draws):
+                    columns[buffer_index, size + j] = -1
             if has_types:
                 for j in range(draws):
                     if type_indices[node * count + k + j] != type_index:
@@ -271,95 +290,175 @@ def draw_slots(
         buffer_index = (buffer_index + 2) % 3  # the block before this one
         if has_alias_table:
             _resolve_columns(
+                table,
                 columns[buffer_index],
                 coins[buffer_index],
                 runs[buffer_index],
                 run_counts[buffer_index],
-                alias_threshold,
-                alias_fraction,
-                nbr,
             )
         buffer_index = (buffer_index + 2) % 3  # and the one before that
         _write_neighbors(
-            columns[buffer_index], runs[buffer_index], run_counts[buffer_index], nbr, out, slots
+            table, columns[buffer_index], runs[buffer_index], run_counts[buffer_index], out, slots
         )
         run_counts[buffer_index] = 0
 
 
 @kernel
-def gather_ids(
-    slots: NDArray[np.int64],
+def draw_slots(
+    table: NDArray[np.int64],
+    params: DrawParams,
+    positions: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
-    count: np.int64,
+    rows: NDArray[np.int64],
     type_indices: NDArray[np.int32],
-    type_index: np.int32,
-    columns: NDArray[np.uint64],
     out: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
-    """Put the number that belongs to each slot in its place.
+    """Draw neighbors with replacement, and write their ids.
 
     Parameters
     ----------
-    slots : int64[m * count]
-    out_rows, parts : int64[m], int32[m]
-        As in `draw_slots`.
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out. Without ``ALIAS_THRESHOLD`` every
+        column is certain. A row of sum 0 has no neighbors.
+    params : DrawParams
+    positions : ndarray of int64, shape (m,)
+    out_rows : ndarray of int64, shape (m,) or (0,)
+        Row of each node in the result; empty: node i has row i.
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+    type_indices : ndarray of int32, shape (m * count,) or (0,)
+        Draw only where this is ``params.type_index``; empty: draw all.
+    out : ndarray of int64, shape (n * count,), out
+        ``out[out_rows[i] * count + k]``: -1 for no neighbor; what is not drawn here is left as it
+        is.
+    slots : ndarray of int64, shape (m * count,) or (0,), out
+        The slots, for `gather_ids` and `gather_weights`; likewise. Empty: not wanted.
+    stop : ndarray of int64, shape (1,)
+        Not 0 once the call is to end; what it leaves then is incomplete.
+
+    Notes
+    -----
+    Three blocks are under way: one is hashed while the table rows of the one before it and the
+    neighbors of the one before that come from memory."""
+    blocks = _Blocks(
+        np.empty((3, BLOCK), np.int64),
+        np.empty((3, BLOCK), np.uint64),
+        np.empty((3, BLOCK, 5), np.int64),
+        np.zeros(3, np.int64),
+    )
+    nodes = _Nodes(positions, out_rows, parts, rows, type_indices)
+    _draw_blocks(table, params, nodes, blocks, out, slots, stop)
+
+
+@kernel_record
+class GatherParams(NamedTuple):
+    """Parameters of a gather from the slots of draws.
+
+    Attributes
+    ----------
     count : int64
-    type_indices, type_index : int32[m * count], int32
-        Take only draws where ``type_indices`` is ``type_index``; empty: all.
-    columns : uint64[P]
-        Addresses of int64[slots].
-    out : int64[n * count], out
-        ``out[at[i] * count + k]``; what has no slot is left as it is.
+        Draws per node.
+    type_index : int32
+        Index of the edge type in the union.
+    column : int64
+        Column of the address table that is read.
     """
+
+    count: np.int64
+    type_index: np.int32
+    column: np.int64
+
+
+def gather_params(count: int, type_index: int, column: int) -> GatherParams:
+    """Return `GatherParams` of the types that kernels are compiled for."""
+    return GatherParams(np.int64(count), np.int32(type_index), np.int64(column))
+
+
+@kernel
+def gather_ids(
+    table: NDArray[np.int64],
+    params: GatherParams,
+    slots: NDArray[np.int64],
+    out_rows: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    type_indices: NDArray[np.int32],
+    out: NDArray[np.int64],
+) -> None:
+    """Gather an int64 value of each drawn slot.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses; ``params.column`` is one of int64 values by slot.
+    params : GatherParams
+    slots : ndarray of int64, shape (m * count,)
+        -1 for no draw.
+    out_rows, parts : ndarray of int64 and of int32, shape (m,)
+        As in `draw_slots`.
+    type_indices : ndarray of int32, shape (m * count,) or (0,)
+        Take only draws where this is ``params.type_index``; empty: all.
+    out : ndarray of int64, shape (n * count,), out
+        ``out[out_rows[i] * count + k]``; what has no slot is left as it is.
+    """
+    count, type_index, column = params
     m, lookahead = parts.shape[0], AHEAD // count + 1
     for i in range(m):
         if i + lookahead < m:
-            column_ahead = columns[parts[i + lookahead]]
+            column_ahead = np.uint64(table[parts[i + lookahead], column])
             for slot in slots[(i + lookahead) * count : (i + lookahead + 1) * count]:
                 if slot >= 0:
                     prefetch_at(column_ahead + (np.uint64(slot) << _EIGHTS))
         out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
+        values = np.uint64(table[parts[i], column])
         for k in range(count):
             flat = i * count + k
             if slots[flat] >= 0 and (
                 type_indices.shape[0] == 0 or type_indices[flat] == type_index
             ):
-                out[out_pos + k] = i64_at(columns[parts[i]], slots[flat])
+                out[out_pos + k] = i64_at(values, slots[flat])
 
 
 @kernel
 def gather_weights(
+    table: NDArray[np.int64],
+    params: GatherParams,
     slots: NDArray[np.int64],
     out_rows: NDArray[np.int64],
     parts: NDArray[np.int32],
-    count: np.int64,
     type_indices: NDArray[np.int32],
-    type_index: np.int32,
-    columns: NDArray[np.uint64],
     out: NDArray[np.float32],
 ) -> None:
-    """Put the weight of each slot in its place; arrays as in `gather_ids`, ``columns`` are of
-    float32[slots], and 0 is weights of 1.
+    """Gather the weight of each drawn slot.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses; of ``params.column`` float32 values by slot, and 0 is weights of 1.
+    params, slots, out_rows, parts, type_indices
+        As in `gather_ids`.
+    out : ndarray of float32, shape (n * count,), out
+        Likewise.
     """
+    count, type_index, column = params
     m, lookahead = parts.shape[0], AHEAD // count + 1
     for i in range(m):
         if i + lookahead < m:
-            column_ahead = columns[parts[i + lookahead]]
+            column_ahead = np.uint64(table[parts[i + lookahead], column])
             for slot in slots[(i + lookahead) * count : (i + lookahead + 1) * count]:
                 if slot >= 0:
                     prefetch_at(column_ahead + (np.uint64(slot) << _FOURS))
         out_pos = (out_rows[i] if out_rows.shape[0] > 0 else i) * count
+        weights = np.uint64(table[parts[i], column])
         for k in range(count):
             flat = i * count + k
             if slots[flat] >= 0 and (
                 type_indices.shape[0] == 0 or type_indices[flat] == type_index
             ):
-                out[out_pos + k] = (
-                    f32_at(columns[parts[i]], slots[flat])
-                    if columns[parts[i]] > 0
-                    else np.float32(1.0)
-                )
+                out[out_pos + k] = f32_at(weights, slots[flat]) if weights > 0 else np.float32(1.0)
 
 
 @kernel
@@ -371,16 +470,18 @@ def write_types(
     types: NDArray[np.int32],
     out: NDArray[np.int32],
 ) -> None:
-    """Put the edge type of each draw in its place: ``out[at[i] * count + k] = types[which[...]]``.
+    """Write the edge type of each draw.
 
     Parameters
     ----------
-    slots, out_rows, count : int64[m * count], int64[m], int64
+    slots, out_rows : ndarray of int64, shape (m * count,) and (m,)
         As in `gather_ids`; what has no slot is left as it is.
-    type_indices : int32[m * count]
+    count : int64
+    type_indices : ndarray of int32, shape (m * count,) or (0,)
         Empty: all are of the first type.
-    types : int32[types]
-    out : int32[n * count], out
+    types : ndarray of int32, shape (types,)
+    out : ndarray of int32, shape (n * count,), out
+        ``out[out_rows[i] * count + k] = types[type_indices[i * count + k]]``.
     """
     flat = 0
     for i in range(slots.shape[0] // count):

@@ -1,10 +1,12 @@
-"""Neighbors that are seen until a time: a beginning of each row's order by time, found by
-bisection, and draws from it.
+"""Neighbors that are visible at a time: a prefix of each row's order by time, found by bisection,
+and draws from it.
 
-The edges that a node sees along several edge types are numbered one type's after another's, each
-type's from the earliest to the latest: a *seen edge* is such a number."""
+The visible edges of a node along several edge types are the runs of
+`storaged.kernels.neighbors.successive`: one a type, each from the earliest to the latest."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +22,65 @@ from asterism_graphkit.compile.jit import (
     kernel,
     u32_at,
 )
+from asterism_graphkit.compile.records import kernel_record
 from asterism_graphkit.random.rng import bounded, derive, unit_float, word
-from storaged.kernels.adjacency import prefetch_row_bounds
-from storaged.kernels.exponential_race import exponential_key, keep_smallest, sort_heap
+from storaged.kernels.adjacency import INDPTR, ORDER, TIME_SUMS, WEIGHTS, WHEN, prefetch_row_bounds
 from storaged.kernels.neighbors.distinct_edges import REJECTIONS
-from storaged.kernels.neighbors.fisher_yates import find_hash_slot
+from storaged.kernels.neighbors.fisher_yates import hash_table_bits
+from storaged.kernels.neighbors.successive import (
+    Runs,
+    SuccessiveScratch,
+    match_weight,
+    record_draw,
+    select_undrawn,
+    shuffle_matches,
+)
 
 UNIFORM, WEIGHTED, LAST = 0, 1, 2
-"""How edges are drawn from those seen: alike, by weight, or the latest of them."""
+"""How edges are drawn from those visible: uniformly, by weight, or the latest of them."""
 _EIGHTS = np.uint64(3)
 _NODES_AHEAD = 16
+
+
+@kernel_record
+class TemporalParams(NamedTuple):
+    """Parameters of draws from visible edges.
+
+    Attributes
+    ----------
+    key, selection_key : uint64
+        ``key_of(seed, rng.TEMPORAL, direction, hop, 0)``, and the same with 1; draw k of a node
+        takes word k of its position's key under the first.
+    count : int64
+        Draws per node, at least 1.
+    replace : bool
+        With replacement; ``LAST`` is without.
+    strategy : int64
+        ``UNIFORM``, ``WEIGHTED`` or ``LAST``.
+    """
+
+    key: np.uint64
+    selection_key: np.uint64
+    count: np.int64
+    replace: bool
+    strategy: np.int64
+
+
+class _Nodes(NamedTuple):
+    """Nodes of a call; see `draw_temporal`."""
+
+    positions: NDArray[np.int64]
+    parts: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    limits: NDArray[np.int64]
 
 
 @inlined
 def count_visible(
     start: IntLike, stop: IntLike, limit: np.int64, times: np.uint64, order: np.uint64
 ) -> IntLike:
-    """How many edges of a row have a time of at most ``limit``; ``times`` and ``order`` are
-    addresses of int64 and uint32[slots].
+    """Count the edges of a row with a time of at most ``limit``; ``times`` and ``order`` are
+    addresses of int64[slots] and uint32[slots].
     """
     low, high = np.int64(start), np.int64(stop)
     while low < high:
@@ -51,8 +94,8 @@ def count_visible(
 
 @inlined
 def _first_beyond(sums: np.uint64, start: IntLike, size: IntLike, point: float) -> IntLike:
-    """The first of ``size`` places whose running sum is beyond ``point``; of a point that none is
-    beyond the first that has the whole sum.
+    """Return the first of ``size`` places with a running sum beyond ``point``, or, where there is
+    none, the first that has the whole sum.
     """
     total = f64_at(sums, start + size - 1)
     low, high = np.int64(0), np.int64(size) - 1
@@ -67,34 +110,15 @@ def _first_beyond(sums: np.uint64, start: IntLike, size: IntLike, point: float) 
 
 
 @inlined
-def _edge_weight(
-    edge_index: IntLike,
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-) -> float:
-    """The weight of a seen edge."""
-    t, offset = np.int64(0), np.int64(edge_index)
-    while offset >= sizes[t]:
-        offset -= sizes[t]
-        t += 1
-    if weights[t, part] == 0:
-        return 1.0
-    return np.float64(f32_at(weights[t, part], u32_at(order[t, part], starts[t] + offset)))
-
-
-@inlined
 def _draw_by_weight(
-    point: float,
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    masses: NDArray[np.float64],
+    tables: NDArray[np.int64],
     part: IntLike,
-    sums: NDArray[np.uint64],
+    point: float,
+    runs: Runs,
+    masses: NDArray[np.float64],
 ) -> IntLike:
-    """The seen edge that a point of 0 .. the sum of all masses falls on."""
+    """Return the visible edge on which a point of 0 .. the sum of all masses falls."""
+    _, starts, sizes = runs
     base, chosen, offset = np.int64(0), np.int64(-1), np.int64(0)
     remaining, chosen_remaining = point, 0.0
     for t in range(sizes.shape[0]):
@@ -104,257 +128,130 @@ def _draw_by_weight(
                 break
             remaining -= masses[t]
         base += sizes[t]
-    if sums[chosen, part] == 0:
+    sums = np.uint64(tables[chosen, part, TIME_SUMS])
+    if sums == 0:
         return np.int64(offset + min(np.int64(chosen_remaining), sizes[chosen] - 1))
-    return np.int64(
-        offset + _first_beyond(sums[chosen, part], starts[chosen], sizes[chosen], chosen_remaining)
-    )
+    return np.int64(offset + _first_beyond(sums, starts[chosen], sizes[chosen], chosen_remaining))
 
 
 @inlined
 def _latest(
-    count: IntLike,
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    tables: NDArray[np.int64],
     part: IntLike,
-    times: NDArray[np.uint64],
-    order: NDArray[np.uint64],
+    runs: Runs,
     draws: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """The latest ``count`` seen edges, the latest first; of equal times those of a later edge type,
+    """Take the latest visible edges, the latest first; of equal times those of a later edge type,
     then of a later slot, come first.
 
-    ``sizes`` are used up.
+    The sizes of ``runs`` are used up.
     """
+    _, starts, sizes = runs
     num_found = np.int64(0)
-    while num_found < count:
+    while num_found < draws.shape[0]:
         if num_found & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
             break
         latest_type, latest_time = np.int64(-1), np.int64(0)
         for t in range(sizes.shape[0]):
             if sizes[t] > 0:
-                time = i64_at(times[t, part], u32_at(order[t, part], starts[t] + sizes[t] - 1))
+                order = np.uint64(tables[t, part, ORDER])
+                time = i64_at(
+                    np.uint64(tables[t, part, WHEN]), u32_at(order, starts[t] + sizes[t] - 1)
+                )
                 if latest_type < 0 or time >= latest_time:
                     latest_type, latest_time = np.int64(t), time
         if latest_type < 0:
             break
         sizes[latest_type] -= 1
-        # Numbered by place alone: whose it is goes into the high half, for sizes change.
+        # Numbered by place alone: the edge type goes into the high half, for sizes change.
         draws[num_found] = latest_type << np.int64(32) | sizes[latest_type]
         num_found += 1
     return num_found
 
 
 @inlined
-def shuffle_places(
-    key: np.uint64,
-    visible_count: IntLike,
-    count: IntLike,
-    shift: np.uint64,
-    hash_keys: NDArray[np.int64],
-    values: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
-    draws: NDArray[np.int64],
-    stop: NDArray[np.int64],
-) -> None:
-    """The first ``count`` of a Fisher-Yates shuffle of the seen edges, whose array is kept only
-    where it was touched.
-    """
-    for k in range(count):
-        if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
-            return
-        chosen = k + np.int64(bounded(word(key, np.uint64(k)), np.uint64(visible_count - k)))
-        k_bucket = np.int64(find_hash_slot(hash_keys, np.int64(k), shift))
-        k_value = values[k_bucket] if hash_keys[k_bucket] >= 0 else np.int64(k)
-        chosen_bucket = np.int64(find_hash_slot(hash_keys, np.int64(chosen), shift))
-        draws[k] = values[chosen_bucket] if hash_keys[chosen_bucket] >= 0 else np.int64(chosen)
-        hash_keys[chosen_bucket], values[chosen_bucket] = chosen, k_value
-        used_buckets[k] = chosen_bucket
-    for k in range(count):
-        hash_keys[used_buckets[k]] = -1
-
-
-@inlined
-def _successive(
-    key: np.uint64,
-    selection_key: np.uint64,
-    visible_count: IntLike,
-    total: float,
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    masses: NDArray[np.float64],
+def _draw_with_rejection(
+    tables: NDArray[np.int64],
     part: IntLike,
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    sums: NDArray[np.uint64],
+    key: np.uint64,
+    total: float,
+    runs: Runs,
+    masses: NDArray[np.float64],
     shift: np.uint64,
-    hash_keys: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
-    heap_keys: NDArray[np.float64],
-    heap_tags: NDArray[np.int32],
-    draws: NDArray[np.int64],
+    scratch: SuccessiveScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Different seen edges by weight: draws, repeats rejected, and after too many in a row a race
-    among the rest; gives how many there are.
+    """Draw visible edges by weight, rejecting repeats, until there are enough or too many in a row
+    were rejected; return how many were found.
     """
-    count = draws.shape[0]
+    count = scratch.draws.shape[0]
     num_found, rejections, attempt = np.int64(0), 0, np.int64(0)
     while num_found < count and rejections < REJECTIONS:
-        chosen = np.int64(
-            _draw_by_weight(
-                unit_float(word(key, np.uint64(attempt))) * total, starts, sizes, masses, part, sums
-            )
-        )
+        point = unit_float(word(key, np.uint64(attempt))) * total
+        chosen = np.int64(_draw_by_weight(tables, part, point, runs, masses))
         attempt += 1
         if attempt & STOP_CHECK_MASK == 0 and is_set(stop):
-            return num_found
-        bucket = np.int64(find_hash_slot(hash_keys, chosen, shift))
-        if hash_keys[bucket] >= 0:
-            rejections += 1
-        else:
-            hash_keys[bucket] = chosen
-            used_buckets[num_found] = bucket
-            draws[num_found] = chosen
+            break
+        if record_draw(chosen, num_found, shift, scratch):
             num_found += 1
             rejections = 0
-    num_drawn = num_found
-    if num_drawn < count:
-        rest_keys, tags, rest_draws = (
-            heap_keys[: count - num_drawn],
-            heap_tags[: count - num_drawn],
-            draws[num_drawn:],
-        )
-        size = np.int64(0)
-        for edge_index in range(visible_count):
-            if edge_index & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
-                return num_drawn
-            weight = _edge_weight(np.int64(edge_index), starts, sizes, part, order, weights)
-            if (
-                weight > 0.0
-                and hash_keys[find_hash_slot(hash_keys, np.int64(edge_index), shift)] < 0
-            ):
-                edge_key = exponential_key(word(selection_key, np.uint64(edge_index)), weight)
-                if size == rest_keys.shape[0] and edge_key > rest_keys[0]:
-                    continue
-                size = np.int64(
-                    keep_smallest(
-                        rest_keys,
-                        tags,
-                        rest_draws,
-                        rest_draws,
-                        size,
-                        edge_key,
-                        np.int32(0),
-                        np.int64(edge_index),
-                        np.int64(edge_index),
-                    )
-                )
-        sort_heap(rest_keys, tags, rest_draws, rest_draws, size, stop)
-        num_found = np.int64(num_drawn + size)
-    for k in range(num_drawn):
-        hash_keys[used_buckets[k]] = -1
+        else:
+            rejections += 1
     return num_found
 
 
-@kernel
-def draw_temporal(
-    key: np.uint64,
-    selection_key: np.uint64,
-    positions: NDArray[np.int64],
-    parts: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    limits: NDArray[np.int64],
-    count: np.int64,
-    replace: bool,
-    strategy: np.int64,
-    indptr: NDArray[np.uint64],
-    times: NDArray[np.uint64],
-    order: NDArray[np.uint64],
-    weights: NDArray[np.uint64],
-    sums: NDArray[np.uint64],
+@inlined
+def _draw_rows(
+    tables: NDArray[np.int64],
+    params: TemporalParams,
+    nodes: _Nodes,
+    runs: Runs,
+    masses: NDArray[np.float64],
+    scratch: SuccessiveScratch,
     type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw from the edges that each node sees.
-
-    Parameters
-    ----------
-    key, selection_key : uint64
-        ``key_of(seed, rng.SEEN, direction, hop, 0)``, and the same with 1; draw k of a node takes
-        word k of its position's key under the first.
-    positions : int64[m]
-    parts, rows : int32[m], int64[m]
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 sees nothing.
-    limits : int64[types, m]
-        The last time that each node sees along each edge type, as
-        `asterism_graphkit.arrays.time_keys.limit_keys` has it.
-    count : int64
-        At least 1.
-    replace : bool
-        With replacement; ``LAST`` is without.
-    strategy : int64
-        ``UNIFORM``, ``WEIGHTED`` or ``LAST``.
-    indptr, times, order : uint64[types, P]
-        Addresses of int64[rows + 1], int64[slots] and uint32[slots].
-    weights, sums : uint64[types, P]
-        Addresses of float32[slots] and of the running sums, float64[slots]; 0: every edge weighs 1.
-        Read where ``WEIGHTED``.
-    type_indices : int32[m * count], out
-        Edge types, as places in the union; -1 for none. Empty where there is one type.
-    slots : int64[m * count], out
-        -1 for none.
-    stop : int64[1]
-        Not 0 once the call is to end; what it leaves then is incomplete.
-
-    Notes
-    -----
-    Without replacement nodes that see at most ``count`` edges have all of them (by weight: the
-    positive ones) by (edge type, time). By weight a draw is the inverse of the running sums, and
-    repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among
-    what was not drawn yet. Beyond that the first m of n draws are the draws of m."""
-    types = indptr.shape[0]
-    bits = np.uint64(4)
-    while np.int64(1) << np.int64(bits) < 4 * count:
-        bits += np.uint64(1)
-    shift = np.uint64(64) - bits
-    hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
-    values, used_buckets = np.empty(hash_keys.shape[0], np.int64), np.empty(count, np.int64)
-    heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
-    starts, sizes, masses = (
-        np.empty(types, np.int64),
-        np.empty(types, np.int64),
-        np.empty(types, np.float64),
-    )
-    draws = np.empty(count, np.int64)
+    """`draw_temporal`, in scratch that is there."""
+    types, count, strategy, draws = tables.shape[0], params.count, params.strategy, scratch.draws
+    positions, parts, rows, limits = nodes
+    run_types, starts, sizes = runs
+    shift = np.uint64(64) - hash_table_bits(count)
+    for t in range(types):
+        run_types[t] = t
     for i in range(rows.shape[0]):
         ahead = i + _NODES_AHEAD
         if ahead < rows.shape[0] and rows[ahead] >= 0:
             for t in range(types):
-                prefetch_row_bounds(indptr[t, parts[ahead]] + (np.uint64(rows[ahead]) << _EIGHTS))
+                prefetch_row_bounds(
+                    np.uint64(tables[t, parts[ahead], INDPTR]) + (np.uint64(rows[ahead]) << _EIGHTS)
+                )
         part, visible_count, total, num_found = parts[i], np.int64(0), 0.0, np.int64(0)
         if rows[i] >= 0:
             for t in range(types):
-                starts[t] = i64_at(indptr[t, part], rows[i])
+                indptr, sums = (
+                    np.uint64(tables[t, part, INDPTR]),
+                    np.uint64(tables[t, part, TIME_SUMS]),
+                )
+                starts[t] = i64_at(indptr, rows[i])
                 sizes[t] = count_visible(
                     starts[t],
-                    i64_at(indptr[t, part], rows[i] + 1),
+                    i64_at(indptr, rows[i] + 1),
                     limits[t, i],
-                    times[t, part],
-                    order[t, part],
+                    np.uint64(tables[t, part, WHEN]),
+                    np.uint64(tables[t, part, ORDER]),
                 )
                 masses[t] = np.float64(sizes[t])
-                if strategy == WEIGHTED and sizes[t] > 0 and sums[t, part] > 0:
-                    masses[t] = f64_at(sums[t, part], starts[t] + sizes[t] - 1)
+                if strategy == WEIGHTED and sizes[t] > 0 and sums > 0:
+                    masses[t] = f64_at(sums, starts[t] + sizes[t] - 1)
                 visible_count += sizes[t]
                 total += masses[t]
         if visible_count > 0 and total > 0.0:
-            node_key = derive(key, np.uint64(positions[i]))
+            node_key = derive(params.key, np.uint64(positions[i]))
             if strategy == LAST:
-                num_found = np.int64(_latest(count, starts, sizes, part, times, order, draws, stop))
-            elif replace:
+                num_found = np.int64(_latest(tables, part, runs, draws, stop))
+            elif params.replace:
                 num_found = np.int64(count)
                 for k in range(count):
                     if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
@@ -362,7 +259,7 @@ def draw_temporal(
                     w = word(node_key, np.uint64(k))
                     if strategy == WEIGHTED:
                         draws[k] = _draw_by_weight(
-                            unit_float(w) * total, starts, sizes, masses, part, sums
+                            tables, part, unit_float(w) * total, runs, masses
                         )
                     else:
                         draws[k] = np.int64(bounded(w, np.uint64(visible_count)))
@@ -372,45 +269,30 @@ def draw_temporal(
                         return
                     if (
                         strategy == UNIFORM
-                        or _edge_weight(np.int64(edge_index), starts, sizes, part, order, weights)
-                        > 0.0
+                        or match_weight(tables, part, np.int64(edge_index), runs) > 0.0
                     ):
                         draws[num_found] = edge_index
                         num_found += 1
             elif strategy == UNIFORM:
-                shuffle_places(
-                    node_key,
-                    visible_count,
-                    count,
-                    shift,
-                    hash_keys,
-                    values,
-                    used_buckets,
-                    draws,
-                    stop,
-                )
+                shuffle_matches(node_key, visible_count, shift, scratch, stop)
                 num_found = np.int64(count)
             else:
-                node_selection_key = derive(selection_key, np.uint64(positions[i]))
+                num_drawn = np.int64(
+                    _draw_with_rejection(
+                        tables, part, node_key, total, runs, masses, shift, scratch, stop
+                    )
+                )
+                selection_key = derive(params.selection_key, np.uint64(positions[i]))
                 num_found = np.int64(
-                    _successive(
-                        node_key,
-                        node_selection_key,
-                        visible_count,
-                        total,
-                        starts,
-                        sizes,
-                        masses,
+                    select_undrawn(
+                        tables,
                         part,
-                        order,
-                        weights,
-                        sums,
+                        selection_key,
+                        visible_count,
+                        num_drawn,
+                        runs,
                         shift,
-                        hash_keys,
-                        used_buckets,
-                        heap_keys,
-                        heap_tags,
-                        draws,
+                        scratch,
                         stop,
                     )
                 )
@@ -429,54 +311,124 @@ def draw_temporal(
                     while offset >= sizes[kind]:
                         offset -= sizes[kind]
                         kind += 1
-                offset = np.int64(u32_at(order[kind, part], starts[kind] + offset))
+                order = np.uint64(tables[kind, part, ORDER])
+                offset = np.int64(u32_at(order, starts[kind] + offset))
             slots[i * count + k] = offset
             if type_indices.shape[0] > 0:
                 type_indices[i * count + k] = kind
 
 
 @kernel
-def count_visible_edges(
+def draw_temporal(
+    tables: NDArray[np.int64],
+    params: TemporalParams,
+    positions: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
     limits: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    times: NDArray[np.uint64],
-    order: NDArray[np.uint64],
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Draw from the edges that each node sees.
+
+    Parameters
+    ----------
+    tables : ndarray of int64, shape (types, P, COLUMNS)
+        Addresses by edge type, as `storaged.kernels.adjacency` lays them out: ``WHEN`` and
+        ``ORDER`` are of int64[slots] and uint32[slots]; ``WEIGHTS`` and the running sums
+        ``TIME_SUMS`` are read where ``WEIGHTED``; 0: every edge weighs 1.
+    params : TemporalParams
+    positions : ndarray of int64, shape (m,)
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 sees nothing.
+    limits : ndarray of int64, shape (types, m)
+        The last time that each node sees along each edge type, as
+        `asterism_graphkit.arrays.time_keys.limit_keys` has it.
+    type_indices : ndarray of int32, shape (m * count,) or (0,), out
+        Edge types, as indices into the union; -1 for none. Empty where there is one type.
+    slots : ndarray of int64, shape (m * count,), out
+        -1 for none.
+    stop : ndarray of int64, shape (1,)
+        Not 0 once the call is to end; what it leaves then is incomplete.
+
+    Notes
+    -----
+    Without replacement nodes that see at most ``count`` edges have all of them (by weight: the
+    positive ones) by (edge type, time). By weight a draw is the inverse of the running sums, and
+    repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among
+    what was not drawn yet. Beyond that the first m of n draws are the draws of m."""
+    types, count = tables.shape[0], params.count
+    hash_keys = np.full(np.int64(1) << np.int64(hash_table_bits(count)), np.int64(-1), np.int64)
+    scratch = SuccessiveScratch(
+        hash_keys,
+        np.empty(hash_keys.shape[0], np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.float64),
+        np.zeros(count, np.int32),
+        np.empty(count, np.int64),
+    )
+    runs = Runs(np.empty(types, np.int64), np.empty(types, np.int64), np.empty(types, np.int64))
+    masses = np.empty(types, np.float64)
+    nodes = _Nodes(positions, parts, rows, limits)
+    _draw_rows(tables, params, nodes, runs, masses, scratch, type_indices, slots, stop)
+
+
+@kernel
+def count_visible_edges(
+    table: NDArray[np.int64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    limits: NDArray[np.int64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """How many edges of one type each node sees; gives the sum. Arrays as of `draw_temporal`, of
-    one type: addresses uint64[P].
+    """Count the edges of one type that each node sees; return the sum.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out.
+    parts, rows, limits : ndarray of int32, int64 and int64, shape (m,)
+        As of `draw_temporal`.
+    sizes : ndarray of int32, shape (m,), out
     """
     total = np.int64(0)
     for i in range(rows.shape[0]):
         sizes[i] = 0
         if rows[i] >= 0:
             part = parts[i]
-            start, stop = i64_at(indptr[part], rows[i]), i64_at(indptr[part], rows[i] + 1)
-            sizes[i] = count_visible(start, stop, limits[i], times[part], order[part])
+            indptr = np.uint64(table[part, INDPTR])
+            start, stop = i64_at(indptr, rows[i]), i64_at(indptr, rows[i] + 1)
+            times, order = np.uint64(table[part, WHEN]), np.uint64(table[part, ORDER])
+            sizes[i] = count_visible(start, stop, limits[i], times, order)
         total += np.int64(sizes[i])
     return total  # type: ignore[return-value]  # compiled, it is an int
 
 
 @kernel
 def list_visible_edges(
+    table: NDArray[np.int64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
-    indptr: NDArray[np.uint64],
-    order: NDArray[np.uint64],
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> None:
-    """The slots of all edges that each node sees, the earliest first, one node's after another's:
-    ``sizes`` of each, as `count_visible_edges` gives them.
+    """List the slots of all edges that each node sees, the earliest first, node by node.
+
+    Parameters
+    ----------
+    table, parts, rows, sizes
+        As of `count_visible_edges`.
+    slots : ndarray of int64, shape (sum of sizes,), out
     """
     out_pos = 0
     for i in range(rows.shape[0]):
         if sizes[i] > 0:
-            start = i64_at(indptr[parts[i]], rows[i])
+            start = i64_at(np.uint64(table[parts[i], INDPTR]), rows[i])
+            order = np.uint64(table[parts[i], ORDER])
             for offset in range(sizes[i]):
-                slots[out_pos] = np.int64(u32_at(order[parts[i]], start + offset))
+                slots[out_pos] = np.int64(u32_at(order, start + offset))
                 out_pos += 1
 
 
@@ -487,16 +439,16 @@ def compact_slots(
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> int:
-    """Put drawn slots, ``count`` of each node and -1 for none, one behind another; gives how many
-    there are.
+    """Join drawn slots, ``count`` of each node and -1 for none, without gaps; return how many there
+    are.
 
     Parameters
     ----------
-    padded_slots : int64[m * count]
+    padded_slots : ndarray of int64, shape (m * count,)
     count : int64
-    sizes : int32[m], out
+    sizes : ndarray of int32, shape (m,), out
         How many each node has.
-    slots : int64[m * count], out
+    slots : ndarray of int64, shape (m * count,), out
     """
     out_pos = np.int64(0)
     for i in range(sizes.shape[0]):
@@ -511,35 +463,48 @@ def compact_slots(
 
 @kernel
 def gather_ragged_ids(
+    table: NDArray[np.int64],
+    column: np.int64,
     parts: NDArray[np.int32],
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
-    columns: NDArray[np.uint64],
     out: NDArray[np.int64],
 ) -> None:
-    """The number that belongs to each slot: ``sizes`` slots of each node, ``columns`` are addresses
-    of each part's int64[slots].
+    """Gather an int64 value of each slot.
+
+    Parameters
+    ----------
+    table : ndarray of int64, shape (P, COLUMNS)
+        Addresses, as `storaged.kernels.adjacency` lays them out.
+    column : int64
+        The column of the table that is read.
+    parts, sizes : ndarray of int32, shape (m,)
+        The part of each node, and how many of ``slots`` are its own.
+    slots : ndarray of int64, shape (k,)
+    out : ndarray of int64, shape (k,), out
     """
     pos = 0
     for i in range(sizes.shape[0]):
+        values = np.uint64(table[parts[i], column])
         for _ in range(sizes[i]):
-            out[pos] = i64_at(columns[parts[i]], slots[pos])
+            out[pos] = i64_at(values, slots[pos])
             pos += 1
 
 
 @kernel
 def gather_ragged_weights(
+    table: NDArray[np.int64],
     parts: NDArray[np.int32],
     sizes: NDArray[np.int32],
     slots: NDArray[np.int64],
-    columns: NDArray[np.uint64],
     out: NDArray[np.float32],
 ) -> None:
-    """The weight of each slot, likewise; an address of 0 is weights of 1."""
+    """Gather the weight of each slot; arrays as in `gather_ragged_ids`, without ``WEIGHTS`` every
+    edge weighs 1.
+    """
     pos = 0
     for i in range(sizes.shape[0]):
+        weights = np.uint64(table[parts[i], WEIGHTS])
         for _ in range(sizes[i]):
-            out[pos] = (
-                f32_at(columns[parts[i]], slots[pos]) if columns[parts[i]] > 0 else np.float32(1.0)
-            )
+            out[pos] = f32_at(weights, slots[pos]) if weights > 0 else np.float32(1.0)
             pos += 1

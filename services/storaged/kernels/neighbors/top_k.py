@@ -1,11 +1,20 @@
-"""The heaviest slots of rows: one bounded heap a row, fed by one edge type after another."""
+"""The heaviest edges of rows: one bounded heap a row, fed by one edge type after another."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import STOP_CHECK_MASK, inlined, is_set, kernel
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    f32_at,
+    i64_at,
+    inlined,
+    is_set,
+    kernel,
+)
+from storaged.kernels.adjacency import INDPTR, NBR, WEIGHTS
 
 I64 = NDArray[np.int64]
 I32 = NDArray[np.int32]
@@ -14,9 +23,7 @@ F32 = NDArray[np.float32]
 
 @inlined
 def _ranks_after(weights: F32, ids: I64, orders: I64, a: np.int64, b: np.int64) -> bool:
-    """Whether entry a comes behind entry b: lighter; of equal weight, of a larger id; of equal id,
-    met later.
-    """
+    """Return whether entry a ranks after entry b: by weight, descending, by id, then by order."""
     if weights[a] != weights[b]:
         return bool(weights[a] < weights[b])
     if ids[a] != ids[b]:
@@ -37,13 +44,7 @@ def _swap(
 
 @inlined
 def _sift_down(
-    weights: F32,
-    ids: I64,
-    orders: I64,
-    type_indices: I32,
-    slots: I64,
-    base: np.int64,
-    size: np.int64,
+    weights: F32, ids: I64, orders: I64, type_indices: I32, slots: I64, size: np.int64
 ) -> None:
     """Let the root down: the entry that comes last stays on top."""
     pos = np.int64(0)
@@ -51,23 +52,84 @@ def _sift_down(
         child = 2 * pos + 1
         if child >= size:
             return
-        if child + 1 < size and _ranks_after(weights, ids, orders, base + child + 1, base + child):
+        if child + 1 < size and _ranks_after(weights, ids, orders, child + 1, child):
             child += 1
-        if not _ranks_after(weights, ids, orders, base + child, base + pos):
+        if not _ranks_after(weights, ids, orders, child, pos):
             return
-        _swap(weights, ids, orders, type_indices, slots, base + pos, base + child)
+        _swap(weights, ids, orders, type_indices, slots, pos, child)
         pos = child
 
 
-@kernel
-def push_edges(
+@inlined
+def _select_row(
+    tables: I64,
+    part: IntLike,
+    row: IntLike,
+    weights: F32,
+    ids: I64,
+    orders: I64,
+    type_indices: I32,
+    slots: I64,
+    stop: I64,
+) -> IntLike:
+    """Select and sort the heaviest edges of one row in a heap, the entry to leave first on top;
+    return how many there are.
+    """
+    count, size, num_seen = orders.shape[0], np.int64(0), np.int64(0)
+    for t in range(tables.shape[0]):
+        indptr, nbr, edge_weights = (
+            np.uint64(tables[t, part, INDPTR]),
+            np.uint64(tables[t, part, NBR]),
+            np.uint64(tables[t, part, WEIGHTS]),
+        )
+        for slot in range(i64_at(indptr, row), i64_at(indptr, row + 1)):
+            if slot & STOP_CHECK_MASK == 0 and is_set(stop):
+                return size
+            weight = f32_at(edge_weights, slot) if edge_weights > 0 else np.float32(1.0)
+            neighbor, order = i64_at(nbr, slot), num_seen
+            num_seen += 1
+            if size == count:
+                # Only what comes before the last one enters; of equal weight and id it was met
+                # later.
+                if weight < weights[0] or (weight == weights[0] and neighbor >= ids[0]):
+                    continue
+                weights[0], ids[0], orders[0], type_indices[0], slots[0] = (
+                    weight,
+                    neighbor,
+                    order,
+                    t,
+                    slot,
+                )
+                _sift_down(weights, ids, orders, type_indices, slots, size)
+                continue
+            pos = size
+            size += 1
+            weights[pos], ids[pos], orders[pos], type_indices[pos], slots[pos] = (
+                weight,
+                neighbor,
+                order,
+                t,
+                slot,
+            )
+            while pos > 0:
+                parent = (pos - 1) // 2
+                if not _ranks_after(weights, ids, orders, pos, parent):
+                    break
+                _swap(weights, ids, orders, type_indices, slots, pos, parent)
+                pos = parent
+    for last in range(size - 1, 0, -1):
+        if last & STOP_CHECK_MASK == 0 and is_set(stop):
+            return size
+        _swap(weights, ids, orders, type_indices, slots, np.int64(0), np.int64(last))
+        _sift_down(weights, ids, orders, type_indices, slots, np.int64(last))
+    return size
+
+
+@inlined
+def _select_rows(
+    tables: I64,
+    parts: I32,
     rows: I64,
-    indptr: I64,
-    nbr: I64,
-    edge_weights: F32,
-    type_index: np.int32,
-    count: np.int64,
-    push_counts: I64,
     sizes: I64,
     weights: F32,
     ids: I64,
@@ -76,86 +138,61 @@ def push_edges(
     slots: I64,
     stop: I64,
 ) -> None:
-    """Offer every slot of one edge type to the heaps of its rows.
+    """`select_top_edges`, in scratch that is there: ``orders``, int64[count]."""
+    count = orders.shape[0]
+    for i in range(rows.shape[0]):
+        sizes[i] = 0
+        if rows[i] < 0:
+            continue
+        heap_slice = slice(i * count, (i + 1) * count)
+        sizes[i] = _select_row(
+            tables,
+            parts[i],
+            rows[i],
+            weights[heap_slice],
+            ids[heap_slice],
+            orders,
+            type_indices[heap_slice],
+            slots[heap_slice],
+            stop,
+        )
+        if is_set(stop):
+            return
+
+
+@kernel
+def select_top_edges(
+    tables: I64,
+    count: np.int64,
+    parts: I32,
+    rows: I64,
+    sizes: I64,
+    weights: F32,
+    ids: I64,
+    type_indices: I32,
+    slots: I64,
+    stop: I64,
+) -> None:
+    """Select the heaviest edges of each node over a union of edge types, heaviest first.
 
     Parameters
     ----------
-    rows : int64[m]
-        -1 is no row.
-    indptr, nbr : int64[rows + 1], int64[slots]
-    edge_weights : float32[slots]
-        Weights; empty: all 1.
-    type_index : int32
-        What ``type_indices`` says of this edge type.
+    tables : ndarray of int64, shape (types, P, COLUMNS)
+        Addresses by edge type, as `storaged.kernels.adjacency` lays them out; without ``WEIGHTS``
+        every edge weighs 1.
     count : int64
-        Entries of a heap, at least 1.
-    push_counts : int64[m], inout
-        How many slots each row was offered.
-    sizes : int64[m], inout
-    weights, ids, orders, type_indices, slots : float32, int64, int64, int32, int64 [m * count],
-    inout
-        The heaps, the entry to leave first on top.
-    stop : int64[1]
+        Edges per node at most, at least 1.
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no edges.
+    sizes : ndarray of int64, shape (m,), out
+        Edges selected of each node; what the other outputs have after them means nothing.
+    weights, ids : ndarray of float32 and of int64, shape (m * count,), out
+        Weights and neighbors.
+    type_indices, slots : ndarray of int32 and of int64, shape (m * count,), out
+        Edge types, as indices into the union, and slots.
+    stop : ndarray of int64, shape (1,)
         Not 0 once the call is to end; what it leaves then is incomplete.
     """
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        if row < 0:
-            continue
-        base = np.int64(i) * count
-        for slot in range(indptr[row], indptr[row + 1]):
-            if slot & STOP_CHECK_MASK == 0 and is_set(stop):
-                return
-            weight = edge_weights[slot] if edge_weights.shape[0] > 0 else np.float32(1.0)
-            order = push_counts[i]
-            push_counts[i] += 1
-            if sizes[i] == count:
-                # Only what comes before the last one enters; of equal weight and id it was met
-                # later.
-                if weight < weights[base] or (weight == weights[base] and nbr[slot] >= ids[base]):
-                    continue
-                weights[base], ids[base], orders[base], type_indices[base], slots[base] = (
-                    weight,
-                    nbr[slot],
-                    order,
-                    type_index,
-                    slot,
-                )
-                _sift_down(weights, ids, orders, type_indices, slots, base, count)
-                continue
-            pos = sizes[i]
-            sizes[i] += 1
-            (
-                weights[base + pos],
-                ids[base + pos],
-                orders[base + pos],
-                type_indices[base + pos],
-                slots[base + pos],
-            ) = weight, nbr[slot], order, type_index, slot
-            while pos > 0:
-                parent = (pos - 1) // 2
-                if not _ranks_after(weights, ids, orders, base + pos, base + parent):
-                    break
-                _swap(weights, ids, orders, type_indices, slots, base + pos, base + parent)
-                pos = parent
-
-
-@kernel
-def sort_heaps(
-    count: np.int64,
-    sizes: I64,
-    weights: F32,
-    ids: I64,
-    orders: I64,
-    type_indices: I32,
-    slots: I64,
-    stop: I64,
-) -> None:
-    """Sort every heap in place, heaviest first; arrays and ``stop`` as of `push_edges`."""
-    for i in range(sizes.shape[0]):
-        base = np.int64(i) * count
-        for size in range(sizes[i] - 1, 0, -1):
-            if size & STOP_CHECK_MASK == 0 and is_set(stop):
-                return
-            _swap(weights, ids, orders, type_indices, slots, base, base + size)
-            _sift_down(weights, ids, orders, type_indices, slots, base, np.int64(size))
+    orders = np.empty(count, np.int64)
+    _select_rows(tables, parts, rows, sizes, weights, ids, orders, type_indices, slots, stop)

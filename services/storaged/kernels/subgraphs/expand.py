@@ -38,7 +38,7 @@ from storaged.kernels.adjacency import (
     unpack_pair,
 )
 from storaged.kernels.neighbors.distinct_edges import choose_distinct_edges
-from storaged.kernels.neighbors.fisher_yates import MAX_DIRECT_DEGREE
+from storaged.kernels.neighbors.fisher_yates import MAX_DIRECT_DEGREE, DistinctScratch, RowDraw
 
 _ROWS_AHEAD, _COLUMNS_AHEAD, _WRITE_DELAY = 24, 8, 4
 _RING = 32
@@ -51,7 +51,7 @@ themselves.
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 _I64, _U64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
-_KNOWN = np.zeros((1, 0), np.uint64)
+_KNOWN = np.zeros(0, np.uint64)
 """No draw is known before."""
 
 
@@ -119,7 +119,7 @@ def _draw_distinct(
         np.uint64(table[part, COLD] + 4 * start),
     )
     first, no_address = np.int64(0), np.uint64(0)
-    return choose_distinct_edges(
+    row_draw = RowDraw(
         key,
         selection_key,
         start,
@@ -130,18 +130,9 @@ def _draw_distinct(
         row_thresholds,
         row_fractions,
         no_address,
-        _KNOWN,
-        _KNOWN,
-        first,
-        direct_table,
-        hash_keys,
-        values,
-        used_buckets,
-        heap_keys,
-        heap_tags,
-        row_slots,
-        stop,
     )
+    scratch = DistinctScratch(direct_table, hash_keys, values, used_buckets, heap_keys, heap_tags)
+    return choose_distinct_edges(row_draw, _KNOWN, _KNOWN, scratch, row_slots, stop)
 
 
 @inlined

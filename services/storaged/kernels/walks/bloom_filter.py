@@ -1,10 +1,10 @@
-"""What walks by p and q look at before they search a row: a sieve of who is joined, and how much of
-a row one neighbor is at most.
+"""What node2vec walks read before they search a row: a Bloom filter of joined pairs, and the
+largest share of a row that leads to one neighbor.
 
-A sieve (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has a
-byte for each edge. All bits of a pair are in one word, so that to ask is one read at random, where
-a search of a row is a read for each time that its length halves. Who is not in the sieve is not
-joined; who is, is searched for."""
+A filter (Bloom 1970, *Space/time trade-offs in hash coding with allowable errors*, CACM 13(7)) has
+a byte for each edge. All bits of a pair are in one word, so that a lookup is one read at random,
+where a search of a row is a read for each time that its length halves. A pair that is not in the
+filter is not joined; one that is, is searched for."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from asterism_graphkit.random.rng import GOLDEN, bounded, mix64
 from storaged.kernels.adjacency import COLUMNS
 
 BLOOM, BLOOM_WORDS, MAX_SHARES, ROW_HEADS = range(COLUMNS, COLUMNS + 4)
-"""Columns that a table of walks has behind those of `storaged.kernels.adjacency`: the address of a
-sieve's words, how many there are, and the addresses of shares and of heads."""
+"""Columns that a table of walks has after those of `storaged.kernels.adjacency`: the address of a
+filter's words, how many there are, and the addresses of shares and of heads."""
 EDGES_PER_WORD = 8
 _ONE, _S6, _LOW6, _EIGHTS, _S32 = (
     np.uint64(1),
@@ -56,7 +56,7 @@ def bloom_word_address(pair: np.uint64, table: NDArray[np.int64], table_row: Int
 
 @inlined
 def may_have_edge(pair: np.uint64, table: NDArray[np.int64], table_row: IntLike) -> bool:
-    """Whether a search would be worth it."""
+    """Return whether the pair may be joined."""
     bits = pair_mask(pair)
     return u64_at(bloom_word_address(pair, table, table_row), np.uint64(0)) & bits == bits  # type: ignore[no-any-return]
 
@@ -69,14 +69,14 @@ def fill_bloom_filter(
     end: np.int64,
     words: NDArray[np.uint64],
 ) -> None:
-    """Put the edges of some rows into a sieve.
+    """Add the edges of some rows to a Bloom filter.
 
     Parameters
     ----------
-    indptr, nbr : int64[rows + 1], int64[slots]
+    indptr, nbr : ndarray of int64, shape (rows + 1,), and ndarray of int64, shape (slots,)
     first, end : int64
         Rows.
-    words : uint64[n], inout
+    words : ndarray of uint64, shape (n,), in and out
         n >= 1.
     """
     for row in range(first, end):
@@ -95,17 +95,17 @@ def max_neighbor_shares(
     end: np.int64,
     out: NDArray[np.float32],
 ) -> None:
-    """How much of each row leads to that neighbor to whom most does: all of its edges count.
+    """Write the largest share of each row that leads to one neighbor, by all edges to it.
 
     Parameters
     ----------
-    indptr, nbr : int64[rows + 1], int64[slots]
+    indptr, nbr : ndarray of int64, shape (rows + 1,), and ndarray of int64, shape (slots,)
         Neighbors ascend within a row.
-    weights, sums : float32[slots], float64[rows]
+    weights, sums : ndarray of float32, shape (slots,), and ndarray of float64, shape (rows,)
         Empty: edges count alike.
     first, end : int64
         Rows.
-    out : float32[rows], inout
+    out : ndarray of float32, shape (rows,), in and out
         Not less than it is, and hardly more; 0 for a row that weighs nothing.
     """
     for row in range(first, end):
@@ -123,13 +123,14 @@ def max_neighbor_shares(
 def write_row_heads(
     indptr: NDArray[np.int64], shares: NDArray[np.float32], out: NDArray[np.uint64]
 ) -> None:
-    """What a walk by p and q wants to know of a row when it gets there, in one read.
+    """Write what a node2vec walk reads of a row when it gets there, for one read.
 
     Parameters
     ----------
-    indptr, shares : int64[rows + 1], float32[rows] or [0]
+    indptr : ndarray of int64, shape (rows + 1,)
+    shares : ndarray of float32, shape (rows,) or (0,)
         As of `max_neighbor_shares`; without shares these are 0.
-    out : uint64[2 * rows], out
+    out : ndarray of uint64, shape (2 * rows,), out
         Of each row its first slot, then how many it has << 32 | its share's bits.
     """
     bits = shares.view(np.uint32)

@@ -1,26 +1,61 @@
-"""Walks, all their steps in one pass: some dozens are under way at a time, each at a step of its
-own.
+"""Walks of any kind, all their steps in one pass: some dozens are under way at a time, each at a
+step of its own.
 
-What `storaged.kernels.neighbors.replacement` draws of one neighbor a hop, with the same words and
-so the same steps. Reads at random wait for memory one behind another within a walk (row, column,
-neighbor), so walks take turns, a group at a time: while one group asks for its columns, another one
-that asked some turns ago reads them."""
+A step goes to the row of a node, to a column of that, and to the slot that it leads to; it draws
+what `storaged.kernels.neighbors.replacement` draws of one neighbor a hop, with the same words and
+so the same steps. Reads at random wait for memory one after another within a walk (row, column,
+neighbor), so walks take turns, a group at a time: while one group prefetches its columns, another
+one that prefetched some turns ago reads them."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, i64_at, inlined, kernel
-from asterism_graphkit.random.rng import mix_tag
-from storaged.kernels.adjacency import EID, NBR, part_of_node, row_of_node
-from storaged.kernels.walks.node2vec import decide_outcome, resolve_pending
+from asterism_graphkit.compile.jit import (
+    IntLike,
+    i64_at,
+    inlined,
+    kernel,
+    prefetch_at,
+    u32_at,
+    u64_at,
+)
+from asterism_graphkit.random.alias_draw import resolve_column
+from asterism_graphkit.random.rng import bounded, mix64, mix_key, mix_tag, unit_float, word
+from storaged.kernels.adjacency import (
+    ALIAS_FRACTION,
+    ALIAS_THRESHOLD,
+    EID,
+    INDEX_BITS,
+    INDEX_IDS,
+    INDEX_ROWS,
+    INDPTR,
+    LIVE,
+    NBR,
+    ROWS,
+    SUMS,
+    part_of_node,
+    prefetch_row_bounds,
+    row_of_node,
+)
+from storaged.kernels.walks.bloom_filter import MAX_SHARES
+from storaged.kernels.walks.node2vec import (
+    decide_outcome,
+    max_return_share,
+    resolve_pending,
+    row_weight,
+    try_return,
+)
 from storaged.kernels.walks.state import (
     ACCEPTED,
     ACTIVE_WALKS,
     ATTEMPT,
     ATTEMPTS,
     CHECKING,
+    COIN,
     DEGREE,
     EDGE,
     FOUND,
@@ -49,46 +84,244 @@ from storaged.kernels.walks.state import (
     PREVIOUS_ROW,
     REJECTED,
     REMOTE,
+    RESTART_KEY,
     RESTARTED,
+    RETURN_KEY,
     ROW,
     SLOT,
+    SLOT_KEY,
+    START,
     START_KINDS,
     STARTS,
     STEP,
     STEP_ROW,
     STEPS_DONE,
     TAG,
+    TOSS,
+    TOSS_UNIT,
+    TYPE_KEY,
     UNDRAWN,
     WALK,
     WalkParams,
+    WalkTables,
 )
-from storaged.kernels.walks.step import draw_column, locate_row, prefetch_lookup, resolve_slot
 
 _GROUPS = ACTIVE_WALKS // GROUP
 _GAP = 2
-"""Turns between what a group asks for and what it reads."""
+"""Turns between what a group prefetches and what it reads."""
+_EIGHTS, _FOURS, _ZERO = np.uint64(3), np.uint64(2), np.uint64(0)
+
+
+class _Output(NamedTuple):
+    """Outputs of a call; see `advance_walks`."""
+
+    steps_done: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    types: NDArray[np.int32]
+    eids: NDArray[np.int64]
+    pending: NDArray[np.int64]
+
+
+@inlined
+def _prefetch_lookup(
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
+) -> None:
+    """Prefetch the index slots where the search for a new node begins, or whether it is a hole."""
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
+    node, part = (
+        lanes[lane, NODE],
+        part_of_node(lanes[lane, NODE], params.parts, params.shift, params.mod),
+    )
+    for t in range(steps.shape[1]):
+        edge = steps[lanes[lane, STEP_ROW], t]
+        if edge < 0 or end_types[LOCAL, edge] != lanes[lane, KIND]:
+            continue
+        table_row = edge * params.parts + part
+        if table[table_row, INDEX_IDS] != 0:
+            bucket = mix64(np.uint64(node)) >> np.uint64(
+                np.int64(64) - table[table_row, INDEX_BITS]
+            )
+            prefetch_at(np.uint64(table[table_row, INDEX_IDS]) + (bucket << _EIGHTS))
+            prefetch_at(np.uint64(table[table_row, INDEX_ROWS]) + (bucket << _FOURS))
+        elif table[table_row, LIVE] != 0 and table[table_row, ROWS] > node // params.parts:
+            prefetch_at(np.uint64(table[table_row, LIVE] + node // params.parts))
+        break
+
+
+@inlined
+def _locate_row(
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
+) -> None:
+    """Look up the row of a new node, and prefetch its bounds."""
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
+    node, kind, step_row = lanes[lane, NODE], lanes[lane, KIND], lanes[lane, STEP_ROW]
+    part = part_of_node(node, params.parts, params.shift, params.mod)
+    row: IntLike = np.int64(-1)
+    is_located = False
+    for t in range(steps.shape[1]):
+        edge = steps[step_row, t]
+        if edge < 0 or end_types[LOCAL, edge] != kind:
+            continue
+        table_row = edge * params.parts + part
+        if not is_located:
+            row, is_located = row_of_node(node, params.parts, params.shift, table, table_row), True
+        if row >= 0:
+            prefetch_row_bounds(np.uint64(table[table_row, INDPTR] + 8 * row))
+            if params.excess_return > 0.0:
+                prefetch_at(np.uint64(table[table_row, MAX_SHARES] + 4 * row))
+            if steps.shape[1] > 1 and not params.uniform and table[table_row, SUMS] != 0:
+                prefetch_at(np.uint64(table[table_row, SUMS] + 8 * row))
+    lanes[lane, PART], lanes[lane, ROW] = part, row
+    lanes[lane, DEGREE] = -1  # not read yet
+
+
+@inlined
+def _choose_edge_type(
+    tables: WalkTables, params: WalkParams, key: np.uint64, lanes: NDArray[np.int64], lane: IntLike
+) -> IntLike:
+    """Return the edge type of a draw from a row, in proportion to the weight of each there; -1
+    where all of them weigh nothing.
+    """
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
+    step_row, kind, part, row = (
+        lanes[lane, STEP_ROW],
+        lanes[lane, KIND],
+        lanes[lane, PART],
+        lanes[lane, ROW],
+    )
+    total, last = 0.0, np.int64(-1)
+    for t in range(steps.shape[1]):
+        edge = steps[step_row, t]
+        if edge >= 0 and end_types[LOCAL, edge] == kind:
+            weight = row_weight(table, edge * params.parts + part, row, params.uniform)
+            total += weight
+            if weight > 0.0:
+                last = edge
+    if last < 0:
+        return last
+    point, cumulative = unit_float(word(key, _ZERO)) * total, 0.0
+    for t in range(steps.shape[1]):
+        edge = steps[step_row, t]
+        if edge >= 0 and end_types[LOCAL, edge] == kind:
+            cumulative += row_weight(table, edge * params.parts + part, row, params.uniform)
+            if edge == last or point < cumulative:
+                return edge  # type: ignore[no-any-return]
+    return last
+
+
+@inlined
+def _draw_column(
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
+) -> None:
+    """Draw a column of a walk's row, and prefetch it."""
+    table, walkers, steps, keys = tables.table, tables.walkers, tables.steps, tables.keys
+    step, tag, edge = (
+        lanes[lane, STEP],
+        np.uint64(lanes[lane, TAG]),
+        steps[lanes[lane, STEP_ROW], 0],
+    )
+    lanes[lane, SLOT], lanes[lane, OUTCOME] = -1, ACCEPTED
+    if params.restart > 0.0:
+        walk_tag = mix_tag(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
+        if unit_float(word(mix64(keys[RESTART_KEY, step] + walk_tag), _ZERO)) < params.restart:
+            lanes[lane, OUTCOME] = RESTARTED
+            return
+    if lanes[lane, ROW] < 0:
+        return
+    if params.biased and lanes[lane, PREVIOUS] >= 0:
+        # An attempt has a position of its own, under the walk's.
+        position = mix64(np.uint64(walkers[POSITIONS, lanes[lane, WALK]]))
+        tag = mix_tag(mix64(mix_key(position) + mix_tag(np.uint64(lanes[lane, ATTEMPT]))))
+        lanes[lane, TAG] = np.int64(tag)
+        toss = unit_float(word(mix64(keys[RETURN_KEY, step] + tag), _ZERO))
+        if params.excess_return > 0.0:
+            # The excess of steps back has a box of its own after that of the others: most draws
+            # fall beside it, and look for no edge back.
+            share = max_return_share(tables, params, lanes, lane)
+            toss *= 1.0 + params.excess_return * share
+            if toss >= 1.0:
+                try_return(tables, params, (toss - 1.0) / params.excess_return, lanes, lane)
+                return
+        lanes[lane, TOSS] = np.int64(toss / TOSS_UNIT)
+    if steps.shape[1] > 1:
+        chosen = _choose_edge_type(tables, params, mix64(keys[TYPE_KEY, step] + tag), lanes, lane)
+        if chosen < 0:
+            return
+        edge = np.int64(chosen)
+    table_row = edge * params.parts + lanes[lane, PART]
+    if steps.shape[1] > 1 or lanes[lane, DEGREE] < 0:
+        indptr, row = np.uint64(table[table_row, INDPTR]), lanes[lane, ROW]
+        start = i64_at(indptr, row)
+        lanes[lane, EDGE], lanes[lane, START], lanes[lane, DEGREE] = (
+            edge,
+            start,
+            i64_at(indptr, row + 1) - start,
+        )
+    degree = np.uint64(lanes[lane, DEGREE])
+    if degree > _ZERO:
+        w = word(mix64(keys[SLOT_KEY, step] + tag), _ZERO)
+        slot = lanes[lane, START] + np.int64(bounded(w, degree))
+        lanes[lane, SLOT], lanes[lane, COIN] = slot, np.int64(w * degree)
+        has_alias_table = not params.uniform and table[table_row, ALIAS_THRESHOLD] != 0
+        prefetch_at(
+            np.uint64(table[table_row, ALIAS_THRESHOLD if has_alias_table else NBR] + 8 * slot)
+        )
+
+
+@inlined
+def _resolve_slot(
+    table: NDArray[np.int64],
+    params: WalkParams,
+    want_eids: bool,
+    lanes: NDArray[np.int64],
+    lane: IntLike,
+) -> None:
+    """Resolve a draw from its column to the slot that it takes, and prefetch the neighbor."""
+    table_row, slot = lanes[lane, EDGE] * params.parts + lanes[lane, PART], lanes[lane, SLOT]
+    if not params.uniform and table[table_row, ALIAS_THRESHOLD] != 0:
+        start = lanes[lane, START]
+        row_thresholds, row_fractions, column = (
+            np.uint64(table[table_row, ALIAS_THRESHOLD] + 8 * start),
+            np.uint64(table[table_row, ALIAS_FRACTION] + 4 * start),
+            np.uint64(slot - start),
+        )
+        row_offset = resolve_column(
+            row_thresholds, row_fractions, column, np.uint64(lanes[lane, COIN])
+        )
+        # Only columns of a row of sum 0 are never kept and lead to themselves: no need to read its
+        # sum.
+        if (
+            row_offset == column
+            and u64_at(row_thresholds, row_offset) == row_offset
+            and u32_at(row_fractions, row_offset) == 0
+        ):
+            lanes[lane, SLOT] = -1
+            return
+        slot = start + np.int64(row_offset)
+        lanes[lane, SLOT] = slot
+        prefetch_at(np.uint64(table[table_row, NBR] + 8 * slot))
+    if want_eids:
+        prefetch_at(np.uint64(table[table_row, EID] + 8 * slot))
 
 
 @inlined
 def _group(tick: IntLike) -> tuple[IntLike, IntLike]:
-    """The lanes whose turn it is."""
+    """Return the range of lanes that take this turn."""
     first = (tick % _GROUPS) * GROUP
     return first, first + GROUP
 
 
 @inlined
 def _load(
+    tables: WalkTables,
+    params: WalkParams,
     lanes: NDArray[np.int64],
     lane: IntLike,
     cursor: NDArray[np.int64],
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    step_rows: IntLike,
-    params: WalkParams,
 ) -> bool:
-    """Put the next walk that has somewhere to go under way; gives whether there is one."""
+    """Load the next walk that has steps left into a lane; return whether there is one."""
+    table, end_types, local_parts = tables.table, tables.end_types, tables.local_parts
+    walkers, step_rows = tables.walkers, tables.steps.shape[0]
     walk, m = cursor[0], walkers.shape[1]
     while walk < m and (walkers[IDS, walk] < 0 or walkers[STEPS_DONE, walk] >= params.length):
         walk += 1
@@ -128,23 +361,18 @@ def _load(
 
 @inlined
 def _advance(
+    tables: WalkTables,
+    params: WalkParams,
+    restarts: bool,
     lanes: NDArray[np.int64],
     lane: IntLike,
-    restarts: bool,
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    step_rows: IntLike,
-    params: WalkParams,
-    steps_done: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    types: NDArray[np.int32],
-    eids: NDArray[np.int64],
+    output: _Output,
 ) -> bool:
-    """Take a step that counts, ``restarts`` to the start or on; gives whether the walk goes on
+    """Take an accepted step, to the start where it ``restarts``; return whether the walk goes on
     here.
     """
+    walkers, step_rows = tables.walkers, tables.steps.shape[0]
+    types, eids = output.types, output.eids
     walk, step = lanes[lane, WALK], lanes[lane, STEP]
     column = step - walkers[STEPS_DONE, walk]
     next_node, edge = np.int64(-1), np.int64(-1)
@@ -152,14 +380,15 @@ def _advance(
         next_node = walkers[STARTS, walk]
     elif lanes[lane, SLOT] >= 0:
         next_node, edge = lanes[lane, FOUND], lanes[lane, EDGE]
-    ids[walk, column] = next_node
+    output.ids[walk, column] = next_node
     if types.shape[0] > 0:
         types[walk, column] = edge
     if eids.shape[0] > 0:
         eids[walk, column] = -1
         if edge >= 0:
             eids[walk, column] = i64_at(
-                np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT]
+                np.uint64(tables.table[edge * params.parts + lanes[lane, PART], EID]),
+                lanes[lane, SLOT],
             )
     if params.biased:
         lanes[lane, PREVIOUS], lanes[lane, PREVIOUS_KIND] = (
@@ -179,25 +408,25 @@ def _advance(
     if restarts:
         lanes[lane, KIND] = walkers[START_KINDS, walk]
     elif edge >= 0:
-        lanes[lane, KIND] = end_types[REMOTE, edge]
-    steps_done[walk] = step + 1
+        lanes[lane, KIND] = tables.end_types[REMOTE, edge]
+    output.steps_done[walk] = step + 1
     return bool(
         next_node >= 0
         and step + 1 < params.length
-        and local_parts[part_of_node(next_node, params.parts, params.shift, params.mod)]
+        and tables.local_parts[part_of_node(next_node, params.parts, params.shift, params.mod)]
     )
 
 
 @inlined
 def _set_pending(
+    tables: WalkTables,
+    params: WalkParams,
     lanes: NDArray[np.int64],
     lane: IntLike,
-    table: NDArray[np.int64],
-    params: WalkParams,
-    want_eids: bool,
-    pending: NDArray[np.int64],
+    output: _Output,
 ) -> None:
-    """A step that hangs on an edge elsewhere is for somebody else to judge."""
+    """Write a step that depends on an edge which is held elsewhere."""
+    pending = output.pending
     walk, edge = lanes[lane, WALK], lanes[lane, EDGE]
     pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = (
         1,
@@ -205,131 +434,64 @@ def _set_pending(
         edge,
     )
     pending[PENDING_ATTEMPT, walk] = lanes[lane, ATTEMPT]
-    if want_eids:
+    if output.eids.shape[0] > 0:
         pending[PENDING_EID, walk] = i64_at(
-            np.uint64(table[edge * params.parts + lanes[lane, PART], EID]), lanes[lane, SLOT]
+            np.uint64(tables.table[edge * params.parts + lanes[lane, PART], EID]),
+            lanes[lane, SLOT],
         )
 
 
 @inlined
 def _apply_outcome(
+    tables: WalkTables,
+    params: WalkParams,
     lanes: NDArray[np.int64],
     lane: IntLike,
     cursor: NDArray[np.int64],
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    steps: NDArray[np.int64],
-    params: WalkParams,
-    steps_done: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    types: NDArray[np.int32],
-    eids: NDArray[np.int64],
-    pending: NDArray[np.int64],
+    output: _Output,
 ) -> None:
-    """Do what the fate of a walk's draw says; where the walk is through here, another one takes its
+    """Apply the outcome of a walk's draw; where the walk is through here, another one takes its
     lane.
     """
-    step_rows, outcome = steps.shape[0], lanes[lane, OUTCOME]
+    outcome = lanes[lane, OUTCOME]
     lanes[lane, OUTCOME] = UNDRAWN
     if outcome == REJECTED:
         lanes[lane, ATTEMPT] += 1
         return
     if outcome == PENDING:
-        _set_pending(lanes, lane, table, params, eids.shape[0] > 0, pending)
-        continues = _load(
-            lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
-        )
+        _set_pending(tables, params, lanes, lane, output)
+        continues = _load(tables, params, lanes, lane, cursor)
     else:
-        continues = _advance(
-            lanes,
-            lane,
-            outcome == RESTARTED,
-            walkers,
-            table,
-            end_types,
-            local_parts,
-            step_rows,
-            params,
-            steps_done,
-            ids,
-            types,
-            eids,
-        )
+        continues = _advance(tables, params, outcome == RESTARTED, lanes, lane, output)
         if not continues:
-            continues = _load(
-                lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
-            )
+            continues = _load(tables, params, lanes, lane, cursor)
     if not continues:
         cursor[1] -= 1
     elif params.needs_lookup:
         lanes[lane, DEGREE] = NOT_LOOKED_UP
-        prefetch_lookup(lanes, lane, table, end_types, steps, params)
+        _prefetch_lookup(tables, params, lanes, lane)
     else:
-        locate_row(lanes, lane, table, end_types, steps, params)
+        _locate_row(tables, params, lanes, lane)
 
 
-@kernel
-def advance_walks(
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    steps: NDArray[np.int64],
-    keys: NDArray[np.uint64],
+@inlined
+def _run(
+    tables: WalkTables,
     params: WalkParams,
-    steps_done: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    types: NDArray[np.int32],
-    eids: NDArray[np.int64],
-    pending: NDArray[np.int64],
+    output: _Output,
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
-    rounds: np.int64,
+    check_lanes: NDArray[np.int64],
 ) -> None:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
-    elsewhere.
-
-    Parameters
-    ----------
-    walkers, end_types, keys
-        As `storaged.kernels.walks.state` says.
-    table : int64[E * P, columns]
-        Line e * P + p is that of edge type e at part p, as `storaged.kernels.adjacency` and, behind
-        that, `storaged.kernels.walks.bloom_filter` lay it out.
-    local_parts : bool[P]
-    steps : int64[s, w]
-        The edge types of each step, -1 behind the last; step t follows line t % s.
-    params : WalkParams
-    steps_done : int64[m], inout
-        Steps behind each walk.
-    ids : int64[m, w], out
-        Row i is walk i's from the step on with which it came; -1 for a dead end.
-    types, eids : int32[m, w], int64[m, w], out
-        Edge types and ids, -1 for a restart and a dead end; [0, 0] where not wanted.
-    pending : int64[5, m], out
-        Empty where steps are not biased.
-    lanes : int64[LANES, FIELDS], inout
-        Walks under way.
-    cursor : int64[2], inout
-        The walk to put under way next, and how many are. At the beginning 0, 0; when all is done
-        the second is 0 again.
-    rounds : int64
-        How often each walk gets its turn at most, so that somebody may look at the clock between
-        calls.
-    """
-    step_rows, want_eids = steps.shape[0], eids.shape[0] > 0
-    check_lanes, check_count = np.empty(ACTIVE_WALKS, np.int64), 0
+    """`advance_walks`, in scratch that is there."""
+    table, want_eids, check_count = tables.table, output.eids.shape[0] > 0, 0
     if cursor[0] == 0:
         for lane in range(ACTIVE_WALKS):
-            if _load(
-                lanes, lane, cursor, walkers, table, end_types, local_parts, step_rows, params
-            ):
+            if _load(tables, params, lanes, lane, cursor):
                 cursor[1] += 1
-                locate_row(lanes, lane, table, end_types, steps, params)
+                _locate_row(tables, params, lanes, lane)
             lanes[lane, OUTCOME] = UNDRAWN
-    for tick in range(rounds * _GROUPS):
+    for tick in range(params.rounds * _GROUPS):
         if cursor[1] == 0:
             break
         for lane in range(*_group(tick)):
@@ -338,11 +500,11 @@ def advance_walks(
                 and lanes[lane, DEGREE] != NOT_LOOKED_UP
                 and lanes[lane, OUTCOME] == UNDRAWN
             ):
-                draw_column(lanes, lane, walkers, table, end_types, steps, keys, params)
+                _draw_column(tables, params, lanes, lane)
         if want_eids or not params.uniform:
             for lane in range(*_group(tick - _GAP)):
                 if lanes[lane, OUTCOME] == ACCEPTED and lanes[lane, SLOT] >= 0:
-                    resolve_slot(lanes, lane, table, params, want_eids)
+                    _resolve_slot(table, params, want_eids, lanes, lane)
         for lane in range(*_group(tick - 2 * _GAP)):
             if lanes[lane, OUTCOME] >= CHECKING:
                 continue
@@ -356,50 +518,58 @@ def advance_walks(
                     and lanes[lane, PREVIOUS] >= 0
                     and lanes[lane, OUTCOME] == ACCEPTED
                 ):
-                    lanes[lane, OUTCOME] = decide_outcome(lanes, lane, end_types, params)
+                    lanes[lane, OUTCOME] = decide_outcome(tables, params, lanes, lane)
             if lanes[lane, OUTCOME] == CHECKING:
                 check_lanes[check_count] = lane
                 check_count += 1
             else:
-                _apply_outcome(
-                    lanes,
-                    lane,
-                    cursor,
-                    walkers,
-                    table,
-                    end_types,
-                    local_parts,
-                    steps,
-                    params,
-                    steps_done,
-                    ids,
-                    types,
-                    eids,
-                    pending,
-                )
+                _apply_outcome(tables, params, lanes, lane, cursor, output)
         if params.needs_lookup:
             for lane in range(*_group(tick - 3 * _GAP)):
                 if lanes[lane, WALK] >= 0 and lanes[lane, DEGREE] == NOT_LOOKED_UP:
-                    locate_row(lanes, lane, table, end_types, steps, params)
+                    _locate_row(tables, params, lanes, lane)
         if (
             check_count > 0 and tick % _GROUPS == _GROUPS - 1
         ):  # searches are worth it side by side only
-            resolve_pending(lanes, check_count, table, end_types, steps, params, check_lanes)
+            resolve_pending(tables, params, check_count, check_lanes, lanes)
             for i in range(check_count):
-                _apply_outcome(
-                    lanes,
-                    check_lanes[i],
-                    cursor,
-                    walkers,
-                    table,
-                    end_types,
-                    local_parts,
-                    steps,
-                    params,
-                    steps_done,
-                    ids,
-                    types,
-                    eids,
-                    pending,
-                )
+                _apply_outcome(tables, params, lanes, check_lanes[i], cursor, output)
             check_count = 0
+
+
+@kernel
+def advance_walks(
+    tables: WalkTables,
+    params: WalkParams,
+    steps_done: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    types: NDArray[np.int32],
+    eids: NDArray[np.int64],
+    pending: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    cursor: NDArray[np.int64],
+) -> None:
+    """Advance walks, each until it ends, leaves the parts held here, or depends on an edge that is
+    held elsewhere.
+
+    Parameters
+    ----------
+    tables : WalkTables
+    params : WalkParams
+        Its ``row_stride`` and ``first_column`` are not read.
+    steps_done : ndarray of int64, shape (m,), in and out
+        Steps that each walk has taken.
+    ids : ndarray of int64, shape (m, w), out
+        Row i is walk i's from the step on with which it came; -1 for a dead end.
+    types, eids : ndarray of int32 and of int64, shape (m, w) or (0, 0), out
+        Edge types and ids, -1 for a restart and a dead end; (0, 0) where not wanted.
+    pending : ndarray of int64, shape (5, m) or (5, 0), out
+        Empty where steps are not biased.
+    lanes : ndarray of int64, shape (ACTIVE_WALKS, FIELDS), in and out
+        Walks under way.
+    cursor : ndarray of int64, shape (2,), in and out
+        The next walk to put under way, and how many are. At the beginning 0, 0; when all is done
+        the second is 0 again.
+    """
+    output = _Output(steps_done, ids, types, eids, pending)
+    _run(tables, params, output, lanes, cursor, np.empty(ACTIVE_WALKS, np.int64))

@@ -1,4 +1,6 @@
-"""Biased steps: whether a draw counts, by a toss, and where that does not say by an edge."""
+"""Biased steps of node2vec: acceptance of a draw, by a toss, and where that does not decide, by
+whether two nodes are joined.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +43,13 @@ from storaged.kernels.walks.state import (
     TOSS,
     TOSS_UNIT,
     WalkParams,
+    WalkTables,
 )
 
 
 @inlined
 def row_weight(table: NDArray[np.int64], table_row: IntLike, row: np.int64, uniform: bool) -> float:
-    """What an edge type weighs at a row."""
+    """Return the weight of a row along one edge type."""
     if not uniform and table[table_row, SUMS] != 0:
         return f64_at(np.uint64(table[table_row, SUMS]), row)  # type: ignore[no-any-return]
     indptr = np.uint64(table[table_row, INDPTR])
@@ -55,16 +58,12 @@ def row_weight(table: NDArray[np.int64], table_row: IntLike, row: np.int64, unif
 
 @inlined
 def max_return_share(
-    lanes: NDArray[np.int64],
-    lane: IntLike,
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    params: WalkParams,
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> float:
-    """How much of what a walk may follow leads back to the node before, at most. Whoever asks, for
-    any node before it is the same.
+    """Return the largest share of what a walk may follow that leads back to the previous node; the
+    same for any previous node.
     """
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
     step_row, part, row = lanes[lane, STEP_ROW], lanes[lane, PART], lanes[lane, ROW]
     if steps.shape[1] == 1:
         return np.float64(
@@ -83,17 +82,12 @@ def max_return_share(
 
 @inlined
 def try_return(
-    lanes: NDArray[np.int64],
-    lane: IntLike,
-    share: float,
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    steps: NDArray[np.int64],
-    params: WalkParams,
+    tables: WalkTables, params: WalkParams, share: float, lanes: NDArray[np.int64], lane: IntLike
 ) -> None:
     """Let a share of what a walk may follow, below `max_return_share`, lead along that edge back
     which it falls on; it counts where there is one.
     """
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
     step_row, part, row, kind = (
         lanes[lane, STEP_ROW],
         lanes[lane, PART],
@@ -141,15 +135,15 @@ def try_return(
 
 @inlined
 def decide_outcome(
-    lanes: NDArray[np.int64], lane: IntLike, end_types: NDArray[np.int64], params: WalkParams
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], lane: IntLike
 ) -> IntLike:
-    """What becomes of a walk's draw, where it came from somewhere."""
+    """Return the outcome of a walk's draw, where there is a previous node."""
     toss = lanes[lane, TOSS] * TOSS_UNIT
     kind = lanes[
         lane, PREVIOUS_KIND
     ]  # -1 where it lives elsewhere and ids are global: then the id is enough
     if lanes[lane, FOUND] == lanes[lane, PREVIOUS] and (
-        kind < 0 or end_types[REMOTE, lanes[lane, EDGE]] == kind
+        kind < 0 or tables.end_types[REMOTE, lanes[lane, EDGE]] == kind
     ):
         return ACCEPTED if toss < params.return_limit else REJECTED
     if toss < params.accept_limit:
@@ -159,17 +153,16 @@ def decide_outcome(
 
 @inlined
 def resolve_pending(
-    lanes: NDArray[np.int64],
-    check_count: IntLike,
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    steps: NDArray[np.int64],
+    tables: WalkTables,
     params: WalkParams,
+    check_count: IntLike,
     check_lanes: NDArray[np.int64],
+    lanes: NDArray[np.int64],
 ) -> None:
-    """Say of steps that hang on an edge which is here whether they count; sieves are asked, and
-    rows searched, side by side.
+    """Decide steps that depend on an edge which is held here; Bloom filters are read, and rows
+    searched, side by side.
     """
+    table, end_types, steps = tables.table, tables.end_types, tables.steps
     for i in range(check_count):
         lanes[check_lanes[i], OUTCOME] = (
             REJECTED if params.accept_joined else ACCEPTED
@@ -227,7 +220,7 @@ def resolve_pending(
                 )
                 if size > 0:
                     half = size >> 1
-                    # All ones where the wanted one is behind: as unpredictable as a coin.
+                    # All ones where the target is in the right half: as unpredictable as a coin.
                     right_mask = -np.int64(i64_at(nbr, low + half) < lanes[lane, FOUND])
                     low += (half + 1) & right_mask
                     size = half + ((size - half - 1 - half) & right_mask)

@@ -1,13 +1,15 @@
-"""Walks by p and q along one edge type, from packed rows: all under way take an attempt together,
-in stages that ask for what the next one reads.
+"""Node2vec walks along one edge type, from packed rows: all under way take an attempt together, in
+stages that prefetch what the next one reads.
 
-What `storaged.kernels.walks.generic` takes, to the bit, where nothing but the nodes is wanted of
-it. An attempt hashes, reads a record, and often asks whether two nodes are joined; which of these a
-walk needs is as unforeseeable as a coin. So a stage is a loop over those walks that need it, which
-the one before it lists, and what is the same for all is hashed in loops that run over several walks
-at once."""
+The walks are those of `storaged.kernels.walks.generic`, to the bit, where nothing but the nodes is
+wanted. An attempt hashes, reads a record, and often tests whether two nodes are joined; which of
+these a walk needs is as unpredictable as a coin. So a stage is a loop over those walks that need
+it, which the one before it lists, and what is the same for all is hashed in loops that run over
+several walks at once."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,7 @@ from storaged.kernels.walks.state import (
     SLOT_KEY,
     STEPS_DONE,
     WalkParams,
+    WalkTables,
 )
 
 ACTIVE_WALKS = 64
@@ -67,8 +70,8 @@ ACTIVE_WALKS = 64
 ) = range(14)
 FIELDS = 14
 """Rows of ``lanes``, int64[FIELDS, LANES]: of each walk under way which it is (-1: none), where its
-next node is put, steps behind it; where it is, by id, line of the table, row there (-1: none) and
-address of what the row begins with (0: nothing); the same of where it was a step ago (id -1:
+next node is put, steps taken; where it is, by id, line of the table, row there (-1: none) and
+address of the row's head (0: none); the same of where it was a step ago (id -1:
 nowhere, line -1: not held here); the tag of its position, that position's salt, and the attempt."""
 OTHER_TYPE = np.int64(np.iinfo(np.int64).max)
 """As the node before: one of another type, which no edge leads to."""
@@ -81,6 +84,31 @@ _ZERO, _S32, _ONE = np.uint64(0), np.uint64(32), np.uint64(1)
 _UNDECIDED = -1
 
 
+class _Scratch(NamedTuple):
+    """Scratch of an attempt of all walks under way, a column each.
+
+    Attributes
+    ----------
+    uints : ndarray of uint64, shape (9, ACTIVE_WALKS)
+    ints : ndarray of int64, shape (7, ACTIVE_WALKS)
+    floats : ndarray of float64, shape (2, ACTIVE_WALKS)
+    lane_lists : ndarray of int64, shape (4, ACTIVE_WALKS)
+    """
+
+    uints: NDArray[np.uint64]
+    ints: NDArray[np.int64]
+    floats: NDArray[np.float64]
+    lane_lists: NDArray[np.int64]
+
+
+class _Output(NamedTuple):
+    """Outputs of a call; see `advance_node2vec_walks`."""
+
+    steps_done: NDArray[np.int64]
+    ids: NDArray[np.int64]
+    pending: NDArray[np.int64]
+
+
 @inlined
 def _locate_row(
     lane: IntLike,
@@ -90,7 +118,7 @@ def _locate_row(
     table: NDArray[np.int64],
     params: WalkParams,
 ) -> None:
-    """Find the row of a node that lives in a part held here, and ask for what it begins with."""
+    """Find the row of a node that lives in a part held here, and prefetch its head."""
     table_row = edge * params.parts + part_of_node(
         np.int64(node), params.parts, params.shift, params.mod
     )
@@ -109,18 +137,16 @@ def _locate_row(
 
 @inlined
 def _load(
+    tables: WalkTables,
+    params: WalkParams,
+    edge: IntLike,
     lane: IntLike,
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    edge: IntLike,
-    params: WalkParams,
-    row_stride: IntLike,
 ) -> bool:
-    """Put the next walk that has somewhere to go under way; gives whether there is one."""
+    """Load the next walk that has steps left into a lane; return whether there is one."""
+    table, end_types, local_parts = tables.table, tables.end_types, tables.local_parts
+    walkers = tables.walkers
     walk, m = cursor[0], walkers.shape[1]
     while walk < m and (walkers[IDS, walk] < 0 or walkers[STEPS_DONE, walk] >= params.length):
         walk += 1
@@ -131,7 +157,7 @@ def _load(
         return False
     lanes[STEP, lane], lanes[PLACE, lane], lanes[ATTEMPT, lane] = (
         walkers[STEPS_DONE, walk],
-        walk * row_stride,
+        walk * params.row_stride + params.first_column,
         walkers[ATTEMPTS, walk],
     )
     position = np.uint64(walkers[POSITIONS, walk])
@@ -165,22 +191,19 @@ def _load(
 
 
 @inlined
-def _hash_attempts(
-    plain: NDArray[np.int64],
-    salt: NDArray[np.int64],
-    attempt: NDArray[np.int64],
-    previous: NDArray[np.int64],
-    step_keys: NDArray[np.uint64],
-    back_keys: NDArray[np.uint64],
-    return_shares: NDArray[np.float64],
-    excess_return: float,
-    tags: NDArray[np.uint64],
-    words: NDArray[np.uint64],
-    tosses: NDArray[np.float64],
-) -> None:
-    """The word and the toss of each walk's draw: an attempt has a position of its own, under the
-    walk's.
+def _hash_attempts(params: WalkParams, lanes: NDArray[np.int64], scratch: _Scratch) -> None:
+    """Hash the word and the toss of each walk's draw: an attempt has a position of its own, under
+    the walk's.
     """
+    uints, _, floats, _ = scratch
+    plain, salt, attempt, previous = lanes[PLAIN], lanes[SALT], lanes[ATTEMPT], lanes[PREVIOUS]
+    step_keys, back_keys, tags, words = (
+        uints[_STEP_KEYS],
+        uints[_BACK_KEYS],
+        uints[_TAGS],
+        uints[_WORDS],
+    )
+    return_shares, tosses, excess_return = floats[_SHARES], floats[_TOSSES], params.excess_return
     for i in range(ACTIVE_WALKS):
         attempt_tag = mix_tag(mix64(np.uint64(salt[i]) + mix_tag(np.uint64(attempt[i]))))
         tags[i] = attempt_tag if previous[i] >= 0 else np.uint64(plain[i])
@@ -195,18 +218,13 @@ def _hash_attempts(
 
 @inlined
 def _draw(
-    lanes: NDArray[np.int64],
-    table: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    params: WalkParams,
-    uints: NDArray[np.uint64],
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    lane_lists: NDArray[np.int64],
+    tables: WalkTables, params: WalkParams, lanes: NDArray[np.int64], scratch: _Scratch
 ) -> tuple[IntLike, IntLike]:
-    """Let each walk's draw fall on a record or on the way back, and ask for what these read; gives
-    how many of both there are.
+    """Draw a record or the way back for each walk, and prefetch what these read; return how many of
+    both there are.
     """
+    table, keys = tables.table, tables.keys
+    uints, ints, floats, lane_lists = scratch
     for i in range(ACTIVE_WALKS):
         head = np.uint64(lanes[HEAD, i])
         uints[_STARTS, i], uints[_DEGREES, i], floats[_SHARES, i] = _ZERO, _ZERO, 0.0
@@ -217,19 +235,7 @@ def _draw(
             keys[SLOT_KEY, lanes[STEP, i]],
             keys[RETURN_KEY, lanes[STEP, i]],
         )
-    _hash_attempts(
-        lanes[PLAIN],
-        lanes[SALT],
-        lanes[ATTEMPT],
-        lanes[PREVIOUS],
-        uints[_STEP_KEYS],
-        uints[_BACK_KEYS],
-        floats[_SHARES],
-        params.excess_return,
-        uints[_TAGS],
-        uints[_WORDS],
-        floats[_TOSSES],
-    )
+    _hash_attempts(params, lanes, scratch)
     read_count, return_count = np.int64(0), np.int64(0)
     for i in range(ACTIVE_WALKS):
         degree, table_row = uints[_DEGREES, i], lanes[TABLE_ROW, i]
@@ -237,8 +243,8 @@ def _draw(
         if degree == _ZERO:
             continue
         if floats[_TOSSES, i] >= 1.0:
-            # What steps back are above others has a box of its own behind theirs: most draws fall
-            # beside it, and look for no edge back.
+            # The excess of steps back has a box of its own after that of the others: most draws
+            # fall beside it, and look for no edge back.
             lane_lists[_RETURNING, return_count] = i
             return_count += 1
             uints[_PAIRS, i] = pair_hash(lanes[ROW, i], lanes[PREVIOUS, i])
@@ -259,26 +265,20 @@ def _draw(
 
 @inlined
 def _read_records(
-    read_count: IntLike,
-    lanes: NDArray[np.int64],
     table: NDArray[np.int64],
     params: WalkParams,
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
-    uints: NDArray[np.uint64],
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    lane_lists: NDArray[np.int64],
+    read_count: IntLike,
+    lanes: NDArray[np.int64],
+    scratch: _Scratch,
 ) -> IntLike:
-    """Read to whom draws lead and say which count; gives how many hang on an edge that is here,
-    whose sieves are asked for.
+    """Read the neighbors of draws and decide them; return how many depend on an edge that is held
+    here, and prefetch their filters' words.
     """
+    uints, ints, floats, lane_lists = scratch
     check_count = np.int64(0)
     for j in range(read_count):
         i = lane_lists[_READING, j]
-        neighbor = np.int64(
-            read_neighbor(uints[_RECORDS, i], uints[_COINS, i], packed, alias_fraction)
-        )
+        neighbor = np.int64(read_neighbor(table, uints[_RECORDS, i], uints[_COINS, i]))
         previous, toss, previous_table_row = (
             lanes[PREVIOUS, i],
             floats[_TOSSES, i],
@@ -308,16 +308,15 @@ def _read_records(
 
 @inlined
 def _check_bloom(
+    table: NDArray[np.int64],
+    params: WalkParams,
     check_count: IntLike,
     return_count: IntLike,
     lanes: NDArray[np.int64],
-    table: NDArray[np.int64],
-    params: WalkParams,
-    uints: NDArray[np.uint64],
-    ints: NDArray[np.int64],
-    lane_lists: NDArray[np.int64],
+    scratch: _Scratch,
 ) -> IntLike:
-    """Ask sieves; gives how many rows are to be searched, and asks for their middles."""
+    """Test Bloom filters; return how many rows are to be searched, and prefetch their middles."""
+    uints, ints, _, lane_lists = scratch
     search_count, unjoined_outcome = np.int64(0), REJECTED if params.accept_joined else ACCEPTED
     for j in range(check_count + return_count):
         returns = j >= check_count
@@ -349,7 +348,7 @@ def _check_bloom(
 def _bisect_rows(
     search_count: IntLike, ints: NDArray[np.int64], lane_lists: NDArray[np.int64]
 ) -> None:
-    """Find where the neighbors that are looked for would stand in their rows, side by side."""
+    """Find by bisection where the targets would stand in their rows, side by side."""
     active_count = search_count
     while active_count > 0:
         active_count = np.int64(0)
@@ -358,7 +357,7 @@ def _bisect_rows(
             size, low, nbr = ints[_SIZES, i], ints[_LOWS, i], np.uint64(ints[_NBRS, i])
             if size > 0:
                 half = size >> 1
-                # All ones where the wanted one is behind: as unpredictable as a coin.
+                # All ones where the target is in the right half: as unpredictable as a coin.
                 right_mask = -np.int64(np.int64(u32_at(nbr, low + half)) < ints[_TARGETS, i])
                 low += (half + 1) & right_mask
                 size = half + ((size - half - 1 - half) & right_mask)
@@ -370,15 +369,14 @@ def _bisect_rows(
 
 @inlined
 def _decide(
-    search_count: IntLike,
-    lanes: NDArray[np.int64],
     table: NDArray[np.int64],
     params: WalkParams,
-    ints: NDArray[np.int64],
-    floats: NDArray[np.float64],
-    lane_lists: NDArray[np.int64],
+    search_count: IntLike,
+    lanes: NDArray[np.int64],
+    scratch: _Scratch,
 ) -> None:
-    """Say what became of draws whose rows were searched."""
+    """Set the outcome of draws whose rows were searched."""
+    _, ints, floats, lane_lists = scratch
     for j in range(search_count):
         i = lane_lists[_SEARCHING, j]
         slot, end, nbr, target = (
@@ -392,7 +390,7 @@ def _decide(
         if floats[_TOSSES, i] < 1.0:
             ints[_OUTCOMES, i] = ACCEPTED if params.accept_joined else REJECTED
             continue
-        # A share of what the row weighs falls on an edge back, or behind the last one of these.
+        # A share of the row's weight falls on an edge back, or after the last one of these.
         table_row = lanes[TABLE_ROW, i]
         weights_address, sums_address = (
             np.uint64(table[table_row, WEIGHTS]),
@@ -415,29 +413,25 @@ def _decide(
 
 @inlined
 def _apply_outcomes(
+    tables: WalkTables,
+    params: WalkParams,
+    edge: IntLike,
+    outcomes: NDArray[np.int64],
+    found: NDArray[np.int64],
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    edge: IntLike,
-    params: WalkParams,
-    steps_done: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    pending: NDArray[np.int64],
-    ints: NDArray[np.int64],
-    row_stride: IntLike,
+    output: _Output,
 ) -> None:
-    """Do what the fates of draws say; where a walk is through here, another one takes its lane."""
+    """Apply the outcomes of draws; where a walk is through here, another one takes its lane."""
+    steps_done, ids, pending = output
     for i in range(ACTIVE_WALKS):
-        walk, outcome = lanes[WALK, i], ints[_OUTCOMES, i]
+        walk, outcome = lanes[WALK, i], outcomes[i]
         if walk < 0:
             continue
         if outcome == REJECTED:
             lanes[ATTEMPT, i] += 1
             continue
-        neighbor, continues = ints[_FOUND, i], False
+        neighbor, continues = found[i], False
         if outcome == PENDING:
             pending[IS_PENDING, walk], pending[PENDING_ID, walk], pending[PENDING_TYPE, walk] = (
                 1,
@@ -451,7 +445,9 @@ def _apply_outcomes(
             continues = bool(
                 neighbor >= 0
                 and step < params.length
-                and local_parts[part_of_node(neighbor, params.parts, params.shift, params.mod)]
+                and tables.local_parts[
+                    part_of_node(neighbor, params.parts, params.shift, params.mod)
+                ]
             )
             if continues:
                 lanes[STEP, i], lanes[ATTEMPT, i] = step, 0
@@ -461,96 +457,67 @@ def _apply_outcomes(
                     lanes[TABLE_ROW, i],
                 )
                 lanes[PREVIOUS_ROW, i], lanes[PREVIOUS_HEAD, i] = lanes[ROW, i], lanes[HEAD, i]
-                _locate_row(i, neighbor, edge, lanes, table, params)
-        if not continues and not _load(
-            i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride
-        ):
+                _locate_row(i, neighbor, edge, lanes, tables.table, params)
+        if not continues and not _load(tables, params, edge, i, lanes, cursor):
             cursor[1] -= 1
+
+
+@inlined
+def _run(
+    tables: WalkTables,
+    params: WalkParams,
+    output: _Output,
+    lanes: NDArray[np.int64],
+    cursor: NDArray[np.int64],
+    scratch: _Scratch,
+) -> None:
+    """`advance_node2vec_walks`, in scratch that is there."""
+    table, edge = tables.table, tables.steps[0, 0]
+    outcomes, found = scratch.ints[_OUTCOMES], scratch.ints[_FOUND]
+    if cursor[0] == 0:
+        for i in range(ACTIVE_WALKS):
+            if _load(tables, params, edge, i, lanes, cursor):
+                cursor[1] += 1
+    for _ in range(params.rounds):
+        if cursor[1] == 0:
+            break
+        read_count, return_count = _draw(tables, params, lanes, scratch)
+        check_count = _read_records(table, params, read_count, lanes, scratch)
+        search_count = _check_bloom(table, params, check_count, return_count, lanes, scratch)
+        _bisect_rows(search_count, scratch.ints, scratch.lane_lists)
+        _decide(table, params, search_count, lanes, scratch)
+        _apply_outcomes(tables, params, edge, outcomes, found, lanes, cursor, output)
 
 
 @kernel
 def advance_node2vec_walks(
-    walkers: NDArray[np.int64],
-    table: NDArray[np.int64],
-    end_types: NDArray[np.int64],
-    local_parts: NDArray[np.bool_],
-    steps: NDArray[np.int64],
-    keys: NDArray[np.uint64],
+    tables: WalkTables,
     params: WalkParams,
     steps_done: NDArray[np.int64],
     ids: NDArray[np.int64],
-    row_stride: np.int64,
     pending: NDArray[np.int64],
-    packed: NDArray[np.uint64],
-    alias_fraction: NDArray[np.uint64],
     lanes: NDArray[np.int64],
     cursor: NDArray[np.int64],
-    rounds: np.int64,
 ) -> None:
-    """Take walks on, each until it ends, leaves the parts held here, or hangs on an edge that is
-    elsewhere; where rows follow from ids.
+    """Advance walks, each until it ends, leaves the parts held here, or depends on an edge that is
+    held elsewhere; where rows follow from ids.
 
     Parameters
     ----------
-    walkers, table, end_types, local_parts, keys, params, steps_done, pending, cursor, rounds
-        As of `storaged.kernels.walks.generic.advance_walks`; every line of ``table`` that has edges
-        has them packed, and heads.
-    steps : int64[1, 1]
-        The edge type, which leads to nodes of the type at which it begins.
-    ids : int64[k], out
-        As there, but flat: walk i's from place i * ``row_stride`` on.
-    row_stride : int64
-    packed, alias_fraction : uint64[E * P]
-        Those columns of ``table``.
-    lanes : int64[FIELDS, LANES], inout
+    tables : WalkTables
+        Every line of its ``table`` that has edges has them packed, and heads; ``steps`` are one
+        edge type, which leads to nodes of the type at which it begins.
+    params : WalkParams
+    steps_done, pending, cursor
+        As of `storaged.kernels.walks.generic.advance_walks`.
+    ids : ndarray of int64, flat, out
+        The next nodes of walks, -1 for a dead end.
+    lanes : ndarray of int64, shape (FIELDS, ACTIVE_WALKS), in and out
     """
-    edge = steps[0, 0]
-    uints, ints = np.zeros((9, ACTIVE_WALKS), np.uint64), np.zeros((7, ACTIVE_WALKS), np.int64)
-    floats, lane_lists = (
+    scratch = _Scratch(
+        np.zeros((9, ACTIVE_WALKS), np.uint64),
+        np.zeros((7, ACTIVE_WALKS), np.int64),
         np.zeros((2, ACTIVE_WALKS), np.float64),
         np.zeros((4, ACTIVE_WALKS), np.int64),
     )
-    if cursor[0] == 0:
-        for i in range(ACTIVE_WALKS):
-            if _load(
-                i, lanes, cursor, walkers, table, end_types, local_parts, edge, params, row_stride
-            ):
-                cursor[1] += 1
-    for _ in range(rounds):
-        if cursor[1] == 0:
-            break
-        read_count, return_count = _draw(
-            lanes, table, keys, params, uints, ints, floats, lane_lists
-        )
-        check_count = _read_records(
-            read_count,
-            lanes,
-            table,
-            params,
-            packed,
-            alias_fraction,
-            uints,
-            ints,
-            floats,
-            lane_lists,
-        )
-        search_count = _check_bloom(
-            check_count, return_count, lanes, table, params, uints, ints, lane_lists
-        )
-        _bisect_rows(search_count, ints, lane_lists)
-        _decide(search_count, lanes, table, params, ints, floats, lane_lists)
-        _apply_outcomes(
-            lanes,
-            cursor,
-            walkers,
-            table,
-            end_types,
-            local_parts,
-            edge,
-            params,
-            steps_done,
-            ids,
-            pending,
-            ints,
-            row_stride,
-        )
+    _run(tables, params, _Output(steps_done, ids, pending), lanes, cursor, scratch)

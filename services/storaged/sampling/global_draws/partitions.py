@@ -23,7 +23,7 @@ from storaged.kernels.global_draws.range_cover import (
     draw_covered_rows,
 )
 from storaged.sampling.filters.range_cover import RangeCoverTable, combine_covers
-from storaged.sampling.version import NODE, LocalVersion, check_output_size
+from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_I64, EMPTY_U32, AliasTable, PartImage
 
 

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels import node_rows as kernel_rows
-from storaged.sampling.node_lookup import group_nodes, resolve_local_types, select_adjacency
+from storaged.sampling.node_lookup import (
+    address_table,
+    group_nodes,
+    resolve_local_types,
+    select_adjacency,
+)
 from storaged.sampling.version import LocalVersion, check_row_count
 from storaged.store.image import EMPTY_F64
 
@@ -81,16 +86,12 @@ def read_neighbors(
     for group in groups:
         for edge_type, local_type in zip(edge_types, local_types, strict=True):
             if local_type == group.type_id:
-                edges = select_adjacency(group.image, edge_type, direction)
                 kernel_rows.copy_rows(
+                    address_table(version, edge_type, direction)[group.image.part],
+                    np.int32(edge_type),
                     group.rows,
                     group.places,
                     cursor,
-                    edges.indptr,
-                    edges.nbr,
-                    edges.eid,
-                    edges.weights,
-                    np.int32(edge_type),
                     out_ids,
                     out_types,
                     weights,

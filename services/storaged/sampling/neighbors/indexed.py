@@ -15,6 +15,8 @@ from asterism_graphkit.random import rng
 from asterism_model.elements import EDGE
 from asterism_model.filters.binding import bind
 from asterism_model.filters.syntax import Filter
+from storaged.kernels import adjacency
+from storaged.kernels.neighbors import index_ranges
 from storaged.kernels.neighbors import indexed as kernel
 from storaged.kernels.neighbors import probabilities as probability
 from storaged.kernels.neighbors import replacement as gather
@@ -31,13 +33,13 @@ from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
     OUT,
     LocatedNodes,
-    adjacency_addresses,
+    address_table,
     locate_nodes,
     resolve_local_types,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.column_index import OWN_WEIGHT_NAME, SortedEdges
-from storaged.store.image import EMPTY_I64, EMPTY_U32
+from storaged.store.image import EMPTY_I64
 
 _MAX_RUNS = 64
 """Of one edge type: each is looked for at every node, and beyond these what satisfies a condition
@@ -90,43 +92,37 @@ def resolve_ranges(
     return ranges
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _SortedEdgeAddresses:
-    """The order of each node's edges at one end, by part; arrays are told by address, not to
-    outlive the version that they are of.
+def _sorted_table(
+    version: LocalVersion,
+    edge_type: int,
+    direction: int,
+    index: int,
+    weight_name: str,
+    *,
+    uniform: bool,
+) -> NDArray[np.int64]:
+    """Return the address table of one edge type with the order of an index: int64[P,
+    SORTED_COLUMNS], read-only.
     """
 
-    order: NDArray[np.uint64]
-    keys: NDArray[np.uint64]
-    trees: NDArray[np.uint64]
-    """uint64[P]; 0 where there is none, or its part is not held here."""
+    def edges_of_part(part: int) -> SortedEdges | None:
+        column_index = version.parts[part].edges[edge_type].indexes[index]
+        return column_index.outgoing if direction == OUT else column_index.incoming
 
-    @classmethod
-    def build(
-        cls, version: LocalVersion, edge_type: int, direction: int, index: int, weight_name: str
-    ) -> _SortedEdgeAddresses:
-        """Those of one edge type."""
+    def make() -> NDArray[np.int64]:
+        out = np.zeros((version.schema.parts, index_ranges.SORTED_COLUMNS), np.int64)
+        out[:, : adjacency.COLUMNS] = address_table(version, edge_type, direction, uniform=uniform)
+        out[:, adjacency.ORDER] = 0
+        for part in version.parts:
+            edges = edges_of_part(part)
+            if edges is not None:
+                tree = EMPTY_I64 if uniform else edges.weight_trees.get(weight_name, EMPTY_I64)
+                out[part, [adjacency.ORDER, index_ranges.KEYS, index_ranges.TREES]] = addresses_of(
+                    [edges.order, edges.keys, tree]
+                )
+        return as_kernel_array(out)
 
-        def edges_of_part(part: int) -> SortedEdges | None:
-            image = version.parts.get(part)
-            if image is None:
-                return None
-            column_index = image.edges[edge_type].indexes[index]
-            return column_index.outgoing if direction == OUT else column_index.incoming
-
-        edges_by_part = [edges_of_part(part) for part in range(version.schema.parts)]
-        return cls(
-            order=addresses_of(
-                EMPTY_U32 if edges is None else edges.order for edges in edges_by_part
-            ),
-            keys=addresses_of(
-                EMPTY_I64 if edges is None else edges.keys for edges in edges_by_part
-            ),
-            trees=addresses_of(
-                EMPTY_I64 if edges is None else edges.weight_trees.get(weight_name, EMPTY_I64)
-                for edges in edges_by_part
-            ),
-        )
+    return version.cached((_sorted_table, edge_type, direction, index, weight_name, uniform), make)
 
 
 def sample_indexed_neighbors(
@@ -227,20 +223,28 @@ def sample_indexed_neighbors(
                     out_types[out_slice],
                 )
                 for type_index, edge_type in enumerate(union):
-                    side = adjacency_addresses(version, edge_type, direction)
-                    gather_inputs = (
-                        draws.slots,
-                        nodes.places,
-                        nodes.parts,
-                        np.int64(count),
-                        draws.type_indices,
-                        np.int32(type_index),
+                    table = address_table(version, edge_type, direction)
+                    inputs = draws.slots, nodes.places, nodes.parts, draws.type_indices
+                    gather.gather_ids(
+                        table,
+                        gather.gather_params(count, type_index, adjacency.NBR),
+                        *inputs,
+                        out[out_slice],
                     )
-                    gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
-                        gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
+                        gather.gather_ids(
+                            table,
+                            gather.gather_params(count, type_index, adjacency.EID),
+                            *inputs,
+                            eids[out_slice],
+                        )
                     if want_weights:
-                        gather.gather_weights(*gather_inputs, side.weights, weights[out_slice])
+                        gather.gather_weights(
+                            table,
+                            gather.gather_params(count, type_index, adjacency.WEIGHTS),
+                            *inputs,
+                            weights[out_slice],
+                        )
                 if want_probabilities:
                     sampler.write_probabilities(nodes, draws, probabilities[out_slice])
     shape = (ids.size, count)
@@ -260,10 +264,8 @@ class _IndexedDraws:
     type_indices: NDArray[np.int32]
     """int32[m * count]; empty of a union of one."""
     slots: NDArray[np.int64]
-    totals: NDArray[np.float64]
-    counts: NDArray[np.float64]
-    rests: NDArray[np.float64]
-    """float64[m], as `storaged.kernels.neighbors.indexed.draw_indexed` gives them."""
+    stats: NDArray[np.float64]
+    """float64[3, m], as `storaged.kernels.neighbors.indexed.draw_indexed` writes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,19 +293,13 @@ class _IndexedSampler:
     ) -> _IndexedDraws:
         """Draw for them."""
         version, m = self.version, nodes.rows.size
-        sides = [
-            adjacency_addresses(version, edge_type, self.direction) for edge_type in self.union
+        tables = [
+            _sorted_table(
+                version, edge_type, self.direction, item.index, weight_name, uniform=self.uniform
+            )
+            for edge_type, item in zip(self.union, ranges, strict=True)
         ]
-        orders = []
-        for edge_type, item in zip(self.union, ranges, strict=True):
-            order_key = (edge_type, self.direction, item.index, weight_name)
-            orders.append(
-                version.cached(
-                    (_SortedEdgeAddresses, *order_key),
-                    lambda asked=order_key: _SortedEdgeAddresses.build(version, *asked),  # type: ignore[misc]
-                )
-            )  # a default binds it
-        runs = (
+        bounds = (
             np.array(
                 [(t, low, high) for t, item in enumerate(ranges) for low, high in item.runs],
                 np.int64,
@@ -311,49 +307,32 @@ class _IndexedSampler:
             .reshape(-1, 3)
             .T.copy()
         )
-        no_addresses = as_kernel_array(np.zeros(version.schema.parts, np.uint64))
         slots = np.empty(m * self.count, np.int64)
         type_indices = np.empty(slots.size if len(self.union) > 1 else 0, np.int32)
-        totals, counts, remaining = (
-            np.empty(m, np.float64),
-            np.empty(m, np.float64),
-            np.empty(m, np.float64),
-        )
+        stats = np.empty((3, m), np.float64)
         kernel.draw_indexed(
-            rng.key_of(seed, rng.RANGE, self.direction, hop, 0),
-            rng.key_of(seed, rng.RANGE, self.direction, hop, 1),
+            as_kernel_array(np.stack(tables)),
+            kernel.IndexedParams(
+                rng.key_of(seed, rng.RANGE, self.direction, hop, 0),
+                rng.key_of(seed, rng.RANGE, self.direction, hop, 1),
+                np.int64(self.count),
+                self.replace,
+                self.want_probabilities,
+            ),
             positions,
             nodes.parts,
             nodes.rows,
-            np.int64(self.count),
-            self.replace,
-            self.want_probabilities,
-            as_kernel_array(runs[0]),
-            as_kernel_array(runs[1]),
-            as_kernel_array(runs[2]),
-            as_kernel_array(np.stack([side.indptr for side in sides])),
-            as_kernel_array(np.stack([item.order for item in orders])),
-            as_kernel_array(np.stack([item.keys for item in orders])),
-            as_kernel_array(
-                np.stack([no_addresses if self.uniform else side.weights for side in sides])
-            ),
-            as_kernel_array(
-                np.stack([no_addresses if self.uniform else item.trees for item in orders])
-            ),
+            as_kernel_array(bounds),
             type_indices,
             slots,
-            totals,
-            counts,
-            remaining,
+            stats,
             stop.flag,
         )
         stop.check()
         return _IndexedDraws(
             type_indices=as_kernel_array(type_indices),
             slots=as_kernel_array(slots),
-            totals=as_kernel_array(totals),
-            counts=as_kernel_array(counts),
-            rests=as_kernel_array(remaining),
+            stats=as_kernel_array(stats),
         )
 
     def write_probabilities(
@@ -387,11 +366,9 @@ class _IndexedSampler:
             nodes.places if nodes.places.size else np.arange(nodes.rows.size),
             as_kernel_array(masses.reshape(-1)),
         )
+        places, count = as_kernel_array(places), np.int64(self.count)
+        totals, counts, remaining = draws.stats
         if self.replace:
-            probability.write_shares(
-                flat, draws.totals, as_kernel_array(places), np.int64(self.count), out
-            )
+            probability.write_shares(flat, totals, places, count, out)
         else:
-            probability.write_conditional(
-                flat, draws.rests, draws.counts, as_kernel_array(places), np.int64(self.count), out
-            )
+            probability.write_conditional(flat, remaining, counts, places, count, out)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import rng
 from asterism_proto.errors import InvalidRequest
+from storaged.kernels.adjacency import EID, NBR, WEIGHTS
 from storaged.kernels.neighbors import distinct_edges, distinct_nodes
 from storaged.kernels.neighbors import packed as packed_kernel
 from storaged.kernels.neighbors import replacement as kernel
@@ -28,20 +29,19 @@ from storaged.sampling.cancellation import (
 from storaged.sampling.neighbors.probabilities import EdgeSource, UnionDraws, write_probabilities
 from storaged.sampling.neighbors.top_k import degrees
 from storaged.sampling.node_lookup import (
-    AdjacencyAddresses,
     LocatedNodes,
-    adjacency_addresses,
+    address_table,
+    all_packed,
     end_types,
     locate_nodes,
     resolve_local_types,
     select_adjacency,
+    stack_tables,
 )
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
 from storaged.store.image import (
     EMPTY_F32,
     EMPTY_F64,
-    EMPTY_U32,
-    EMPTY_U64,
     AdjacencyImage,
     PartImage,
 )
@@ -51,7 +51,6 @@ NEIGHBOR_ELEMENT = 3
 _MIN_SELECT_NODES = 64
 """Nodes up to which races are not cut into blocks."""
 _F32, _F64 = as_kernel_array(EMPTY_F32), as_kernel_array(EMPTY_F64)
-_U32, _U64 = as_kernel_array(EMPTY_U32), as_kernel_array(EMPTY_U64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,6 +92,16 @@ class _DrawParams:
         """Of races among edges of a type."""
         return rng.key_of(
             self.seed, rng.EXPONENTIAL_KEY, NEIGHBOR_ELEMENT, self.direction, self.hop, edge_type
+        )
+
+    def draw_params(self, type_index: int) -> kernel.DrawParams:
+        """Return what draws with replacement along an edge type of the union take."""
+        return kernel.DrawParams(self.slot_key, np.int64(self.count), np.int32(type_index))
+
+    def distinct_params(self, edge_type: int) -> distinct_edges.DistinctParams:
+        """Return what draws without replacement along an edge type take."""
+        return distinct_edges.DistinctParams(
+            self.slot_key, self.selection_key(edge_type), np.int64(self.count)
         )
 
 
@@ -299,47 +308,17 @@ def _draw_for_type(
     stop: StopFlag,
 ) -> None:
     """Draw for the nodes of one type, and put their neighbors in place."""
-    sides = [
-        adjacency_addresses(version, edge_type, params.direction, uniform=params.uniform)
-        for edge_type in union
-    ]
     type_indices = np.empty(nodes.rows.size * params.count if len(union) > 1 else 0, np.int32)
     if params.replace:
-        slots = _draw_with_replacement(nodes, sides, positions, params, type_indices, columns, stop)
-    elif params.distinct_neighbors and len(union) > 1:
-        slots = _select_union_nodes(
-            version, nodes, union, sides, positions, params, type_indices, stop
+        slots = _draw_with_replacement(
+            version, nodes, union, positions, params, type_indices, columns, stop
         )
-    elif params.distinct_neighbors:
-        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
-        for image, node_indices in nodes.iter_parts(version):
-            _draw_distinct_nodes(
-                image,
-                node_indices,
-                nodes.rows[node_indices],
-                union[0],
-                positions[node_indices],
-                params,
-                slots,
-                stop,
-            )
+    elif params.distinct_neighbors and len(union) == 1:
+        slots = _draw_distinct_nodes(version, nodes, union[0], positions, params, stop)
     elif len(union) == 1:
-        slots = _draw_distinct_edges(nodes, union[0], sides[0], positions, params, columns, stop)
+        slots = _draw_distinct_edges(version, nodes, union[0], positions, params, columns, stop)
     else:
-        slots = np.full(nodes.rows.size * params.count, -1, np.int64)
-        type_indices.fill(-1)
-        for image, node_indices in nodes.iter_parts(version):
-            _select_union_edges(
-                image,
-                node_indices,
-                nodes.rows[node_indices],
-                union,
-                positions[node_indices],
-                params,
-                type_indices,
-                slots,
-                stop,
-            )
+        slots = _select_union(version, nodes, union, positions, params, type_indices, stop)
     if columns.only_ids and slots.size == 0:
         return
     type_indices, slots = as_kernel_array(type_indices), as_kernel_array(slots)
@@ -360,8 +339,9 @@ def _draw_for_type(
 
 
 def _draw_with_replacement(
+    version: LocalVersion,
     nodes: LocatedNodes,
-    sides: list[AdjacencyAddresses],
+    union: list[int],
     positions: NDArray[np.int64],
     params: _DrawParams,
     type_indices: NDArray[np.int32],
@@ -369,53 +349,42 @@ def _draw_with_replacement(
     stop: StopFlag,
 ) -> NDArray[np.int64]:
     """Put drawn ids in place, and give the slots where something else of them is wanted."""
-    if len(sides) > 1:
-        kernel.choose_types(
-            _keys(params.type_key, positions),
-            _type_weights(nodes, sides),
-            np.int64(params.count),
-            type_indices,
-            stop.flag,
-        )
-        stop.check()
+    direction, uniform = params.direction, params.uniform
     slots = np.full(0 if columns.only_ids else nodes.rows.size * params.count, -1, np.int64)
-    if len(sides) == 1 and sides[0].all_packed:
-        (side,) = sides
-        draw_inputs = (
-            params.slot_key,
+    if len(union) == 1 and all_packed(version, union[0], direction, uniform=uniform):
+        packed_kernel.draw_packed(
+            address_table(version, union[0], direction, uniform=uniform),
+            params.draw_params(0),
             positions,
             nodes.places,
             nodes.parts,
             nodes.rows,
-            np.int64(params.count),
-        )
-        packed_kernel.draw_packed(
-            *draw_inputs,
-            side.indptr,
-            side.narrow,
-            side.packed,
-            side.cold,
             columns.ids,
             slots,
             stop.flag,
         )
         stop.check()
         return slots
+    tables = [address_table(version, edge_type, direction, uniform=uniform) for edge_type in union]
+    if len(union) > 1:
+        kernel.choose_types(
+            _keys(params.type_key, positions),
+            _type_weights(nodes, tables),
+            np.int64(params.count),
+            type_indices,
+            stop.flag,
+        )
+        stop.check()
     type_indices = as_kernel_array(type_indices)
-    for type_index, side in enumerate(sides):
+    for type_index, table in enumerate(tables):
         kernel.draw_slots(
-            params.slot_key,
+            table,
+            params.draw_params(type_index),
             positions,
             nodes.places,
             nodes.parts,
             nodes.rows,
-            np.int64(params.count),
             type_indices,
-            np.int32(type_index),
-            side.indptr,
-            side.hot,
-            side.cold,
-            side.nbr,
             columns.ids,
             slots,
             stop.flag,
@@ -425,9 +394,9 @@ def _draw_with_replacement(
 
 
 def _draw_distinct_edges(
+    version: LocalVersion,
     nodes: LocatedNodes,
     edge_type: int,
-    side: AdjacencyAddresses,
     positions: NDArray[np.int64],
     params: _DrawParams,
     columns: _NeighborColumns,
@@ -437,19 +406,12 @@ def _draw_distinct_edges(
     buffered_rows = 2 * distinct_edges.TILE if columns.only_ids else nodes.rows.size
     slots = np.empty(buffered_rows * params.count, np.int64)
     distinct_edges.draw_distinct_edges(
-        params.slot_key,
-        params.selection_key(edge_type),
+        address_table(version, edge_type, params.direction, uniform=params.uniform),
+        params.distinct_params(edge_type),
         positions,
         nodes.places,
         nodes.parts,
         nodes.rows,
-        np.int64(params.count),
-        side.indptr,
-        side.weights,
-        side.sums,
-        side.hot,
-        side.cold,
-        side.nbr,
         columns.ids,
         slots,
         stop.flag,
@@ -459,76 +421,21 @@ def _draw_distinct_edges(
 
 
 def _draw_distinct_nodes(
-    image: PartImage,
-    nodes: NDArray[np.int64],
-    rows: NDArray[np.int64],
+    version: LocalVersion,
+    nodes: LocatedNodes,
     edge_type: int,
     positions: NDArray[np.int64],
     params: _DrawParams,
-    slots: NDArray[np.int64],
-    stop: StopFlag,
-) -> None:
-    """Draw different neighbors along one edge type, for the nodes of one part."""
-    side, part_slots = (
-        select_adjacency(image, edge_type, params.direction),
-        np.empty(rows.size * params.count, np.int64),
-    )
-    weights, sums, alias_thresholds, alias_fractions = (
-        (_F32, _F64, _U64, _U32)
-        if params.uniform
-        else (side.weights, side.sums, side.hot, side.cold)
-    )
-    keys, selection_keys = (
-        _keys(params.slot_key, positions),
-        _keys(params.selection_key(edge_type), positions),
-    )
-    distinct_nodes.draw_distinct_nodes(
-        keys,
-        selection_keys,
-        as_kernel_array(rows),
-        np.int64(params.count),
-        side.indptr,
-        side.nbr,
-        weights,
-        sums,
-        alias_thresholds,
-        alias_fractions,
-        part_slots,
-        stop.flag,
-    )
-    stop.check()
-    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
-
-
-def _select_union_nodes(
-    version: LocalVersion,
-    nodes: LocatedNodes,
-    union: list[int],
-    sides: list[AdjacencyAddresses],
-    positions: NDArray[np.int64],
-    params: _DrawParams,
-    type_indices: NDArray[np.int32],
     stop: StopFlag,
 ) -> NDArray[np.int64]:
-    """Draw different neighbors along several edge types: one exponential race over all of them."""
+    """Draw distinct neighbors along one edge type."""
     slots = np.empty(nodes.rows.size * params.count, np.int64)
-    union_kernel.select_union_nodes(
-        as_kernel_array(
-            np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])
-        ),
+    distinct_nodes.draw_distinct_nodes(
+        address_table(version, edge_type, params.direction, uniform=params.uniform),
+        params.distinct_params(edge_type),
+        positions,
         nodes.parts,
         nodes.rows,
-        np.int64(params.count),
-        as_kernel_array(
-            np.array(
-                [end_types(version, edge_type, params.direction)[1] for edge_type in union],
-                np.int32,
-            )
-        ),
-        as_kernel_array(np.stack([side.indptr for side in sides])),
-        as_kernel_array(np.stack([side.nbr for side in sides])),
-        as_kernel_array(np.stack([side.weights for side in sides])),
-        type_indices,
         slots,
         stop.flag,
     )
@@ -536,55 +443,49 @@ def _select_union_nodes(
     return slots
 
 
-def _type_weights(nodes: LocatedNodes, sides: list[AdjacencyAddresses]) -> NDArray[np.float64]:
-    """float64[types, m]: what each edge type weighs at each node, read-only."""
-    out = np.empty((len(sides), nodes.rows.size), np.float64)
-    for t, side in enumerate(sides):
-        measure_nodes(nodes.parts, nodes.rows, side.indptr, side.sums, out[t])
-    return as_kernel_array(out)
-
-
-def _select_union_edges(
-    image: PartImage,
-    nodes: NDArray[np.int64],
-    rows: NDArray[np.int64],
+def _select_union(
+    version: LocalVersion,
+    nodes: LocatedNodes,
     union: list[int],
     positions: NDArray[np.int64],
     params: _DrawParams,
     type_indices: NDArray[np.int32],
-    slots: NDArray[np.int64],
     stop: StopFlag,
-) -> None:
-    """Draw without replacement from several edge types: one exponential race over all of their
-    edges, for the nodes of one part.
+) -> NDArray[np.int64]:
+    """Draw without replacement along several edge types: one exponential-key selection over all of
+    their edges, or over the neighbors that these lead to.
     """
-    count, rows = np.int64(params.count), as_kernel_array(rows)
-    sides = [select_adjacency(image, edge_type, params.direction) for edge_type in union]
-    degrees = as_kernel_array(_total_weights(rows, sides, uniform=True))
-    sizes, keys = np.zeros(rows.size, np.int64), np.empty(rows.size * params.count, np.float64)
-    part_type_indices, part_slots = np.empty(keys.size, np.int32), np.empty(keys.size, np.int64)
-    for type_index, side in enumerate(sides):
-        weights = _F32 if params.uniform else side.weights
-        selection_keys = _keys(params.selection_key(union[type_index]), positions)
-        union_kernel.select_union_edges(
-            selection_keys,
-            rows,
-            degrees,
-            count,
-            np.int32(type_index),
-            side.indptr,
-            weights,
-            sizes,
-            keys,
-            part_type_indices,
-            part_slots,
+    slots = np.empty(nodes.rows.size * params.count, np.int64)
+    inputs = (
+        stack_tables(version, union, params.direction, uniform=params.uniform),
+        np.int64(params.count),
+        as_kernel_array(
+            np.stack([_keys(params.selection_key(edge_type), positions) for edge_type in union])
+        ),
+        nodes.parts,
+        nodes.rows,
+    )
+    if params.distinct_neighbors:
+        remote_types = [end_types(version, edge_type, params.direction)[1] for edge_type in union]
+        union_kernel.select_union_nodes(
+            *inputs,
+            as_kernel_array(np.array(remote_types, np.int32)),
+            type_indices,
+            slots,
             stop.flag,
         )
+    else:
+        union_kernel.select_union_edges(*inputs, type_indices, slots, stop.flag)
     stop.check()
-    union_kernel.sort_union(degrees, count, sizes, keys, part_type_indices, part_slots, stop.flag)
-    stop.check()
-    type_indices.reshape(-1, params.count)[nodes] = part_type_indices.reshape(-1, params.count)
-    slots.reshape(-1, params.count)[nodes] = part_slots.reshape(-1, params.count)
+    return slots
+
+
+def _type_weights(nodes: LocatedNodes, tables: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """float64[types, m]: what each edge type weighs at each node, read-only."""
+    out = np.empty((len(tables), nodes.rows.size), np.float64)
+    for t, table in enumerate(tables):
+        measure_nodes(table, nodes.parts, nodes.rows, out[t])
+    return as_kernel_array(out)
 
 
 def _total_weights(
@@ -644,48 +545,27 @@ def _gather_columns(
     """Put what is wanted of the drawn slots in place; ids are there unless they were drawn from a
     union without replacement, or are different.
     """
-    count = np.int64(params.count)
     if columns.types is not None:
         kernel.write_types(
             slots,
             nodes.places,
-            count,
+            np.int64(params.count),
             type_indices,
             as_kernel_array(np.array(union, np.int32)),
             columns.types,
         )
     for i, edge_type in enumerate(union):
-        side, type_index = adjacency_addresses(version, edge_type, params.direction), np.int32(i)
+        table = address_table(version, edge_type, params.direction)
+        inputs = slots, nodes.places, nodes.parts, type_indices
         if not params.replace and (len(union) > 1 or params.distinct_neighbors):
             kernel.gather_ids(
-                slots,
-                nodes.places,
-                nodes.parts,
-                count,
-                type_indices,
-                type_index,
-                side.nbr,
-                columns.ids,
+                table, kernel.gather_params(params.count, i, NBR), *inputs, columns.ids
             )
         if columns.eids is not None:
             kernel.gather_ids(
-                slots,
-                nodes.places,
-                nodes.parts,
-                count,
-                type_indices,
-                type_index,
-                side.eid,
-                columns.eids,
+                table, kernel.gather_params(params.count, i, EID), *inputs, columns.eids
             )
         if columns.weights is not None:
             kernel.gather_weights(
-                slots,
-                nodes.places,
-                nodes.parts,
-                count,
-                type_indices,
-                type_index,
-                side.weights,
-                columns.weights,
+                table, kernel.gather_params(params.count, i, WEIGHTS), *inputs, columns.weights
             )

@@ -15,6 +15,7 @@ from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
 from asterism_graphkit.random import rng
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest, Unavailable
+from storaged.kernels import adjacency
 from storaged.kernels.neighbors import replacement as gather
 from storaged.kernels.neighbors import temporal as kernel
 from storaged.sampling.cancellation import (
@@ -28,9 +29,8 @@ from storaged.sampling.cancellation import (
 from storaged.sampling.neighbors.sample_neighbors import NeighborDraws
 from storaged.sampling.node_lookup import (
     IN,
-    AdjacencyAddresses,
     LocatedNodes,
-    adjacency_addresses,
+    address_table,
     end_types,
     locate_nodes,
     resolve_local_types,
@@ -162,12 +162,12 @@ def sample_temporal_neighbors(
                 node_filter = (
                     block_filter.for_places(nodes.places) if nodes.places.size else block_filter
                 )
-                sides = [_temporal_addresses(version, edge_type, direction) for edge_type in union]
+                tables = [_temporal_table(version, edge_type, direction) for edge_type in union]
                 type_indices, slots = _draw(
                     version,
                     nodes,
                     union,
-                    sides,
+                    tables,
                     as_kernel_array(
                         block_positions[nodes.places] if nodes.places.size else block_positions
                     ),
@@ -183,22 +183,35 @@ def sample_temporal_neighbors(
                     as_kernel_array(np.array(union, np.int32)),
                     out_types[out_slice],
                 )
-                for type_index, side in enumerate(sides):
-                    gather_inputs = (
-                        slots,
-                        nodes.places,
-                        nodes.parts,
-                        np.int64(count),
-                        type_indices,
-                        np.int32(type_index),
+                for type_index, table in enumerate(tables):
+                    inputs = slots, nodes.places, nodes.parts, type_indices
+                    gather.gather_ids(
+                        table,
+                        gather.gather_params(count, type_index, adjacency.NBR),
+                        *inputs,
+                        out[out_slice],
                     )
-                    gather.gather_ids(*gather_inputs, side.nbr, out[out_slice])
                     if want_edge_ids:
-                        gather.gather_ids(*gather_inputs, side.eid, eids[out_slice])
+                        gather.gather_ids(
+                            table,
+                            gather.gather_params(count, type_index, adjacency.EID),
+                            *inputs,
+                            eids[out_slice],
+                        )
                     if want_weights:
-                        gather.gather_weights(*gather_inputs, side.weights, weights[out_slice])
+                        gather.gather_weights(
+                            table,
+                            gather.gather_params(count, type_index, adjacency.WEIGHTS),
+                            *inputs,
+                            weights[out_slice],
+                        )
                     if temporal_filter.want_times:
-                        gather.gather_ids(*gather_inputs, side.when, keys[out_slice])
+                        gather.gather_ids(
+                            table,
+                            gather.gather_params(count, type_index, adjacency.WHEN),
+                            *inputs,
+                            keys[out_slice],
+                        )
     shape = (ids.size, count)
     return NeighborDraws(
         ids=out.reshape(shape),
@@ -238,20 +251,14 @@ def expand_temporal(
         As there.
     """
     check_length("times", temporal_filter.times, ids.size)
-    side, sizes = _temporal_addresses(version, edge_type, direction), np.zeros(ids.size, np.int32)
+    table, sizes = _temporal_table(version, edge_type, direction), np.zeros(ids.size, np.int32)
     (nodes,) = locate_nodes(version, end_types(version, edge_type, direction)[0], ids, None)
     if count == ALL_NEIGHBORS:
         limits = _limits(version, edge_type, direction, temporal_filter)
-        total = int(
-            kernel.count_visible_edges(
-                nodes.parts, nodes.rows, limits, side.indptr, side.when, side.order, sizes
-            )
-        )
+        total = int(kernel.count_visible_edges(table, nodes.parts, nodes.rows, limits, sizes))
         check_row_count("neighbors", total)
         slots = np.empty(total, np.int64)
-        kernel.list_visible_edges(
-            nodes.parts, nodes.rows, side.indptr, side.order, as_kernel_array(sizes), slots
-        )
+        kernel.list_visible_edges(table, nodes.parts, nodes.rows, as_kernel_array(sizes), slots)
     else:
         check_row_count("neighbors", ids.size * count)
         params = _draw_params(
@@ -275,7 +282,7 @@ def expand_temporal(
                     version,
                     block_nodes,
                     [edge_type],
-                    [side],
+                    [table],
                     as_kernel_array(positions[block]),
                     params,
                     temporal_filter.for_block(block),
@@ -291,13 +298,13 @@ def expand_temporal(
         np.empty(total if temporal_filter.want_times else 0, np.int64),
     )
     weights = np.empty(total if want_weights else 0, np.float32)
-    kernel.gather_ragged_ids(*gather_inputs, side.nbr, out)
+    kernel.gather_ragged_ids(table, np.int64(adjacency.NBR), *gather_inputs, out)
     if want_eids:
-        kernel.gather_ragged_ids(*gather_inputs, side.eid, eids)
+        kernel.gather_ragged_ids(table, np.int64(adjacency.EID), *gather_inputs, eids)
     if want_weights:
-        kernel.gather_ragged_weights(*gather_inputs, side.weights, weights)
+        kernel.gather_ragged_weights(table, *gather_inputs, weights)
     if temporal_filter.want_times:
-        kernel.gather_ragged_ids(*gather_inputs, side.when, keys)
+        kernel.gather_ragged_ids(table, np.int64(adjacency.WHEN), *gather_inputs, keys)
     return Neighbors(
         sizes=sizes,
         ids=out,
@@ -343,17 +350,15 @@ def _has_float_times(version: LocalVersion, edge_type: int, direction: int) -> b
     return dtype == "float64"
 
 
-def _temporal_addresses(
-    version: LocalVersion, edge_type: int, direction: int
-) -> AdjacencyAddresses:
-    """The adjacencies of an edge type, where every one that has edges has their times."""
-    side = adjacency_addresses(version, edge_type, direction)
-    if bool(((side.nbr > 0) & (side.order == 0)).any()):
+def _temporal_table(version: LocalVersion, edge_type: int, direction: int) -> NDArray[np.int64]:
+    """Return the address table of an edge type, where every part that has edges has their times."""
+    table = address_table(version, edge_type, direction)
+    if bool(((table[:, adjacency.NBR] > 0) & (table[:, adjacency.ORDER] == 0)).any()):
         raise Unavailable(
             f"version {version.version}: its image has no times of "
             f"{version.schema.edge_types[edge_type].name!r}; build the version again"
         )
-    return side
+    return table
 
 
 def _limits(
@@ -373,7 +378,7 @@ def _draw(
     version: LocalVersion,
     nodes: LocatedNodes,
     union: Sequence[int],
-    sides: Sequence[AdjacencyAddresses],
+    tables: Sequence[NDArray[np.int64]],
     positions: NDArray[np.int64],
     params: _DrawParams,
     temporal_filter: TemporalFilter,
@@ -384,34 +389,20 @@ def _draw(
     """
     slots = np.empty(nodes.rows.size * params.count, np.int64)
     type_indices = np.empty(slots.size if len(union) > 1 else 0, np.int32)
-    is_weighted = params.strategy == kernel.WEIGHTED
-    no_addresses = np.zeros(sides[0].indptr.size, np.uint64)
+    limits = [_limits(version, edge_type, params.direction, temporal_filter) for edge_type in union]
     kernel.draw_temporal(
-        params.key(0),
-        params.key(1),
+        as_kernel_array(np.stack(tables)),
+        kernel.TemporalParams(
+            params.key(0),
+            params.key(1),
+            np.int64(params.count),
+            params.replace,
+            np.int64(params.strategy),
+        ),
         positions,
         nodes.parts,
         nodes.rows,
-        as_kernel_array(
-            np.stack(
-                [
-                    _limits(version, edge_type, params.direction, temporal_filter)
-                    for edge_type in union
-                ]
-            )
-        ),
-        np.int64(params.count),
-        params.replace,
-        np.int64(params.strategy),
-        as_kernel_array(np.stack([side.indptr for side in sides])),
-        as_kernel_array(np.stack([side.when for side in sides])),
-        as_kernel_array(np.stack([side.order for side in sides])),
-        as_kernel_array(
-            np.stack([side.weights if is_weighted else no_addresses for side in sides])
-        ),
-        as_kernel_array(
-            np.stack([side.time_sums if is_weighted else no_addresses for side in sides])
-        ),
+        as_kernel_array(np.stack(limits)),
         type_indices,
         slots,
         stop.flag,

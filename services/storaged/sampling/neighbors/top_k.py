@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
+from storaged.kernels.adjacency import EID
 from storaged.kernels.neighbors import top_k as kernel
+from storaged.kernels.neighbors.replacement import gather_ids, gather_params
 from storaged.kernels.node_rows import measure_rows
 from storaged.sampling.cancellation import (
     BLOCK_DRAWS,
@@ -23,13 +25,16 @@ from storaged.sampling.cancellation import (
 )
 from storaged.sampling.neighbors.full_neighborhood import RaggedNeighbors
 from storaged.sampling.node_lookup import (
-    NodeGroup,
+    LocatedNodes,
+    address_table,
     group_nodes,
+    locate_nodes,
     resolve_local_types,
     select_adjacency,
+    stack_tables,
 )
 from storaged.sampling.version import LocalVersion, check_output_size
-from storaged.store.image import EMPTY_F64
+from storaged.store.image import EMPTY_F64, EMPTY_I64
 
 _COUNT_FIRST = 1 << 10
 """Neighbors of each node from which on it is worth to count first what there is."""
@@ -87,11 +92,12 @@ def top_neighbors(
     pieces = []
     with StopFlag(checkpoint) as stop:
         for block in blocks(ids.size, first, checkpoint, max_size=first):
-            groups = group_nodes(
+            groups = locate_nodes(
                 version, node_type, ids[block], None if types is None else types[block]
             )
             pieces.append(
                 _top_of_block(
+                    version,
                     edge_types,
                     local_types,
                     block.stop - block.start,
@@ -106,10 +112,11 @@ def top_neighbors(
 
 
 def _top_of_block(
+    version: LocalVersion,
     edge_types: Sequence[int],
     local_types: Sequence[int],
     node_count: int,
-    groups: Iterable[NodeGroup],
+    groups: Iterable[LocatedNodes],
     direction: int,
     count: int,
     want_edge_ids: bool,
@@ -129,52 +136,49 @@ def _top_of_block(
             for edge_type, local_type in zip(edge_types, local_types, strict=True)
             if local_type == group.type_id
         ]
+        if not union:
+            continue
         m = group.rows.size
-        edges_seen, sizes = np.zeros(m, np.int64), np.zeros(m, np.int64)
-        weights, neighbor_ids, orders = (
-            np.empty(m * count, np.float32),
-            np.empty(m * count, np.int64),
-            np.empty(m * count, np.int64),
-        )
+        places = group.places if group.places.size else np.arange(node_count)
+        weights, neighbor_ids = np.empty(m * count, np.float32), np.empty(m * count, np.int64)
         type_indices, slots = np.empty(m * count, np.int32), np.empty(m * count, np.int64)
-        adjacencies = [select_adjacency(group.image, edge_type, direction) for edge_type in union]
-        for type_index, edges in enumerate(adjacencies):
-            kernel.push_edges(
-                group.rows,
-                edges.indptr,
-                edges.nbr,
-                edges.weights,
-                np.int32(type_index),
-                np.int64(count),
-                edges_seen,
-                sizes,
-                weights,
-                neighbor_ids,
-                orders,
-                type_indices,
-                slots,
-                stop.flag,
-            )
-        kernel.sort_heaps(
-            np.int64(count), sizes, weights, neighbor_ids, orders, type_indices, slots, stop.flag
+        sizes = np.empty(m, np.int64)
+        kernel.select_top_edges(
+            stack_tables(version, union, direction),
+            np.int64(count),
+            group.parts,
+            group.rows,
+            sizes,
+            weights,
+            neighbor_ids,
+            type_indices,
+            slots,
+            stop.flag,
         )
         stop.check()
         valid = np.arange(count) < sizes[:, None]
-        lengths[group.places] = sizes
-        out_ids[group.places], out_weights[group.places] = (
+        lengths[places] = sizes
+        out_ids[places], out_weights[places] = (
             neighbor_ids.reshape(m, count),
             weights.reshape(m, count),
         )
-        if union:
-            out_types[group.places] = np.array(union, np.int32)[
-                np.where(valid, type_indices.reshape(m, count), 0)
-            ]
+        out_types[places] = np.array(union, np.int32)[
+            np.where(valid, type_indices.reshape(m, count), 0)
+        ]
         if want_edge_ids:
-            eids = np.empty((m, count), np.int64)
-            for type_index, edges in enumerate(adjacencies):
-                selected = valid & (type_indices.reshape(m, count) == type_index)
-                eids[selected] = edges.eid[slots.reshape(m, count)[selected]]
-            out_eids[group.places] = eids
+            slots[~valid.reshape(-1)] = -1
+            eids = np.empty(m * count, np.int64)
+            for type_index, edge_type in enumerate(union):
+                gather_ids(
+                    address_table(version, edge_type, direction),
+                    gather_params(count, type_index, EID),
+                    as_kernel_array(slots),
+                    as_kernel_array(EMPTY_I64),
+                    group.parts,
+                    as_kernel_array(type_indices),
+                    eids,
+                )
+            out_eids[places] = eids.reshape(m, count)
     valid = np.arange(count) < lengths[:, None]
     indptr = np.zeros(node_count + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])

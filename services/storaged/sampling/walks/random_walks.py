@@ -43,6 +43,7 @@ from storaged.kernels.walks.state import (
     STEPS_DONE,
     TYPE_KEY,
     WalkParams,
+    WalkTables,
 )
 from storaged.sampling.node_lookup import node_types, resolve_local_types
 from storaged.sampling.version import LocalVersion, check_length, check_output_size
@@ -339,54 +340,54 @@ def _run_kernels(
     types = np.empty((m, width) if spec.want_types else (0, 0), np.int32)
     eids = np.empty((m, width) if spec.want_edge_ids else (0, 0), np.int64)
     pending = np.zeros((5, m if spec.is_biased else 0), np.int64)
-    steps, keys, walk_params = _steps(spec), _keys(spec), _walk_params(version, spec, walk_graph)
-    kernel_inputs = (
-        walk_graph.table,
-        walk_graph.ends,
-        walk_graph.local_parts,
-        steps,
-        keys,
-        walk_params,
-        steps_done,
+    tables = WalkTables(
+        table=walk_graph.table,
+        end_types=walk_graph.ends,
+        local_parts=walk_graph.local_parts,
+        walkers=walkers,
+        steps=_steps(spec),
+        keys=_keys(spec),
     )
-    step_ids, flat, cursor, rounds = ids, ids.reshape(-1), np.zeros(4, np.int64), np.int64(_ROUNDS)
+    step_ids, cursor = ids, np.zeros(4, np.int64)
     packed = walk_graph.is_packed(spec.uniform) and not (spec.want_types or spec.want_edge_ids)
     if path_nodes is not None and (spec.is_biased or not packed):
         path_nodes[:, 0] = state.ids
+    params = _walk_params(
+        version,
+        spec,
+        walk_graph,
+        row_stride=row_width,
+        first_column=row_width - width,
+        rounds=_ROUNDS if spec.is_biased or not packed else _PACKED_ROUNDS,
+    )
     if packed and not spec.is_biased:
         order = as_kernel_array(
             EMPTY_I64
             if not m or steps_taken.min() == steps_taken.max()
             else np.argsort(steps_taken, kind="stable")
         )
-        out = flat, np.int64(row_width), np.int64(row_width - width)
         lane_records = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
         advance = partial(
             advance_packed_walks,
-            walkers,
-            *kernel_inputs,
+            tables,
+            params,
             order,
-            *out,
-            walk_graph.packed_addresses,
-            walk_graph.fraction_addresses,
+            steps_done,
+            ids.reshape(-1),
             lane_records,
             cursor,
-            np.int64(_PACKED_ROUNDS),
         )
     elif packed and len(spec.steps) == 1 and walk_graph.is_homogeneous(edge_types):
         lanes = np.zeros((node2vec_packed.FIELDS, node2vec_packed.ACTIVE_WALKS), np.int64)
-        packed_addresses = walk_graph.packed_addresses, walk_graph.fraction_addresses
         advance = partial(
             node2vec_packed.advance_node2vec_walks,
-            walkers,
-            *kernel_inputs,
-            flat[row_width - width :],
-            np.int64(row_width),
+            tables,
+            params,
+            steps_done,
+            ids.reshape(-1),
             pending,
-            *packed_addresses,
             lanes,
             cursor,
-            rounds,
         )
     else:
         lanes, step_ids = (
@@ -395,15 +396,15 @@ def _run_kernels(
         )
         advance = partial(
             advance_walks,
-            walkers,
-            *kernel_inputs,
+            tables,
+            params,
+            steps_done,
             step_ids,
             types,
             eids,
             pending,
             lanes,
             cursor,
-            rounds,
         )
     while True:
         advance()
@@ -445,7 +446,15 @@ def _excess_return(spec: WalkSpec) -> float:
     return max((1.0 / spec.p) / _max_forward_bias(spec) - 1.0, 0.0)
 
 
-def _walk_params(version: LocalVersion, spec: WalkSpec, walk_graph: WalkGraph) -> WalkParams:
+def _walk_params(
+    version: LocalVersion,
+    spec: WalkSpec,
+    walk_graph: WalkGraph,
+    *,
+    row_stride: int,
+    first_column: int,
+    rounds: int,
+) -> WalkParams:
     max_bias, away_bias = _max_forward_bias(spec), 1.0 / spec.q
     return WalkParams(
         parts=np.int64(version.schema.parts),
@@ -460,6 +469,9 @@ def _walk_params(version: LocalVersion, spec: WalkSpec, walk_graph: WalkGraph) -
         return_limit=np.float64(1.0 / spec.p / max_bias),
         accept_limit=np.float64(min(1.0, away_bias) / max_bias),
         accept_joined=spec.q > 1.0,
+        row_stride=np.int64(row_stride),
+        first_column=np.int64(first_column),
+        rounds=np.int64(rounds),
     )
 
 

@@ -35,9 +35,6 @@ class WalkGraph:
     ends: I64
     local_parts: NDArray[np.bool_]
     needs_lookup: bool
-    packed_addresses: NDArray[np.uint64]
-    fraction_addresses: NDArray[np.uint64]
-    """Columns of ``table``."""
 
     def is_packed(self, uniform: bool) -> bool:
         """Whether all that walks read is there as `storaged.kernels.neighbors.packed` reads it."""
@@ -45,7 +42,7 @@ class WalkGraph:
             self.table[:, adjacency.NARROW]
             if uniform
             else np.where(
-                self.table[:, adjacency.HOT] > 0,
+                self.table[:, adjacency.ALIAS_THRESHOLD] > 0,
                 self.table[:, adjacency.PACKED],
                 self.table[:, adjacency.NARROW],
             )
@@ -77,17 +74,11 @@ def build_walk_graph(version: LocalVersion, edge_types: Sequence[int], direction
         types_at_ends[:, edge_type] = end_types(version, edge_type, direction)
     needs_lookup = bool(table_rows[:, :, [adjacency.INDEX_IDS, adjacency.LIVE]].any())
     table_rows = as_kernel_array(table_rows.reshape(-1, adjacency.COLUMNS))
-    packed_addresses, fraction_addresses = (
-        as_kernel_array(table_rows[:, column].astype(np.uint64))
-        for column in (adjacency.PACKED, adjacency.COLD)
-    )
     return WalkGraph(
         table=table_rows,
         ends=as_kernel_array(types_at_ends),
         local_parts=as_kernel_array(local_parts),
         needs_lookup=needs_lookup,
-        packed_addresses=packed_addresses,
-        fraction_addresses=fraction_addresses,
     )
 
 
