@@ -106,10 +106,16 @@ def _with_content_key(compiled: Any, fn: Callable[P, R]) -> Callable[P, R]:
     """Key the cached code of a kernel by the content of the sources that it was compiled from.
 
     Numba keys it by the modification time of the kernel's own file. Steps and constants that are
-    compiled in lie in files beside that one, or here; and by content a copied checkout, or an image
-    that was built elsewhere, can use the compiled code as it is."""
+    compiled in lie elsewhere in that file's subpackage (two levels deep: ``storaged.kernels``), or
+    in this package; and by content a copied checkout, or an image that was built elsewhere, can use
+    the compiled code as it is."""
     cache = compiled._cache
-    stamp = _source_digest(Path(fn.__code__.co_filename).parent)
+    path, depth = Path(fn.__code__.co_filename), fn.__module__.count(".")
+    stamp = (
+        _source_digest(path.parents[depth - 2], "**/*.py")
+        if depth > 1
+        else _source_digest(path.parent, "*.py")
+    )
     files = CompiledFiles(cache.cache_path, cache._impl.filename_base + _SUFFIX, stamp)  # type: ignore[no-untyped-call]
     cache._cache_file = files
     original_compile = compiled.compile
@@ -195,11 +201,13 @@ class CompiledFiles(IndexDataCacheFile):
 
 
 @cache
-def _source_digest(folder: Path) -> bytes:
-    """A digest of what the kernels of a folder are made of."""
+def _source_digest(folder: Path, pattern: str) -> bytes:
+    """Return a digest of the sources under a folder that match a pattern, and of this package's."""
     digest = hashlib.sha256()
-    for path in [*sorted(folder.glob("*.py")), *sorted(Path(__file__).parent.glob("*.py"))]:
-        digest.update(path.name.encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    for root, glob in ((folder, pattern), (Path(__file__).parents[1], "**/*.py")):
+        for path in sorted(root.glob(glob)):
+            name = path.relative_to(root).as_posix().encode()
+            digest.update(name + b"\0" + hashlib.sha256(path.read_bytes()).digest())
     return digest.digest()
 
 

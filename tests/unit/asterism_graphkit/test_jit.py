@@ -34,6 +34,11 @@ PROGRAM = "import loops; print(loops.run(1), sum(loops.run.stats.cache_hits.valu
 def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
     """What the kernel gives in a process of its own, and whether it came out of the cache."""
     (folder / "steps.py").write_text(STEP.format(base=base, step=step))
+    return run_program(folder, PROGRAM)
+
+
+def run_program(folder: Path, program: str) -> tuple[int, int]:
+    """The two numbers that a program prints."""
     path = os.pathsep.join([str(folder), *sys.path])
     command = [
         "env",
@@ -41,7 +46,7 @@ def run_kernel(folder: Path, base: int, step: int) -> tuple[int, int]:
         "PYTHONDONTWRITEBYTECODE=1",
         sys.executable,
         "-c",
-        PROGRAM,
+        program,
     ]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=False)
     assert completed.returncode == 0, completed.stderr
@@ -137,3 +142,16 @@ def test_concurrent_compilers_do_not_mix_up_code(tmp_path: Path) -> None:
     assert reader.load("int64") in (None, "of int64")
     assert reader.load("int32") in (None, "of int32")
     assert "of int64" in (reader.load("int64"), reader.load("int32"))
+
+
+def test_changed_step_in_sibling_package_recompiles_kernel(tmp_path: Path) -> None:
+    """A kernel of ``server.kernels.walks`` compiles in steps of ``server.kernels``."""
+    package = tmp_path / "server" / "kernels"
+    (package / "walks").mkdir(parents=True)
+    (package / "walks" / "loops.py").write_text(KERNEL.replace("from steps", "from ..steps"))
+    program = PROGRAM.replace("import loops", "from server.kernels.walks import loops")
+    outputs = []
+    for step in (1, 1, 5):
+        (package / "steps.py").write_text(STEP.format(base=10, step=step))
+        outputs.append(run_program(tmp_path, program))
+    assert outputs == [(12, 0), (12, 1), (16, 0)]
