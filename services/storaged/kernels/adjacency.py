@@ -5,6 +5,8 @@ host."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,6 +53,27 @@ ABSENT = -1
 _AHEAD = 32
 """Nodes whose rows are asked for before they are read."""
 _S32, _LOW, _EIGHT = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(8)
+
+
+class RowSpan(NamedTuple):
+    """The edges of one node along an edge type: slots ``start`` to ``start + degree`` of a part."""
+
+    part: np.int64
+    start: np.int64
+    degree: np.int64
+
+
+class RowSpans(NamedTuple):
+    """The edges of m nodes along an edge type, as `find_rows` finds them."""
+
+    table: NDArray[np.int64]
+    """int64[parts, COLUMNS]."""
+    partitions: NDArray[np.int64]
+    """int64[m]: the part of each node."""
+    starts: NDArray[np.int64]
+    """int64[m]: the slot of its first edge there."""
+    degrees: NDArray[np.int64]
+    """int64[m]: how many edges it has."""
 
 
 @inlined

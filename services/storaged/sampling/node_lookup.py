@@ -457,6 +457,12 @@ class EdgeSpans:
     edges: int
     """Of all of them."""
 
+    def spans(self, block: slice = slice(None)) -> adjacency.RowSpans:
+        """Return the edges of all nodes, or of a block of them, as kernels take them."""
+        return adjacency.RowSpans(
+            self.table, self.partitions[block], self.starts[block], self.degrees[block]
+        )
+
     @classmethod
     def locate(
         cls, version: LocalVersion, edge_type: int, direction: int, ids: NDArray[np.int64]

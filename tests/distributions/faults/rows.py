@@ -26,7 +26,6 @@ LAYER = "graphd.operators.layers"
 GROWTH = "asterism_graphkit.operators.khop"
 INDUCED = "graphd.operators.induced_subgraphs"
 BETWEEN = "storaged.kernels.induced.hash_join"
-SIFTING = "storaged.kernels.induced.scan"
 MARKED = "storaged.kernels.induced.bitset_join"
 MARKS = "storaged.kernels.induced.bitset"
 EMIT = "storaged.kernels.induced.emit"
@@ -651,16 +650,16 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "components but one edge short, by bits",
         "tempting",
-        SIFTING,
+        MARKS,
         (
             (
-                "count += compress_members(address + _NARROW * edge, edge, base_id, words, "
-                "edges, bit_positions, count)\n"
+                "count += compress_members(address + _NARROW * edge, edge, bitset.base_id, "
+                "bitset.words, edges, bit_positions, count)\n"
                 "    for edge in range(vector_size, size):"
             ),
             (
-                "count += compress_members(address + _NARROW * edge, edge, base_id, words, "
-                "edges, bit_positions, count)\n"
+                "count += compress_members(address + _NARROW * edge, edge, bitset.base_id, "
+                "bitset.words, edges, bit_positions, count)\n"
                 "    for edge in range(vector_size + ONE, size):"
             ),
         ),
@@ -669,15 +668,15 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "edges sixteen at a time, each by its place among them",
         "tempting",
-        SIFTING,
+        MARKS,
         (
             (
-                "count += compress_members(address + _NARROW * edge, edge, base_id, words, "
-                "edges, bit_positions, count)"
+                "count += compress_members(address + _NARROW * edge, edge, bitset.base_id, "
+                "bitset.words, edges, bit_positions, count)"
             ),
             (
-                "count += compress_members(address + _NARROW * edge, np.uint64(0), base_id, "
-                "words, edges, bit_positions, count)"
+                "count += compress_members(address + _NARROW * edge, np.uint64(0), "
+                "bitset.base_id, bitset.words, edges, bit_positions, count)"
             ),
         ),
         check="induced_subgraphs_have_every_edge_of_long_rows",
@@ -687,8 +686,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         MARKED,
         (
-            "out_eids[out_pos + j] = np.int64(eids[j])",
-            "out_eids[out_pos + j] = np.int64(bit_positions[j])",
+            "out.eids[out_pos + j] = np.int64(eids[j])",
+            "out.eids[out_pos + j] = np.int64(buffers.bit_positions[j])",
         ),
         check="induced_subgraphs_have_every_edge_of_long_rows",
     ),
@@ -696,7 +695,10 @@ MUTANTS: tuple[Mutant, ...] = (
         "ranks that begin anew in every word",
         "tempting",
         MARKS,
-        ("word_ranks[touched_words[k]] = rank", "word_ranks[touched_words[k]] = first"),
+        (
+            "bitset.word_ranks[bitset.touched_words[k]] = rank",
+            "bitset.word_ranks[bitset.touched_words[k]] = first",
+        ),
         check="ego_subgraphs_have_all_edges_among_what_is_grown",
     ),
     change(
@@ -704,8 +706,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         EMIT,
         (
-            "part, slot = (partitions[i], starts[i] + np.int64(edge) - row_offsets[owner])",
-            "part, slot = (partitions[i], starts[i] + np.int64(edge))",
+            (
+                "part, slot = (rows.partitions[i], rows.starts[i] + np.int64(edge) - "
+                "buffers.row_offsets[owner])"
+            ),
+            "part, slot = (rows.partitions[i], rows.starts[i] + np.int64(edge))",
         ),
         check="induced_subgraphs_have_every_edge_of_long_rows",
     ),

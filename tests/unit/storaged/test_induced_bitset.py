@@ -14,8 +14,14 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 from storaged.kernels.induced.bitset_join import groups_ascend
+from storaged.kernels.induced.hash_join import EdgeOutputs
 from storaged.sampling.node_lookup import EdgeSpans
-from storaged.sampling.subgraphs.target_sets import BitsetJoin, EdgeSearch, HashJoin, TargetNodes
+from storaged.sampling.subgraphs.target_sets import (
+    BitsetJoin,
+    EdgeSearch,
+    HashJoin,
+    select_targets,
+)
 
 SIZE, PARTS = 300, 3
 GENERATOR = np.random.default_rng(15)
@@ -75,11 +81,7 @@ def search_edges(
     ``weighted``: with weights, which are 0 otherwise.
     """
     state, sizes = np.zeros(2, np.int64), np.full(rows.partitions.size, -7, np.int32)
-    buffers: tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]] = (
-        np.zeros(0, np.int32),
-        np.zeros(0, np.float32),
-        np.zeros(0, np.int64),
-    )
+    buffers = EdgeOutputs(np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
     for multiple in itertools.count(1):
         cols, weights, eids = (
             np.concatenate(
@@ -87,7 +89,7 @@ def search_edges(
             )
             for buffer in buffers
         )
-        buffers = (cols, weights if weighted else weights[:0], eids)
+        buffers = EdgeOutputs(cols, weights if weighted else weights[:0], eids)
         assert search.find(state, sizes, buffers)
         if state[0] == sizes.size:
             break
@@ -109,7 +111,7 @@ def test_both_searches_find_what_a_loop_finds(base: int, buffer_size: int, width
     ids = np.concatenate(
         [base + generator.integers(0, SIZE, 60), [base, -1, base + SIZE + 9, base + SIZE - 1, base]]
     )
-    rows, targets = EdgeSpans.locate(version(base), 0, 1, ids), TargetNodes.select(cols, None, None)
+    rows, targets = EdgeSpans.locate(version(base), 0, 1, ids), select_targets(cols, None, None)
     bitset_join, expected_edges = (
         BitsetJoin.create_if_fits(rows, targets, NO_GROUPS),
         expected(ids, cols, base, NO_GROUPS, NO_GROUPS),
@@ -145,7 +147,7 @@ def test_both_searches_separate_groups(base: int, buffer_size: int) -> None:
     shuffled = generator.permutation(cols.size)
     for order in (np.arange(cols.size), shuffled):
         rows = EdgeSpans.locate(version(base), 0, 1, ids)
-        targets = TargetNodes.select(cols[order], None, col_groups[order])
+        targets = select_targets(cols[order], None, col_groups[order])
         expected_edges = expected(ids, cols[order], base, groups, col_groups[order])
         bitset_join = BitsetJoin.create_if_fits(rows, targets, as_kernel_array(groups))
         assert bitset_join is not None
@@ -167,7 +169,7 @@ def test_bitset_needs_nearby_targets_and_ascending_groups() -> None:
         (1 << 62, False),
     ):
         cols = np.array([0, 5, last])
-        targets = TargetNodes.select(cols, None, None)
+        targets = select_targets(cols, None, None)
         assert (BitsetJoin.create_if_fits(rows, targets, NO_GROUPS) is not None) == fits, last
         induced_edges = sampling.find_induced_edges(
             version(0),
@@ -183,7 +185,7 @@ def test_bitset_needs_nearby_targets_and_ascending_groups() -> None:
         assert induced_edges.eids.tolist() == [
             eid for _, eid, _, _ in expected(ids, cols, 0, NO_GROUPS, NO_GROUPS)
         ]
-    targets = TargetNodes.select(np.arange(40), None, np.zeros(40, np.int32))
+    targets = select_targets(np.arange(40), None, np.zeros(40, np.int32))
     assert (
         BitsetJoin.create_if_fits(rows, targets, as_kernel_array(np.arange(40, dtype=np.int32)))
         is not None
@@ -195,13 +197,13 @@ def test_bitset_needs_nearby_targets_and_ascending_groups() -> None:
         is None
     )
     assert (
-        BitsetJoin.create_if_fits(rows, TargetNodes.select(np.full(3, -1), None, None), NO_GROUPS)
+        BitsetJoin.create_if_fits(rows, select_targets(np.full(3, -1), None, None), NO_GROUPS)
         is None
     )
     assert (
         BitsetJoin.create_if_fits(
             EdgeSpans.locate(version(0), 0, 1, np.array([-1])),
-            TargetNodes.select(ids, None, None),
+            select_targets(ids, None, None),
             NO_GROUPS,
         )
         is None
@@ -214,7 +216,7 @@ def test_narrow_neighbors_never_match_targets_over_32_bits(below: int) -> None:
     ids = np.arange(SIZE)
     rows, targets = (
         EdgeSpans.locate(version(0), 0, 1, ids),
-        TargetNodes.select((1 << 32) - below + ids, None, None),
+        select_targets((1 << 32) - below + ids, None, None),
     )
     bitset_join = BitsetJoin.create_if_fits(rows, targets, NO_GROUPS)
     assert bitset_join is not None
@@ -238,13 +240,15 @@ def test_duplicate_target_is_found_by_hashing(grouped: bool) -> None:
     )
     rows, targets = (
         EdgeSpans.locate(version(0), 0, 1, ids),
-        TargetNodes.select(cols, None, group_arrays[1]),
+        select_targets(cols, None, group_arrays[1]),
     )
     bitset_join = BitsetJoin.create_if_fits(
         rows, targets, NO_GROUPS if group_arrays[0] is None else as_kernel_array(group_arrays[0])
     )
     assert bitset_join is not None
-    buffers = (np.zeros(99_999, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64))
+    buffers = EdgeOutputs(
+        np.zeros(99_999, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64)
+    )
     assert not bitset_join.find(np.zeros(2, np.int64), np.zeros(SIZE, np.int32), buffers)
     induced_edges = sampling.find_induced_edges(
         version(0),

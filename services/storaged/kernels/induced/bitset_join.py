@@ -1,6 +1,4 @@
-"""Edges between rows and a list of nodes whose ids lie near each other: a bit for each id says at
-once whether an edge leads to one of them.
-"""
+"""Join edges with target nodes stored as a bitset over a dense range of ids."""
 
 from __future__ import annotations
 
@@ -21,16 +19,22 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.compile.simd import LANES, USE_SIMD
 from asterism_graphkit.relabel.bitset import ONE
-from storaged.kernels.adjacency import NARROW, NBR, PAIRS, SLOTS, WEIGHTS
+from storaged.kernels.adjacency import NARROW, NBR, PAIRS, SLOTS, WEIGHTS, RowSpan, RowSpans
 from storaged.kernels.induced.bitset import (
+    TargetBitset,
     build_ranks,
+    clear_target_bits,
     order_by_rank,
     place_of_rank,
     rank_words,
+    scan_narrow,
+    scan_pairs,
+    scan_wide,
     target_of_rank,
 )
 from storaged.kernels.induced.emit import (
     EID_STRIDE,
+    ScanBuffers,
     eid_address,
     emit,
     emit_gathered,
@@ -38,44 +42,50 @@ from storaged.kernels.induced.emit import (
     read_eid,
     read_eids,
 )
-from storaged.kernels.induced.hash_join import ROW, TOTAL, bisection_steps, lower_bound
-from storaged.kernels.induced.scan import scan_narrow, scan_pairs, scan_wide
+from storaged.kernels.induced.hash_join import (
+    ROW,
+    TOTAL,
+    EdgeOutputs,
+    TargetNodes,
+    bisection_steps,
+    lower_bound,
+)
 
 _FLUSH_EDGES, _SCAN_NEIGHBORS = 512, 1024
-"""Edges that are listed before anything is told of them, and neighbors that are looked at in one
-go: all of it stays near.
+"""Edges that are listed before their ids are read, and neighbors that are looked at in one go: all
+of it stays in a cache.
 """
-SLOT_CAPACITY = _FLUSH_EDGES + _SCAN_NEIGHBORS
-"""Slots that there is room for: those of one piece more."""
+_MAX_LISTED = _FLUSH_EDGES + _SCAN_NEIGHBORS
+"""Edges that may be listed: those of one block of neighbors more."""
 _SHORT = 256
-"""Neighbors of a row that is looked at together with others, a piece in all."""
+"""Neighbors of a row up to which it is looked at together with others."""
 _DENSE = 8
-"""Where one edge in so many leads to a target, neighbors are read with the ids of their edges
+"""Where one edge in this many leads to a target, neighbors are read with the ids of their edges
 beside them: most lines of ids are needed then.
 """
 _AHEAD, _LINES = 12, 16
-"""Rows, and cache lines of each, that are asked for before their turn."""
-_LOOKS = 4
-"""Neighbors that are looked at in the time that a step of a search takes."""
+"""Prefetch distance in rows, and cache lines of each that are prefetched."""
+_SCANS_PER_STEP = 4
+"""Neighbors that are scanned in the time of one step of a bisection."""
 _I64, _U32, _U64, _F32 = (
     np.zeros(0, dtype) for dtype in (np.int64, np.uint32, np.uint64, np.float32)
 )
 
 
 @inlined
-def _prefetch_row(
-    table: NDArray[np.int64], part: np.int64, start: np.int64, degree: np.int64, dense: bool
-) -> None:
-    """Ask for the beginning of a row."""
+def _prefetch_row(rows: RowSpans, i: IntLike, with_eids: bool) -> None:
+    """Prefetch the beginning of row i; ``with_eids``: its pairs, where there are any."""
+    table, part, start, degree = rows.table, rows.partitions[i], rows.starts[i], rows.degrees[i]
     narrow = table[part, NARROW]
-    width = np.int64(8) if narrow == 0 or dense else np.int64(4)
+    paired = with_eids and table[part, PAIRS] != 0
+    width = np.int64(8) if narrow == 0 or paired else np.int64(4)
     address = (
-        table[part, NBR] if narrow == 0 else table[part, PAIRS] if dense else narrow
+        table[part, NBR] if narrow == 0 else table[part, PAIRS] if paired else narrow
     ) + width * start
     size = min(degree * width, np.int64(64 * _LINES))
     prefetch_at(
         np.uint64(address)
-    )  # most rows have no more lines than these two: nothing to foretell
+    )  # most rows have no more lines than these two: no branch to mispredict
     prefetch_at(np.uint64(address + size - 1))
     for line in range(1, size >> 6):
         prefetch_at(np.uint64(address + 64 * line))
@@ -83,45 +93,42 @@ def _prefetch_row(
 
 @inlined
 def _gather_short_rows(
-    table: NDArray[np.int64],
-    partitions: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
+    rows: RowSpans,
     row_groups: NDArray[np.int32],
     group: np.int64,
     max_degree: np.int64,
     queue: NDArray[np.int32],
     queue_index: np.int64,
     queue_size: np.int64,
-    buffer: NDArray[np.uint32],
-    owners: NDArray[np.int32],
-    row_offsets: NDArray[np.int64],
+    buffers: ScanBuffers,
 ) -> tuple[np.int64, np.int64]:
-    """Put short rows that follow each other side by side, and say of each neighbor in which of them
-    it is; how many rows, and neighbors.
+    """Put consecutive short rows side by side, and write for each neighbor the row it is in; return
+    how many rows, and how many neighbors.
 
-    They are narrow, of the group, and have ``max_degree`` neighbors at most. How many they have is
-    hard to foretell: so many at a time are copied that most are done at once, where there are that
-    many behind them."""
+    They are narrow, of the group, and have ``max_degree`` neighbors at most. A branch on how many
+    they have is mispredicted: LANES at a time are copied, so that one copy does for most rows,
+    where the part has that many neighbors after them."""
+    neighbors, owners = buffers.neighbors, buffers.owners
     if CHECK_BOUNDS:
-        register(buffer)
-    count, filled, buffer_address = np.int64(0), np.int64(0), np.uint64(buffer.ctypes.data)
+        register(neighbors)
+    count, filled, buffer_address = np.int64(0), np.int64(0), np.uint64(neighbors.ctypes.data)
     while queue_index + count < queue_size:
         i = np.int64(queue[queue_index + count])
-        degree, start, part = degrees[i], starts[i], partitions[i]
-        if degree > max_degree or filled + degree > _SCAN_NEIGHBORS or table[part, NARROW] == 0:
+        degree, start, part = rows.degrees[i], rows.starts[i], rows.partitions[i]
+        if (
+            degree > max_degree
+            or filled + degree > _SCAN_NEIGHBORS
+            or rows.table[part, NARROW] == 0
+        ):
             break
         if row_groups.shape[0] > 0 and np.int64(row_groups[i]) != group:
             break
         if queue_index + count + _AHEAD < queue_size:
-            row_ahead = queue[queue_index + count + _AHEAD]
-            _prefetch_row(
-                table, partitions[row_ahead], starts[row_ahead], degrees[row_ahead], False
-            )
-        row_offsets[count] = filled
+            _prefetch_row(rows, queue[queue_index + count + _AHEAD], False)
+        buffers.row_offsets[count] = filled
         source, is_near_end = (
-            np.uint64(table[part, NARROW] + 4 * start),
-            start + degree + LANES > table[part, SLOTS],
+            np.uint64(rows.table[part, NARROW] + 4 * start),
+            start + degree + LANES > rows.table[part, SLOTS],
         )
         if is_near_end:
             copy_at(buffer_address + np.uint64(4 * filled), source, 4 * degree)
@@ -141,34 +148,44 @@ def _gather_short_rows(
 @inlined
 def _bisect_targets(
     nbr: NDArray[Any],
-    ids: NDArray[np.int64],
-    rank_order: NDArray[np.int32],
-    begin: IntLike,
-    end: IntLike,
-    places: NDArray[np.int32],
     weights: NDArray[np.float32],
     eids: np.uint64,
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
+    targets: TargetNodes,
+    order: NDArray[np.int32],
+    begin: IntLike,
+    end: IntLike,
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> np.uint64:
-    """For few targets, ascending by rank: each is searched for in the row. What there is no room
-    for is counted only.
+    """Search a row for targets ``begin`` to ``end`` by rank: cheap where they are few.
+
+    Parameters
+    ----------
+    nbr, weights : int64[degree] or uint32[degree], float32[degree] or [0]
+        The row; no weights: all are 1.
+    eids : uint64
+        The `eid_address` of its first edge.
+    order : int32[t] or [0]
+        As of `storaged.kernels.induced.emit.emit_places`.
+
+    Returns
+    -------
+    uint64
+        The position after the last edge, past the end of ``out`` where it is full.
     """
-    slot, degree, capacity = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out_places.shape[0])
+    slot, degree, capacity = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out.places.shape[0])
     for rank in range(begin, end):
-        target = ids[target_of_rank(np.uint64(rank), rank_order)]
+        target = targets.ids[target_of_rank(np.uint64(rank), order)]
         slot = np.int64(lower_bound(nbr, slot, degree, target))
         while slot < degree and np.int64(nbr[slot]) == target:
             if out_pos < capacity:
-                out_places[out_pos] = place_of_rank(np.uint64(rank), rank_order, places)
-                if out_weights.shape[0] > 0:
-                    out_weights[out_pos] = (
+                out.places[out_pos] = place_of_rank(np.uint64(rank), order, targets.places)
+                if out.weights.shape[0] > 0:
+                    out.weights[out_pos] = (
                         weights[slot] if weights.shape[0] > 0 else np.float32(1.0)
                     )
-                if out_eids.shape[0] > 0:
-                    out_eids[out_pos] = read_eid(eids + EID_STRIDE * np.uint64(slot))
+                if out.eids.shape[0] > 0:
+                    out.eids[out_pos] = read_eid(eids + EID_STRIDE * np.uint64(slot))
             out_pos += ONE
             slot += 1
     return out_pos
@@ -177,20 +194,16 @@ def _bisect_targets(
 @inlined
 def _bisect_row(
     table: NDArray[np.int64],
-    part: np.int64,
-    start: np.int64,
-    degree: np.int64,
-    ids: NDArray[np.int64],
-    rank_order: NDArray[np.int32],
+    row: RowSpan,
+    targets: TargetNodes,
+    order: NDArray[np.int32],
     begin: IntLike,
     end: IntLike,
-    places: NDArray[np.int32],
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> np.uint64:
-    """`_bisect_targets` in a row, whatever it is made of."""
+    """`_bisect_targets` in a row of narrow or wide ids."""
+    part, start, degree = row
     narrow, eids = table[part, NARROW], eid_address(table, part, start)
     weights = view_at(
         table[part, WEIGHTS] + 4 * start, np.int64(0) if table[part, WEIGHTS] == 0 else degree, _F32
@@ -199,19 +212,7 @@ def _bisect_row(
         view_at(narrow + 4 * start, degree, _U32),
         view_at(table[part, NBR] + 8 * start, degree, _I64),
     )
-    common_args = (
-        ids,
-        rank_order,
-        begin,
-        end,
-        places,
-        weights,
-        eids,
-        out_places,
-        out_weights,
-        out_eids,
-        out_pos,
-    )
+    common_args = (weights, eids, targets, order, begin, end, out, out_pos)
     return (
         _bisect_targets(narrow_nbr, *common_args)
         if narrow != 0
@@ -222,31 +223,26 @@ def _bisect_row(
 @inlined
 def _scan_dense_row(
     pairs: NDArray[np.uint64],
-    base_id: np.uint64,
-    words: NDArray[np.uint64],
-    word_ranks: NDArray[np.int32],
-    rank_order: NDArray[np.int32],
+    bitset: TargetBitset,
+    order: NDArray[np.int32],
     places: NDArray[np.int32],
-    eids: NDArray[np.uint32],
-    bit_positions: NDArray[np.uint32],
-    ranks: NDArray[np.uint32],
-    out_places: NDArray[np.int32],
-    out_eids: NDArray[np.int64],
+    buffers: ScanBuffers,
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> np.uint64:
-    """As `_scan_row`, where many edges lead to targets, of which the ids are wanted and no weights.
-    Where there is no room for a piece, more is said to be told than there is room for."""
-    offset, capacity, degree = np.int64(0), np.uint64(out_places.shape[0]), np.int64(pairs.shape[0])
+    """As `_scan_row`, where many edges lead to targets and ids but no weights are wanted; return
+    the position after the last edge, past the end of ``out`` where a block does not fit.
+    """
+    offset, capacity, degree = np.int64(0), np.uint64(out.places.shape[0]), np.int64(pairs.shape[0])
+    eids = buffers.edges
     while offset < degree:
         size = min(degree - offset, np.int64(_SCAN_NEIGHBORS))
-        count = scan_pairs(pairs[offset : offset + size], base_id, words, eids, bit_positions)
+        count = scan_pairs(pairs[offset : offset + size], bitset, eids, buffers.bit_positions)
         if capacity - out_pos < count:
             return capacity + ONE
-        emit_places(
-            bit_positions, count, words, word_ranks, ranks, rank_order, places, out_places, out_pos
-        )
+        emit_places(buffers, count, bitset, order, places, out, out_pos)
         for j in range(count):
-            out_eids[out_pos + j] = np.int64(eids[j])
+            out.eids[out_pos + j] = np.int64(eids[j])
         offset, out_pos = offset + size, out_pos + count
     return out_pos
 
@@ -254,95 +250,64 @@ def _scan_dense_row(
 @inlined
 def _scan_row(
     table: NDArray[np.int64],
-    part: np.int64,
-    start: np.int64,
-    degree: np.int64,
-    base_id: np.uint64,
-    words: NDArray[np.uint64],
-    word_ranks: NDArray[np.int32],
-    rank_order: NDArray[np.int32],
+    row: RowSpan,
+    bitset: TargetBitset,
+    order: NDArray[np.int32],
     places: NDArray[np.int32],
-    edges: NDArray[np.uint32],
-    bit_positions: NDArray[np.uint32],
-    ranks: NDArray[np.uint32],
-    slots: NDArray[np.uint64],
     num_listed: np.uint64,
-    want_eids: bool,
     dense: bool,
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
+    buffers: ScanBuffers,
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> tuple[np.uint64, np.uint64]:
-    """Look at all neighbors of a long row, piece after piece; the edges that all is told of then,
-    and those whose ids are yet to be read.
+    """Scan all neighbors of a long row, block after block.
 
-    Where there is no room for these any more, nothing is told of the last piece, and it ends there.
+    Parameters
+    ----------
+    order, places : int32[t] or [0]
+        As of `storaged.kernels.induced.emit.emit_places`.
+    num_listed : uint64
+        Edges after ``out_pos`` that are listed, with ids that are not read.
+    dense : bool
+        Whether to read pairs, where the part has them.
+
+    Returns
+    -------
+    out_pos, num_listed : uint64
+        The position of the first edge with an id that is not read, and how many such edges there
+        are. Their sum is past the end of ``out`` where they do not fit: nothing is written of the
+        last block, and the scan ends there.
     """
+    part, start, degree = row
     if dense and table[part, PAIRS] != 0:
-        read_eids(slots, num_listed, out_eids, out_pos)
+        read_eids(buffers, num_listed, out, out_pos)
         pairs = view_at(table[part, PAIRS] + 8 * start, degree, _U64)
         return _scan_dense_row(
-            pairs,
-            base_id,
-            words,
-            word_ranks,
-            rank_order,
-            places,
-            edges,
-            bit_positions,
-            ranks,
-            out_places,
-            out_eids,
-            out_pos + num_listed,
+            pairs, bitset, order, places, buffers, out, out_pos + num_listed
         ), np.uint64(0)
-    narrow, offset, capacity = table[part, NARROW], np.int64(0), np.uint64(out_places.shape[0])
+    narrow, offset, capacity = table[part, NARROW], np.int64(0), np.uint64(out.places.shape[0])
+    edges, bit_positions = buffers.edges, buffers.bit_positions
     while offset < degree:
         slot, size = start + offset, min(degree - offset, np.int64(_SCAN_NEIGHBORS))
         if narrow != 0:
             count = scan_narrow(
-                view_at(narrow + 4 * slot, size, _U32), base_id, words, edges, bit_positions
+                view_at(narrow + 4 * slot, size, _U32), bitset, edges, bit_positions
             )
         else:
             count = scan_wide(
-                view_at(table[part, NBR] + 8 * slot, size, _I64),
-                base_id,
-                words,
-                edges,
-                bit_positions,
+                view_at(table[part, NBR] + 8 * slot, size, _I64), bitset, edges, bit_positions
             )
         if capacity - out_pos < num_listed + count:
             return out_pos, num_listed + count
-        emit_places(
-            bit_positions,
-            count,
-            words,
-            word_ranks,
-            ranks,
-            rank_order,
-            places,
-            out_places,
-            out_pos + num_listed,
-        )
+        emit_places(buffers, count, bitset, order, places, out, out_pos + num_listed)
         weights = view_at(
-            table[part, WEIGHTS] + 4 * slot,
-            np.int64(0) if table[part, WEIGHTS] == 0 else size,
-            _F32,
+            table[part, WEIGHTS] + 4 * slot, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32
         )
-        emit(
-            edges,
-            count,
-            weights,
-            eid_address(table, part, slot),
-            slots,
-            num_listed,
-            want_eids,
-            out_weights,
-            out_pos + num_listed,
-        )
+        eids = eid_address(table, part, slot)
+        emit(buffers, count, num_listed, weights, eids, out, out_pos + num_listed)
         offset, num_listed = offset + size, num_listed + count
         if num_listed > _FLUSH_EDGES:
-            read_eids(slots, num_listed, out_eids, out_pos)
+            read_eids(buffers, num_listed, out, out_pos)
             out_pos, num_listed = out_pos + num_listed, np.uint64(0)
     return out_pos, num_listed
 
@@ -351,10 +316,10 @@ def _scan_row(
 def _list_nonempty_rows(
     degrees: NDArray[np.int64], first: IntLike, sizes: NDArray[np.int32], queue: NDArray[np.int32]
 ) -> IntLike:
-    """List the rows from ``first`` on that have edges; how many these are. As to edges that lead to
-    targets, all have none so far.
+    """List the rows from ``first`` on that have edges, set all sizes from there on to 0, and return
+    how many rows are listed.
 
-    Whether a row has any is hard to foretell, so that each is written, and counts or does not.
+    A branch on whether a row has any is mispredicted: each is written, and counts or does not.
     """
     count = np.uint64(0)
     for i in range(first, degrees.shape[0]):
@@ -365,7 +330,7 @@ def _list_nonempty_rows(
 
 @kernel
 def groups_ascend(row_groups: NDArray[np.int32], degrees: NDArray[np.int64]) -> bool:
-    """Whether nodes that have edges come group after group; int32[m] and int64[m]."""
+    """Return whether rows that have edges come group after group; int32[m] and int64[m]."""
     last = np.int64(-1)
     for i in range(row_groups.shape[0]):
         if degrees[i] > 0:
@@ -376,65 +341,30 @@ def groups_ascend(row_groups: NDArray[np.int32], degrees: NDArray[np.int64]) -> 
 
 
 @kernel
-def join_by_bitset(
-    table: NDArray[np.int64],
-    partitions: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    ids: NDArray[np.int64],
-    places: NDArray[np.int32],
+def _sort_prefix(values: NDArray[np.int32], count: IntLike) -> None:
+    """Sort the first ``count`` values; a kernel, for sorting allocates."""
+    values[:count].sort()
+
+
+@inlined
+def _join(
+    rows: RowSpans,
+    targets: TargetNodes,
     row_groups: NDArray[np.int32],
-    target_groups: NDArray[np.int64],
-    min_id: np.int64,
-    words: NDArray[np.uint64],
-    word_ranks: NDArray[np.int32],
-    touched_words: NDArray[np.int32],
-    rank_order: NDArray[np.int32],
-    slots: NDArray[np.uint64],
+    bitset: TargetBitset,
     queue: NDArray[np.int32],
+    buffers: ScanBuffers,
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
+    out: EdgeOutputs,
 ) -> bool:
-    """As `storaged.kernels.induced.hash_join.join_by_hash`, for targets that are there once each
-    and whose ids lie near each other.
+    """`join_by_bitset`, in buffers that are there: arrays made here would be counted at every use.
 
-    Parameters
-    ----------
-    table, partitions, starts, degrees, state, sizes, out_places, out_weights, out_eids
-        As there.
-    ids, places : int64[t], int32[t]
-        Targets, by group, in any order within one, and what is to be told of each; no places: its
-        own among them.
-    row_groups, target_groups : int32[m], int64[t]
-        As there; nodes that have edges come group after group as well (`groups_ascend`).
-    min_id : int64
-        The least of ``ids``.
-    words : uint64[words], inout
-        A bit for each id from ``min_id`` on, and at least one more than the targets' ids need; all
-        0, and so they are left.
-    word_ranks, touched_words, rank_order : int32[words], int32[t], int32[t]
-        Room to work in.
-    slots, queue : uint64[HELD], int32[m]
-        Likewise.
-
-    Returns
-    -------
-    bool
-        False where a target is there twice in a group: nothing of what was found is of use then.
-
-    Notes
-    -----
-    Words that hold a bit know the rank of their first target, so that no search and no sorting is
-    needed (Jacobson 1989, Space-efficient static trees and graphs, section 2: rank by a directory
-    and a count within the word)."""
-    base_id, capacity, grouped = (
-        np.uint64(min_id),
-        np.uint64(out_places.shape[0]),
-        row_groups.shape[0] > 0,
-    )
+    After the ``out_pos`` edges that are complete come ``num_listed`` with ids that are not read;
+    the edges of the row at hand begin at ``row_begin``.
+    """
+    capacity, grouped = np.uint64(out.places.shape[0]), row_groups.shape[0] > 0
+    target_groups, rank_order = targets.groups, bitset.rank_order
     begin, end, touched_count, group, ascending, ids_ascend = (
         np.int64(0),
         np.int64(0),
@@ -443,8 +373,6 @@ def join_by_bitset(
         False,
         False,
     )
-    # Behind ``out_pos`` edges of which all is told there are ``num_listed`` that are listed; a
-    # row's own begin at ``row_begin``.
     queue_index, out_pos, num_listed, row_begin, is_unique = (
         np.int64(0),
         np.uint64(state[TOTAL]),
@@ -452,33 +380,23 @@ def join_by_bitset(
         np.uint64(state[TOTAL]),
         True,
     )
-    queue_size, want_eids = (
-        np.int64(_list_nonempty_rows(degrees, np.int64(state[ROW]), sizes, queue)),
-        out_eids.shape[0] > 0,
-    )
+    queue_size = np.int64(_list_nonempty_rows(rows.degrees, np.int64(state[ROW]), sizes, queue))
     if not grouped:
-        end = np.int64(ids.shape[0])
-        touched_count, ids_ascend, is_unique = build_ranks(
-            ids, begin, end, base_id, words, touched_words, word_ranks, rank_order
-        )
+        end = np.int64(targets.ids.shape[0])
+        touched_count, ids_ascend, is_unique = build_ranks(bitset, targets.ids, begin, end)
         ascending = ids_ascend
     order = rank_order[:0] if ids_ascend else rank_order
-    buffer, edges, ranks, bit_positions = np.zeros((4, _SCAN_NEIGHBORS + LANES), np.uint32)
-    owners, row_offsets = (
-        np.empty(_SCAN_NEIGHBORS + LANES, np.int32),
-        np.empty(_SCAN_NEIGHBORS, np.int64),
-    )
     allow_dense, num_scanned, first = (
-        USE_SIMD and want_eids and out_weights.shape[0] == 0,
+        USE_SIMD and out.eids.shape[0] > 0 and out.weights.shape[0] == 0,
         np.uint64(0),
         out_pos,
     )
     while is_unique and queue_index < queue_size:
         i = np.int64(queue[queue_index])
-        degree, part, row_begin = degrees[i], partitions[i], out_pos + num_listed
+        row = RowSpan(rows.partitions[i], rows.starts[i], rows.degrees[i])
+        row_begin = out_pos + num_listed
         if grouped and np.int64(row_groups[i]) != group:
-            for k in range(touched_count):
-                words[touched_words[k]] = 0
+            clear_target_bits(bitset, touched_count)
             group = np.int64(row_groups[i])
             begin = np.int64(
                 lower_bound(target_groups, end, np.int64(target_groups.shape[0]), group)
@@ -486,58 +404,29 @@ def join_by_bitset(
             end = np.int64(
                 lower_bound(target_groups, begin, np.int64(target_groups.shape[0]), group + 1)
             )
-            touched_count, ids_ascend, is_unique = build_ranks(
-                ids, begin, end, base_id, words, touched_words, word_ranks, rank_order
-            )
+            touched_count, ids_ascend, is_unique = build_ranks(bitset, targets.ids, begin, end)
             ascending = ids_ascend
             order = rank_order[:0] if ids_ascend else rank_order
-        scan_limit = _LOOKS * (end - begin) if is_unique else np.int64(0)
+        scan_limit = _SCANS_PER_STEP * (end - begin) if is_unique else np.int64(0)
         count, filled = _gather_short_rows(
-            table,
-            partitions,
-            starts,
-            degrees,
+            rows,
             row_groups,
             group,
             min(scan_limit, np.int64(_SHORT)),
             queue,
             queue_index,
             queue_size,
-            buffer,
-            owners,
-            row_offsets,
+            buffers,
         )
         if count > 0:
-            match_count = scan_narrow(buffer[:filled], base_id, words, edges, bit_positions)
+            match_count = scan_narrow(
+                buffers.neighbors[:filled], bitset, buffers.edges, buffers.bit_positions
+            )
             if capacity - out_pos < num_listed + match_count:
                 break
-            emit_places(
-                bit_positions,
-                match_count,
-                words,
-                word_ranks,
-                ranks,
-                order,
-                places,
-                out_places,
-                row_begin,
-            )
+            emit_places(buffers, match_count, bitset, order, targets.places, out, row_begin)
             emit_gathered(
-                table,
-                partitions,
-                starts,
-                queue,
-                queue_index,
-                owners,
-                row_offsets,
-                edges,
-                match_count,
-                slots,
-                num_listed,
-                want_eids,
-                sizes,
-                out_weights,
-                row_begin,
+                rows, queue[queue_index:], buffers, match_count, num_listed, sizes, out, row_begin
             )
             num_listed += match_count
             queue_index, row_begin, num_scanned = (
@@ -546,67 +435,36 @@ def join_by_bitset(
                 num_scanned + np.uint64(filled),
             )
             if num_listed > _FLUSH_EDGES:
-                read_eids(slots, num_listed, out_eids, out_pos)
+                read_eids(buffers, num_listed, out, out_pos)
                 out_pos, num_listed = row_begin, np.uint64(0)
             continue
         dense = bool(allow_dense and _DENSE * (row_begin - first) > num_scanned)
         if queue_index + _AHEAD < queue_size:
-            row_ahead = queue[queue_index + _AHEAD]
-            _prefetch_row(
-                table,
-                partitions[row_ahead],
-                starts[row_ahead],
-                degrees[row_ahead],
-                dense and table[partitions[row_ahead], PAIRS] != 0,
-            )
+            _prefetch_row(rows, queue[queue_index + _AHEAD], dense)
         if (
             scan_limit > 0
-            and degree > scan_limit
-            and degree > scan_limit * np.int64(bisection_steps(degree))
+            and row.degree > scan_limit
+            and row.degree > scan_limit * np.int64(bisection_steps(row.degree))
         ):
-            read_eids(slots, num_listed, out_eids, out_pos)
+            read_eids(buffers, num_listed, out, out_pos)
             out_pos, num_listed = row_begin, np.uint64(0)
             if not ascending:
-                touched_words[:touched_count].sort()
-                rank_words(words, touched_words, touched_count, word_ranks, begin)
-                order_by_rank(ids, begin, end, base_id, words, word_ranks, rank_order)
+                _sort_prefix(bitset.touched_words, touched_count)
+                rank_words(bitset, touched_count, begin)
+                order_by_rank(bitset, targets.ids, begin, end)
                 ascending = True
-            out_pos = _bisect_row(
-                table,
-                part,
-                starts[i],
-                degree,
-                ids,
-                order,
-                begin,
-                end,
-                places,
-                out_places,
-                out_weights,
-                out_eids,
-                out_pos,
-            )
+            out_pos = _bisect_row(rows.table, row, targets, order, begin, end, out, out_pos)
         elif scan_limit > 0:
             out_pos, num_listed = _scan_row(
-                table,
-                part,
-                starts[i],
-                degree,
-                base_id,
-                words,
-                word_ranks,
+                rows.table,
+                row,
+                bitset,
                 order,
-                places,
-                edges,
-                bit_positions,
-                ranks,
-                slots,
+                targets.places,
                 num_listed,
-                want_eids,
                 dense,
-                out_places,
-                out_weights,
-                out_eids,
+                buffers,
+                out,
                 out_pos,
             )
         if out_pos > capacity or capacity - out_pos < num_listed:
@@ -615,14 +473,63 @@ def join_by_bitset(
             np.int32(out_pos + num_listed - row_begin),
             queue_index + 1,
             out_pos + num_listed,
-            num_scanned + np.uint64(degree),
+            num_scanned + np.uint64(row.degree),
         )
     num_listed = row_begin - min(out_pos, row_begin)
-    read_eids(slots, num_listed, out_eids, min(out_pos, row_begin))
-    for k in range(touched_count):
-        words[touched_words[k]] = 0
+    read_eids(buffers, num_listed, out, min(out_pos, row_begin))
+    clear_target_bits(bitset, touched_count)
     state[ROW], state[TOTAL] = (
-        queue[queue_index] if queue_index < queue_size else degrees.shape[0],
+        queue[queue_index] if queue_index < queue_size else rows.degrees.shape[0],
         np.int64(row_begin),
     )
     return is_unique
+
+
+@kernel
+def join_by_bitset(
+    rows: RowSpans,
+    targets: TargetNodes,
+    row_groups: NDArray[np.int32],
+    bitset: TargetBitset,
+    queue: NDArray[np.int32],
+    state: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    out: EdgeOutputs,
+) -> bool:
+    """Find edges as `storaged.kernels.induced.hash_join.join_by_hash` does, for targets that occur
+    once each, with ids that lie close together.
+
+    Parameters
+    ----------
+    rows, state, sizes, out
+        As there.
+    targets : TargetNodes
+        In any order within a group.
+    row_groups : int32[m] or [0]
+        As there; rows that have edges come group after group as well (`groups_ascend`).
+    bitset : TargetBitset
+        From the least of ``targets.ids`` on; its words are 0, and so they are left.
+    queue : int32[m]
+        Scratch.
+
+    Returns
+    -------
+    bool
+        False where a target occurs twice in a group: nothing of what was found is of use then.
+
+    Notes
+    -----
+    Words that hold a bit know the rank of their first target, so that no search and no sorting is
+    needed (Jacobson 1989, Space-efficient static trees and graphs, section 2: rank by a directory
+    and a count within the word)."""
+    neighbors, edges, ranks, bit_positions = np.zeros((4, _SCAN_NEIGHBORS + LANES), np.uint32)
+    buffers = ScanBuffers(
+        neighbors,
+        np.empty(_SCAN_NEIGHBORS + LANES, np.int32),
+        np.empty(_SCAN_NEIGHBORS, np.int64),
+        edges,
+        bit_positions,
+        ranks,
+        np.empty(_MAX_LISTED, np.uint64),
+    )
+    return _join(rows, targets, row_groups, bitset, queue, buffers, state, sizes, out)

@@ -1,8 +1,11 @@
-"""What is told of edges that lead to targets: whose they are, what they weigh, and their ids, which
-are read when they are near.
+"""Write the target, weight and id of each matching edge.
+
+Edge ids are prefetched when an edge is found, and read one block later.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +13,37 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import f32_at, i64_at, inlined, prefetch_at, u32_at
 from asterism_graphkit.compile.simd import LANES, rank_bits
 from asterism_graphkit.relabel.bitset import ONE
-from storaged.kernels.adjacency import EID, PAIRS, WEIGHTS
-from storaged.kernels.induced.bitset import place_of_rank
+from storaged.kernels.adjacency import EID, PAIRS, WEIGHTS, RowSpans
+from storaged.kernels.induced.bitset import TargetBitset, place_of_rank
+from storaged.kernels.induced.hash_join import EdgeOutputs
 
 EID_STRIDE = np.uint64(8)
 """Bytes from one edge's id to the next one's, with its neighbor's in between or by itself."""
 
 
+class ScanBuffers(NamedTuple):
+    """Scratch for n neighbors that are looked at in one go, LANES more, and the e edges found."""
+
+    neighbors: NDArray[np.uint32]
+    """uint32[n + LANES]: short rows side by side."""
+    owners: NDArray[np.int32]
+    """int32[n + LANES]: the row of each of these neighbors."""
+    row_offsets: NDArray[np.int64]
+    """int64[n]: where each of these rows begins."""
+    edges: NDArray[np.uint32]
+    """uint32[n + LANES]: offsets of matching edges, or their ids where these lie beside them."""
+    bit_positions: NDArray[np.uint32]
+    """uint32[n + LANES]: the bits of their targets."""
+    ranks: NDArray[np.uint32]
+    """uint32[n + LANES]: the ranks of their targets."""
+    eid_addresses: NDArray[np.uint64]
+    """uint64[e]: see `eid_address`."""
+
+
 @inlined
 def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.uint64:
-    """Where an edge's id is. No value is at an odd place: one more tells that ids have 64 bits
-    there.
+    """Return the address of an edge's id; one more where ids have 64 bits, for no value is at an
+    odd address.
     """
     pairs = table[part, PAIRS]
     return np.uint64(table[part, EID] + 8 * slot + 1 if pairs == 0 else pairs + 8 * slot + 4)
@@ -28,102 +51,116 @@ def eid_address(table: NDArray[np.int64], part: np.int64, slot: np.int64) -> np.
 
 @inlined
 def read_eid(address: np.uint64) -> np.int64:
-    """The id of the edge of which `eid_address` tells."""
+    """Return the edge id stored at an address, as `eid_address` gives it."""
     return i64_at(address - ONE, 0) if address & ONE else np.int64(u32_at(address, 0))
 
 
 @inlined
 def emit_places(
-    bit_positions: NDArray[np.uint32],
+    buffers: ScanBuffers,
     count: np.uint64,
-    words: NDArray[np.uint64],
-    word_ranks: NDArray[np.int32],
-    ranks: NDArray[np.uint32],
-    rank_order: NDArray[np.int32],
+    bitset: TargetBitset,
+    order: NDArray[np.int32],
     places: NDArray[np.int32],
-    out_places: NDArray[np.int32],
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """Tell which targets edges lead to, by their bits, behind which others are."""
+    """Write the places of the targets of ``count`` edges, by their bits, from ``out_pos`` on.
+
+    Parameters
+    ----------
+    order : int32[t] or [0]
+        ``bitset.rank_order``; none where ranks are positions.
+    places : int32[t] or [0]
+        As of `storaged.kernels.induced.hash_join.TargetNodes`.
+    """
     for j in range(np.uint64(0), count, np.uint64(LANES)):
-        rank_bits(bit_positions, j, words, word_ranks, ranks)
-    if rank_order.shape[0] == 0 and places.shape[0] == 0:
+        rank_bits(buffers.bit_positions, j, bitset.words, bitset.word_ranks, buffers.ranks)
+    if order.shape[0] == 0 and places.shape[0] == 0:
         for j in range(count):
-            out_places[out_pos + j] = ranks[j]
+            out.places[out_pos + j] = buffers.ranks[j]
     else:
         for j in range(count):
-            out_places[out_pos + j] = place_of_rank(np.uint64(ranks[j]), rank_order, places)
+            out.places[out_pos + j] = place_of_rank(np.uint64(buffers.ranks[j]), order, places)
 
 
 @inlined
 def emit(
-    edges: NDArray[np.uint32],
+    buffers: ScanBuffers,
     count: np.uint64,
+    num_listed: np.uint64,
     weights: NDArray[np.float32],
     eids: np.uint64,
-    slots: NDArray[np.uint64],
-    num_listed: np.uint64,
-    want_eids: bool,
-    out_weights: NDArray[np.float32],
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """Tell what listed edges of a row weigh, and list where their ids are, which are asked for,
-    behind those of ``num_listed`` others.
+    """Write the weights of ``count`` edges of a row, and list where their ids are.
+
+    Parameters
+    ----------
+    num_listed : uint64
+        Addresses of ids that are listed already.
+    weights : float32[degree] or [0]
+        Of the row; none: all are 1.
+    eids : uint64
+        The `eid_address` of its first edge.
+    out_pos : uint64
+        Where the weights go.
     """
-    if out_weights.shape[0] > 0:
+    if out.weights.shape[0] > 0:
         for j in range(count):
-            out_weights[out_pos + j] = (
-                weights[edges[j]] if weights.shape[0] > 0 else np.float32(1.0)
+            out.weights[out_pos + j] = (
+                weights[buffers.edges[j]] if weights.shape[0] > 0 else np.float32(1.0)
             )
-    if want_eids:
+    if out.eids.shape[0] > 0:
         for j in range(count):
-            slots[num_listed + j] = eids + EID_STRIDE * np.uint64(edges[j])
-            prefetch_at(slots[num_listed + j])
+            buffers.eid_addresses[num_listed + j] = eids + EID_STRIDE * np.uint64(buffers.edges[j])
+            prefetch_at(buffers.eid_addresses[num_listed + j])
 
 
 @inlined
 def emit_gathered(
-    table: NDArray[np.int64],
-    partitions: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    queue: NDArray[np.int32],
-    queue_index: np.int64,
-    owners: NDArray[np.int32],
-    row_offsets: NDArray[np.int64],
-    edges: NDArray[np.uint32],
+    rows: RowSpans,
+    row_indices: NDArray[np.int32],
+    buffers: ScanBuffers,
     count: np.uint64,
-    slots: NDArray[np.uint64],
     num_listed: np.uint64,
-    want_eids: bool,
     sizes: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
+    out: EdgeOutputs,
     out_pos: np.uint64,
 ) -> None:
-    """As `emit`, for edges of several rows, each of which has so many more."""
+    """As `emit`, for edges of several rows; ``sizes[i]`` grows by each edge of row i.
+
+    Parameters
+    ----------
+    row_indices : int32[..]
+        The row of each owner, by its number in ``buffers.owners``.
+    sizes : int32[m], inout
+    """
     for j in range(count):
-        edge = np.uint64(edges[j])
-        owner = np.uint64(owners[edge])
-        i = np.uint64(queue[np.uint64(queue_index) + owner])
-        part, slot = partitions[i], starts[i] + np.int64(edge) - row_offsets[owner]
+        edge = np.uint64(buffers.edges[j])
+        owner = np.uint64(buffers.owners[edge])
+        i = np.uint64(row_indices[owner])
+        part, slot = (
+            rows.partitions[i],
+            rows.starts[i] + np.int64(edge) - buffers.row_offsets[owner],
+        )
         sizes[i] += 1
-        if out_weights.shape[0] > 0:
-            weights_address = np.uint64(table[part, WEIGHTS])
-            out_weights[out_pos + j] = (
+        if out.weights.shape[0] > 0:
+            weights_address = np.uint64(rows.table[part, WEIGHTS])
+            out.weights[out_pos + j] = (
                 f32_at(weights_address, slot) if weights_address != 0 else np.float32(1.0)
             )
-        if want_eids:
-            slots[num_listed + j] = eid_address(table, part, slot)
-            prefetch_at(slots[num_listed + j])
+        if out.eids.shape[0] > 0:
+            buffers.eid_addresses[num_listed + j] = eid_address(rows.table, part, slot)
+            prefetch_at(buffers.eid_addresses[num_listed + j])
 
 
 @inlined
 def read_eids(
-    slots: NDArray[np.uint64],
-    num_listed: np.uint64,
-    out_eids: NDArray[np.int64],
-    out_pos: np.uint64,
+    buffers: ScanBuffers, num_listed: np.uint64, out: EdgeOutputs, out_pos: np.uint64
 ) -> None:
-    """Read the ids of edges, of which it is known by now where they are."""
-    if out_eids.shape[0] > 0:
+    """Read the ids at the ``num_listed`` addresses that are listed, where they are wanted."""
+    if out.eids.shape[0] > 0:
         for j in range(num_listed):
-            out_eids[out_pos + j] = read_eid(slots[j])
+            out.eids[out_pos + j] = read_eid(buffers.eid_addresses[j])

@@ -1,37 +1,59 @@
-"""Edges between rows and a list of nodes: one of the two is gone through, and what it leads to
-looked up in the other.
+"""Join edges with target nodes by a hash table and a Bloom filter, or by bisection of rows: for any
+ids.
+
+`storaged.kernels.induced.bitset_join` does the same for targets with ids that lie close together.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import IntLike, inlined, kernel, prefetch, view_at
 from asterism_graphkit.random.rng import GOLDEN
-from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS
+from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS, RowSpans
 
 ROW, TOTAL = range(2)
-"""Of the state of `join_by_hash`: the node that comes next, and how many edges were found before
-it."""
+"""Of a join's state: the row that comes next, and how many edges were found before it."""
 SLOTS_PER_TARGET = 8
-"""Places of a hash table for each node of a list, at least."""
+"""Buckets of a hash table for each target, at least."""
 _AHEAD = 4
+"""Prefetch distance, in rows."""
 FILTER_BITS_PER_TARGET = 16
-"""Bits of a sieve for each node of a list, at least: one in sixteen nodes that are none of them
-falls through, and it stays near.
+"""Bits of a Bloom filter for each target, at least: one in sixteen other nodes passes, and the
+filter stays in a cache.
 """
 _S64, _S6, _ONE, _LOW6 = np.uint64(64), np.uint64(6), np.uint64(1), np.uint64(63)
 _I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
 
 
+class TargetNodes(NamedTuple):
+    """The t nodes of one type that edges are to lead to; read-only arrays."""
+
+    ids: NDArray[np.int64]
+    """int64[t], by group."""
+    places: NDArray[np.int32]
+    """int32[t]: positions in the request. int32[0]: each one's own among these."""
+    groups: NDArray[np.int64]
+    """int64[t], ascending; int64[0] where all are of one group."""
+
+
+class EdgeOutputs(NamedTuple):
+    """Output arrays of k edges that lead to targets."""
+
+    places: NDArray[np.int32]
+    """int32[k]: the place of the target in the request."""
+    weights: NDArray[np.float32]
+    """float32[k], or float32[0] where weights are not wanted."""
+    eids: NDArray[np.int64]
+    """int64[k], or int64[0] where edge ids are not wanted."""
+
+
 @inlined
 def lower_bound(values: NDArray[Any], low: IntLike, high: IntLike, bound: np.int64) -> IntLike:
-    """The first place from ``low`` on whose value is not below ``bound``; ``high`` where there is
-    none.
-    """
+    """Return the first index from ``low`` on with a value of ``bound`` or more, else ``high``."""
     while low < high:
         middle = (low + high) >> 1
         if values[middle] < bound:
@@ -43,7 +65,7 @@ def lower_bound(values: NDArray[Any], low: IntLike, high: IntLike, bound: np.int
 
 @inlined
 def bisection_steps(n: IntLike) -> IntLike:
-    """Steps of a search among n."""
+    """Return the number of steps of a search among n values."""
     steps = 1
     while n > 1:
         n >>= 1
@@ -53,8 +75,8 @@ def bisection_steps(n: IntLike) -> IntLike:
 
 @inlined
 def _hash(node: np.int64, group: np.int64) -> np.uint64:
-    """Its first bits say where a node of a group is looked for (multiplicative hashing; Knuth 1998,
-    TAOCP 3, section 6.4).
+    """Return the hash of a node and its group, of which the high bits count (multiplicative
+    hashing; Knuth 1998, TAOCP 3, section 6.4).
     """
     return (np.uint64(node) * GOLDEN ^ np.uint64(group)) * GOLDEN
 
@@ -63,7 +85,7 @@ def _hash(node: np.int64, group: np.int64) -> np.uint64:
 def _may_contain(
     hashed: np.uint64, filter_bits: np.uint64, bloom_words: NDArray[np.uint64]
 ) -> bool:
-    """Whether something of this hash may have been entered."""
+    """Return whether the filter may contain a hash."""
     bit = hashed >> (_S64 - filter_bits)
     return bool(bloom_words[np.int64(bit >> _S6)] >> (bit & _LOW6) & _ONE)
 
@@ -75,14 +97,14 @@ def _find_target(
     group: np.int64,
     bits: np.uint64,
     hash_table: NDArray[np.int32],
-    targets: NDArray[np.int64],
+    ids: NDArray[np.int64],
     groups: NDArray[np.int64],
 ) -> IntLike:
-    """The first target that is a node of a group, -1 where there is none."""
+    """Return the first target that is a node of a group, -1 where there is none."""
     bucket, mask = np.int64(hashed >> (_S64 - bits)), hash_table.shape[0] - 1
     target_index = np.int64(hash_table[bucket])
     while target_index >= 0 and (
-        targets[target_index] != node or (groups.shape[0] > 0 and groups[target_index] != group)
+        ids[target_index] != node or (groups.shape[0] > 0 and groups[target_index] != group)
     ):
         bucket = (bucket + 1) & mask
         target_index = np.int64(hash_table[bucket])
@@ -91,22 +113,27 @@ def _find_target(
 
 @kernel
 def build_hash_table(
-    targets: NDArray[np.int64],
+    ids: NDArray[np.int64],
     groups: NDArray[np.int64],
     hash_table: NDArray[np.int32],
     bloom_words: NDArray[np.uint64],
 ) -> int:
-    """Enter the first target of each group and id into a hash table and a sieve, and tell how many
-    there are.
+    """Enter the first target of each group and id into a hash table and a Bloom filter.
 
     Parameters
     ----------
-    targets, groups : int64[t], int64[t] or [0]
-        Ids, ascending within their group, and their groups, ascending; no groups: all are of one.
+    ids, groups : int64[t], int64[t] or [0]
+        Targets, ascending within their group, and their groups, ascending; no groups: all are of
+        one.
     hash_table : int32[2**bits], inout
-        At least twice as many places as targets, all of them -1.
+        At least twice as many buckets as targets, all of them -1.
     bloom_words : uint64[words], inout
-        A power of two of them, all 0: a bit for each hash that there is.
+        A power of two of them, all 0: a bit for each hash that is entered.
+
+    Returns
+    -------
+    int
+        How many targets were entered.
     """
     bits, mask, count = (
         np.uint64(bisection_steps(hash_table.shape[0]) - 1),
@@ -114,15 +141,15 @@ def build_hash_table(
         np.int64(0),
     )
     filter_bits = np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1)
-    for i in range(targets.shape[0]):
+    for i in range(ids.shape[0]):
         group = groups[i] if groups.shape[0] > 0 else np.int64(0)
         if (
             i > 0
-            and targets[i - 1] == targets[i]
+            and ids[i - 1] == ids[i]
             and (groups.shape[0] == 0 or groups[i - 1] == group)
         ):
             continue
-        hashed = _hash(targets[i], group)
+        hashed = _hash(ids[i], group)
         bit = hashed >> (_S64 - filter_bits)
         bloom_words[np.int64(bit >> _S6)] |= _ONE << (bit & _LOW6)
         bucket = np.int64(hashed >> (_S64 - bits))
@@ -135,57 +162,50 @@ def build_hash_table(
 
 @kernel
 def join_by_hash(
-    table: NDArray[np.int64],
-    partitions: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    targets: NDArray[np.int64],
+    rows: RowSpans,
+    targets: TargetNodes,
+    row_groups: NDArray[np.int32],
     hash_table: NDArray[np.int32],
     bloom_words: NDArray[np.uint64],
-    places: NDArray[np.int32],
-    row_groups: NDArray[np.int32],
-    target_groups: NDArray[np.int64],
     distinct_targets: bool,
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
-    out_places: NDArray[np.int32],
-    out_weights: NDArray[np.float32],
-    out_eids: NDArray[np.int64],
+    out: EdgeOutputs,
 ) -> None:
-    """Find the edges of rows of an adjacency that lead to targets, one node's after another's,
-    until all are done or there is no room.
+    """Find the edges of rows that lead to targets, row by row, until all are done or the output is
+    full.
 
     Parameters
     ----------
-    table : int64[parts, COLUMNS]
-    partitions, starts, degrees : int64[m]
-        From `storaged.kernels.adjacency.find_rows`; neighbors ascend within a row.
-    targets, places : int64[t], int32[t]
-        Ids, ascending within their group, one of them several times perhaps, and what is to be told
-        of each.
+    rows : RowSpans
+        Neighbors ascend within a row.
+    targets : TargetNodes
+        With places, and ids that ascend within their group; an id may occur several times.
+    row_groups : int32[m] or [0]
+        The group of each row: an edge has both ends in one. Empty, as ``targets.groups`` is: all
+        are of one group.
     hash_table, bloom_words : int32[2**bits], uint64[words]
         From `build_hash_table`.
-    row_groups, target_groups : int32[m], int64[t]
-        The group of each node, and that of each target, ascending: an edge has both ends in one.
-        Both empty: all are of one group.
     distinct_targets : bool
-        No target is there several times: nodes have room for all of their edges then, or are not
-        begun.
+        No target occurs twice: a row begins only where all of its edges fit then.
     state : int64[2], inout
-        Where to go on, and where that ended.
+        Where to go on, and where that ended: `ROW` and `TOTAL`.
     sizes : int32[m], out
-    out_places, out_weights, out_eids : int32[k], float32[k] or [0], int64[k] or [0], out
+        How many edges each row has.
+    out : EdgeOutputs
 
     Notes
     -----
-    An edge comes once per target of its neighbor's id: by (neighbor, slot, place among the
-    targets)."""
+    An edge comes once per target of its neighbor's id: by (neighbor, slot, index of the target)."""
+    table, partitions, starts, degrees = rows
+    ids, places, target_groups = targets
+    out_places, out_weights, out_eids = out
     m, capacity, grouped = partitions.shape[0], out_places.shape[0], row_groups.shape[0] > 0
     bits, filter_bits = (
         np.uint64(bisection_steps(hash_table.shape[0]) - 1),
         np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1),
     )
-    begin, end, group = np.int64(0), np.int64(targets.shape[0]), np.int64(0)
+    begin, end, group = np.int64(0), np.int64(ids.shape[0]), np.int64(0)
     for i in range(state[ROW], m):
         ahead = min(i + _AHEAD, m - 1)
         prefetch(
@@ -210,8 +230,8 @@ def join_by_hash(
         eids = view_at(
             table[part, EID] + 8 * start, degree if out_eids.shape[0] > 0 else np.int64(0), _I64
         )
-        # A slot is a look into the table, a target a search among slots, each step of which takes
-        # half as long.
+        # A slot costs a probe of the table, a target a search among slots, each step of which takes
+        # half as long as a probe.
         probe_slots = 2 * degree <= (end - begin) * bisection_steps(degree)
         if probe_slots and distinct_targets and begin < end:
             if capacity - out_pos < degree:
@@ -220,10 +240,10 @@ def join_by_hash(
                 hashed = _hash(nbr[edge], group)
                 if not _may_contain(hashed, filter_bits, bloom_words):
                     continue
-                # Whether it leads to one is hard to foretell then: what is known of it is written
-                # in any case.
+                # A branch on whether it leads to a target is mispredicted: the edge is written in
+                # any case, and counts or does not.
                 target_index = _find_target(
-                    hashed, nbr[edge], group, bits, hash_table, targets, target_groups
+                    hashed, nbr[edge], group, bits, hash_table, ids, target_groups
                 )
                 out_places[out_pos] = places[max(target_index, np.int64(0))]
                 if out_weights.shape[0] > 0:
@@ -244,7 +264,7 @@ def join_by_hash(
                 if _may_contain(hashed, filter_bits, bloom_words):
                     first_target = np.int64(
                         _find_target(
-                            hashed, nbr[slot], group, bits, hash_table, targets, target_groups
+                            hashed, nbr[slot], group, bits, hash_table, ids, target_groups
                         )
                     )
                 if first_target < 0:
@@ -252,14 +272,14 @@ def join_by_hash(
                     continue
                 target = first_target
             else:
-                slot = np.int64(lower_bound(nbr, slot, degree, targets[target]))
+                slot = np.int64(lower_bound(nbr, slot, degree, ids[target]))
                 if slot == degree:
                     break
-                if nbr[slot] != targets[target]:
+                if nbr[slot] != ids[target]:
                     target += 1
                     continue
             last = target
-            while last < end and targets[last] == nbr[slot]:
+            while last < end and ids[last] == nbr[slot]:
                 if out_pos == capacity:
                     return
                 out_places[out_pos] = places[last]

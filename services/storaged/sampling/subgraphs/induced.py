@@ -12,6 +12,8 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.induced.hash_join import ROW, TOTAL
 from storaged.sampling.cancellation import (
+from storaged.kernels.induced.hash_join import ROW, TOTAL, EdgeOutputs, TargetNodes
+from storaged.sampling.blocks import (
     BLOCK_DRAWS,
     BLOCK_EDGES,
     Checkpoint,
@@ -25,13 +27,18 @@ from storaged.sampling.node_lookup import (
     resolve_local_types,
     resolve_types,
 )
-from storaged.sampling.subgraphs.target_sets import BitsetJoin, EdgeSearch, HashJoin, TargetNodes
+from storaged.sampling.subgraphs.target_sets import (
+    BitsetJoin,
+    EdgeSearch,
+    HashJoin,
+    select_targets,
+)
 from storaged.sampling.version import LocalVersion, check_length, max_rows_per_message
 from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 _NONE = np.zeros(0, np.int32)
 _LEAST, _FIRST = 1 << 10, 1 << 16
-"""Edges that there is room for besides those that nodes have, and at most at first: memory that is
+"""Capacity in edges besides those that nodes have, and at most at first: memory that is
 never written to keeps what is from being used again."""
 _BLOCK = BLOCK_EDGES << 2
 """Edges of a block of rows: some ten milliseconds."""
@@ -113,7 +120,7 @@ def find_induced_edges(
         edge = schema.edge_types[edge_type]
         remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
         if remote_type not in targets:
-            targets[remote_type] = TargetNodes.select(
+            targets[remote_type] = select_targets(
                 cols, None if col_types is None else col_types == remote_type, col_groups
             )
         matching_ids = (
@@ -158,7 +165,7 @@ def _find_type_edges(
     want_weights: bool,
     want_edge_ids: bool,
 ) -> _TypeEdges:
-    """Find the edges along one type, at most so many."""
+    """Find the edges along one type, ``max_edges`` at most."""
     counts, state, node_groups = (
         np.empty(rows.partitions.size, np.int32),
         np.zeros(2, np.int64),
@@ -173,19 +180,19 @@ def _find_type_edges(
         buffer.fill(search, counts, state, checkpoint)
     total = int(state[TOTAL])
     weights, eids = (
-        buffer.weights[:total] if want_weights else None,
-        buffer.eids[:total] if want_edge_ids else None,
+        buffer.out.weights[:total] if want_weights else None,
+        buffer.out.eids[:total] if want_edge_ids else None,
     )
-    return _TypeEdges(counts=counts, cols=buffer.cols[:total], weights=weights, eids=eids)
+    return _TypeEdges(counts=counts, cols=buffer.out.places[:total], weights=weights, eids=eids)
 
 
 class _EdgeBuffer:
-    """Edges that are found, and room for more."""
+    """A growing buffer of edges that are found."""
 
     def __init__(
         self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool
     ) -> None:
-        self.cols, self.weights, self.eids = _NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy()
+        self.out = EdgeOutputs(_NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy())
         self._rows, self._max_edges, self._want_weights, self._want_edge_ids = (
             rows,
             max_edges,
@@ -205,9 +212,7 @@ class _EdgeBuffer:
         for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
             while True:
                 self._reserve(int(state[TOTAL]), capacity)
-                if not search.find(
-                    state, counts[: block.stop], (self.cols, self.weights, self.eids)
-                ):
+                if not search.find(state, counts[: block.stop], self.out):
                     return False
                 if int(state[ROW]) == block.stop:
                     break
@@ -217,18 +222,20 @@ class _EdgeBuffer:
         return True
 
     def _reserve(self, used: int, capacity: int) -> None:
-        self.cols = resized_copy(self.cols, used, capacity)
-        self.weights = resized_copy(self.weights, used, capacity if self._want_weights else 0)
-        self.eids = resized_copy(self.eids, used, capacity if self._want_edge_ids else 0)
+        self.out = EdgeOutputs(
+            resized_copy(self.out.places, used, capacity),
+            resized_copy(self.out.weights, used, capacity if self._want_weights else 0),
+            resized_copy(self.out.eids, used, capacity if self._want_edge_ids else 0),
+        )
 
     def _estimate_capacity(self, state: NDArray[np.int64], capacity: int) -> int:
-        """Return room for all edges, and some more, if as many of the other nodes' count as of
+        """Return capacity for all edges, and some more, if as many of the other nodes' count as of
         those that are done.
         """
         row, used = int(state[ROW]), int(state[TOTAL])
         max_edges = max(
             self._max_edges, used + int(self._rows.degrees[row])
-        )  # a row may need room for all of its edges, however few count
+        )  # a row may need capacity for all of its edges, however few count
         self._check(used if capacity < max_edges else self._max_edges + 1)
         estimate = used * self._rows.edges // max(int(self._rows.degrees[:row].sum()), 1)
         return min(

@@ -1,20 +1,20 @@
-"""The nodes that edges between lists are to lead to, and two ways to find which edges of some rows
-do.
-"""
+"""Target nodes of induced subgraphs, and two ways to join the edges of rows with them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
-from storaged.kernels.induced.bitset_join import SLOT_CAPACITY, groups_ascend, join_by_bitset
+from storaged.kernels.induced.bitset import TargetBitset
+from storaged.kernels.induced.bitset_join import groups_ascend, join_by_bitset
 from storaged.kernels.induced.hash_join import (
     FILTER_BITS_PER_TARGET,
     SLOTS_PER_TARGET,
+    EdgeOutputs,
+    TargetNodes,
     build_hash_table,
     join_by_hash,
 )
@@ -27,57 +27,45 @@ _MIN_WORDS, _MAX_WORDS = 1 << 10, 1 << 19
 _NO_PLACES = np.zeros(0, np.int32)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TargetNodes:
-    """The nodes of one type that edges are to lead to; read-only arrays."""
+def select_targets(
+    cols: NDArray[np.int64],
+    type_mask: NDArray[np.bool_] | None,
+    groups: NDArray[np.int32] | None,
+) -> TargetNodes:
+    """Return the target nodes of a request, by group.
 
-    ids: NDArray[np.int64]
-    places: NDArray[np.int32]
-    """In the request; empty: they are all that it has, and in its order."""
-    groups: NDArray[np.int64]
-    """Ascending; none where all are of one."""
-
-    @classmethod
-    def select(
-        cls,
-        cols: NDArray[np.int64],
-        type_mask: NDArray[np.bool_] | None,
-        groups: NDArray[np.int32] | None,
-    ) -> TargetNodes:
-        """Those of a request, by group."""
-        if type_mask is None and groups is None and cols.size and cols.min() >= 0:
-            return cls(
-                ids=as_kernel_array(cols),
-                places=as_kernel_array(_NO_PLACES),
-                groups=as_kernel_array(EMPTY_I64),
-            )
-        places = np.flatnonzero(cols >= 0 if type_mask is None else (cols >= 0) & type_mask)
-        if groups is not None and bool((np.diff(groups[places]) < 0).any()):
-            places = places[np.argsort(groups[places], kind="stable")]
-        return cls(
-            ids=as_kernel_array(
-                cols if places.size == cols.size and groups is None else cols[places]
-            ),
-            places=as_kernel_array(places.astype(np.int32)),
-            groups=as_kernel_array(
-                EMPTY_I64 if groups is None else groups[places].astype(np.int64)
-            ),
+    Parameters
+    ----------
+    cols : int64[c]
+        Nodes; -1 is none.
+    type_mask : bool[c], optional
+        Which of them are of the type; left out where all are.
+    groups : int32[c], optional
+        The group of each; left out where all are of one.
+    """
+    if type_mask is None and groups is None and cols.size and cols.min() >= 0:
+        return TargetNodes(
+            as_kernel_array(cols), as_kernel_array(_NO_PLACES), as_kernel_array(EMPTY_I64)
         )
+    places = np.flatnonzero(cols >= 0 if type_mask is None else (cols >= 0) & type_mask)
+    if groups is not None and bool((np.diff(groups[places]) < 0).any()):
+        places = places[np.argsort(groups[places], kind="stable")]
+    return TargetNodes(
+        ids=as_kernel_array(cols if places.size == cols.size and groups is None else cols[places]),
+        places=as_kernel_array(places.astype(np.int32)),
+        groups=as_kernel_array(EMPTY_I64 if groups is None else groups[places].astype(np.int64)),
+    )
 
 
 class EdgeSearch(Protocol):
-    """How the edges of rows that lead to targets are found."""
+    """A way to find the edges of rows that lead to targets."""
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
         """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found or
-        there is no room.
+        the output is full.
 
         False where this is no way to find them.
         """
-
-
-Outputs = tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.int64]]
-"""Room for columns, weights and edge ids."""
 
 
 class HashJoin:
@@ -90,10 +78,8 @@ class HashJoin:
         order = np.lexsort(keys)
         places = targets.places[order] if targets.places.size else order.astype(np.int32)
         self._rows, self._node_groups = rows, node_groups
-        self._ids, self._places, self._groups = (
-            as_kernel_array(targets.ids[order]),
-            as_kernel_array(places),
-            targets.groups,
+        self._targets = TargetNodes(
+            as_kernel_array(targets.ids[order]), as_kernel_array(places), targets.groups
         )
         slots = 1
         while slots < SLOTS_PER_TARGET * len(order):
@@ -103,37 +89,32 @@ class HashJoin:
             words *= 2
         hash_table, bloom_words = np.full(slots, -1, np.int32), np.zeros(words, np.uint64)
         self._is_unique = int(
-            build_hash_table(self._ids, self._groups, hash_table, bloom_words)
+            build_hash_table(self._targets.ids, targets.groups, hash_table, bloom_words)
         ) == len(order)
         self._hash_table, self._bloom_words = (
             as_kernel_array(hash_table),
             as_kernel_array(bloom_words),
         )
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
         """As of `EdgeSearch`."""
-        rows, block = self._rows, slice(0, sizes.size)
+        block = slice(0, sizes.size)
         join_by_hash(
-            rows.table,
-            rows.partitions[block],
-            rows.starts[block],
-            rows.degrees[block],
-            self._ids,
+            self._rows.spans(block),
+            self._targets,
+            self._node_groups[block],
             self._hash_table,
             self._bloom_words,
-            self._places,
-            self._node_groups[block],
-            self._groups,
             self._is_unique,
             state,
             sizes,
-            *out,
+            out,
         )
         return True
 
 
 class BitsetJoin:
-    """By a bit for each id: for targets that are there once and whose ids lie near each other."""
+    """By a bit for each id: for targets that occur once, with ids that lie close together."""
 
     def __init__(
         self,
@@ -143,27 +124,21 @@ class BitsetJoin:
         lowest_id: int,
         word_count: int,
     ) -> None:
-        self._rows, self._targets, self._node_groups, self._lowest_id = (
-            rows,
-            targets,
-            node_groups,
-            np.int64(lowest_id),
-        )
-        self._words, self._word_ranks = (
+        self._rows, self._targets, self._node_groups = rows, targets, node_groups
+        self._bitset = TargetBitset(
+            np.uint64(lowest_id),
             np.zeros(word_count, np.uint64),
             np.empty(word_count, np.int32),
+            np.empty(targets.ids.size, np.int32),
+            np.empty(targets.ids.size, np.int32),
         )
-        self._touched, self._rank_order = (np.empty(targets.ids.size, np.int32) for _ in range(2))
-        self._slots, self._queue = (
-            np.empty(SLOT_CAPACITY, np.uint64),
-            np.empty(rows.partitions.size, np.int32),
-        )
+        self._queue = np.empty(rows.partitions.size, np.int32)
 
     @classmethod
     def create_if_fits(
         cls, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]
     ) -> BitsetJoin | None:
-        """None where bits take more room, or longer to clear, than they are of use."""
+        """Return None where bits take more memory, or longer to clear, than they are of use."""
         if not targets.ids.size or not rows.edges:
             return None
         lowest_id, highest_id = int(targets.ids.min()), int(targets.ids.max())
@@ -174,28 +149,18 @@ class BitsetJoin:
             return None
         return cls(rows, targets, node_groups, lowest_id, word_count)
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: Outputs) -> bool:
-        """As of `EdgeSearch`: False where a target is there twice."""
-        rows, targets, block = self._rows, self._targets, slice(0, sizes.size)
+    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
+        """As of `EdgeSearch`: False where a target occurs twice."""
+        block = slice(0, sizes.size)
         return bool(
             join_by_bitset(
-                rows.table,
-                rows.partitions[block],
-                rows.starts[block],
-                rows.degrees[block],
-                targets.ids,
-                targets.places,
+                self._rows.spans(block),
+                self._targets,
                 self._node_groups[block],
-                targets.groups,
-                self._lowest_id,
-                self._words,
-                self._word_ranks,
-                self._touched,
-                self._rank_order,
-                self._slots,
+                self._bitset,
                 self._queue,
                 state,
                 sizes,
-                *out,
+                out,
             )
         )
