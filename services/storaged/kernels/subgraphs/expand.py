@@ -1,11 +1,13 @@
-"""Expansions: the neighbors of nodes of any of a host's parts, drawn and fetched in one pass, as
-many as each node has.
+"""Expand nodes of any of a host's parts: draw or read their neighbors in one pass, as many as each
+node has.
 
-What `neighbors.replacement` and `neighbors.distinct_edges` do into a padded answer, with the same
-words and so the same draws.
+`neighbors.replacement` and `neighbors.distinct_edges` draw the same neighbors, by the same words,
+into padded arrays.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from storaged.kernels.adjacency import (
     SLOTS,
     SUMS,
     WEIGHTS,
+    RowSpan,
     find_row,
     parts_shift,
     prefetch_row_bounds,
@@ -41,18 +44,66 @@ from storaged.kernels.neighbors.distinct_edges import choose_distinct_edges
 from storaged.kernels.neighbors.fisher_yates import MAX_DIRECT_DEGREE, DistinctScratch, RowDraw
 
 _ROWS_AHEAD, _COLUMNS_AHEAD, _WRITE_DELAY = 24, 8, 4
+"""Prefetch distances of rows and of alias table columns, and the delay of writes, in nodes."""
 _RING = 32
+"""Nodes in flight, at least ``_ROWS_AHEAD + _WRITE_DELAY``."""
 _PART, _ROW, _START, _DEGREE = range(4)
-"""Rows of ``ring``."""
+"""Rows of `ExpansionScratch.ring`."""
 _SHORT = 1024
-"""Draws of one node up to which several nodes are under way; more keep the memory busy by
+"""Draws of one node up to which several nodes are in flight; more keep the memory busy by
 themselves.
 """
 _S32, _LOW, _SIGN = np.uint64(32), np.uint64(0xFFFFFFFF), np.int64(63)
 _I64, _U64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.uint32)
 _F32, _F64 = np.zeros(0, np.float32), np.zeros(0, np.float64)
 _KNOWN = np.zeros(0, np.uint64)
-"""No draw is known before."""
+"""No draw is hashed in advance."""
+
+
+class ExpansionParams(NamedTuple):
+    """How nodes are expanded along an edge type."""
+
+    key: np.uint64
+    """``key_of(seed, rng.NEIGHBOR, direction, hop)``."""
+    selection_key: np.uint64
+    """The key of exponential-key selection among this type's edges."""
+    parts: np.int64
+    mod: bool
+    """Whether a node finds its part by remainder, or by hash."""
+    fanout: np.int64
+    """Neighbors of each node."""
+    replace: bool
+    uniform: bool
+    """Whether every edge weighs 1."""
+
+
+class NeighborOutputs(NamedTuple):
+    """Output arrays of k neighbors, those of one node after those of another."""
+
+    ids: NDArray[np.int64]
+    """int64[k]."""
+    eids: NDArray[np.int64]
+    """int64[k], or int64[0] where edge ids are not wanted."""
+    weights: NDArray[np.float32]
+    """float32[k], or float32[0] where weights are not wanted."""
+
+
+class ExpansionScratch(NamedTuple):
+    """Scratch of `draw_expansion`; d is ``fanout``."""
+
+    ring: NDArray[np.int64]
+    """int64[4, _RING]: the rows of the nodes in flight."""
+    keys: NDArray[np.uint64]
+    """uint64[_RING]: the key of each."""
+    slot_ring: NDArray[np.int64]
+    """int64[_RING or 1, d]: the slots that each drew."""
+    direct_table: NDArray[np.int16]
+    hash_keys: NDArray[np.int64]
+    values: NDArray[np.int64]
+    used_buckets: NDArray[np.int64]
+    heap_keys: NDArray[np.float64]
+    heap_tags: NDArray[np.int32]
+    """The last six as of `storaged.kernels.neighbors.fisher_yates.DistinctScratch`."""
 
 
 @inlined
@@ -64,7 +115,7 @@ def _draw_slot(
     alias_threshold: NDArray[np.uint64],
     alias_fraction: NDArray[np.uint32],
 ) -> IntLike:
-    """Draw k of a row with replacement; -1 where its weights are all zero."""
+    """Return the slot of draw k of a row with replacement; -1 where its weights are all zero."""
     n = np.uint64(degree)
     w = word(key, np.uint64(k))
     slot = start + np.int64(bounded(w, n))
@@ -86,29 +137,22 @@ def _draw_slot(
 @inlined
 def _draw_distinct(
     table: NDArray[np.int64],
-    part: IntLike,
+    params: ExpansionParams,
+    span: RowSpan,
     row: IntLike,
     key: np.uint64,
     selection_key: np.uint64,
-    start: np.int64,
-    degree: np.int64,
-    count: np.int64,
-    weighted: bool,
-    direct_table: NDArray[np.int16],
-    hash_keys: NDArray[np.int64],
-    values: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
-    heap_keys: NDArray[np.float64],
-    heap_tags: NDArray[np.int32],
+    scratch: ExpansionScratch,
     row_slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Draw a row's neighbors without replacement; scratch as of `choose_distinct_edges`."""
+    """Draw a row's neighbors without replacement; keys as of `choose_distinct_edges`."""
+    part, start, degree = span
+    weighted = not params.uniform and table[part, WEIGHTS] != 0
     has_alias_table = weighted and table[part, HOT] != 0
-    # Where weights are all alike and positive there is no table, and what a row weighs is not
-    # asked.
+    # Equal positive weights have no table, and the sum of the row does not matter.
     if (
-        degree > count
+        degree > params.fanout
         and has_alias_table
         and not view_at(table[part, SUMS], table[part, ROWS], _F64)[row] > 0.0
     ):
@@ -124,23 +168,30 @@ def _draw_distinct(
         selection_key,
         start,
         degree,
-        count,
+        params.fanout,
         first,
         row_weights,
         row_thresholds,
         row_fractions,
         no_address,
     )
-    scratch = DistinctScratch(direct_table, hash_keys, values, used_buckets, heap_keys, heap_tags)
-    return choose_distinct_edges(row_draw, _KNOWN, _KNOWN, scratch, row_slots, stop)
+    distinct_scratch = DistinctScratch(
+        scratch.direct_table,
+        scratch.hash_keys,
+        scratch.values,
+        scratch.used_buckets,
+        scratch.heap_keys,
+        scratch.heap_tags,
+    )
+    return choose_distinct_edges(row_draw, _KNOWN, _KNOWN, distinct_scratch, row_slots, stop)
 
 
 @inlined
 def _prefetch_slots(
     table: NDArray[np.int64], part: IntLike, row_slots: NDArray[np.int64], want_eids: bool
 ) -> None:
-    """Have what is known of slots brought from memory: both ids in one line, or neighbors the
-    narrow way, where these are there.
+    """Prefetch the edges in slots: pairs of ids where edge ids are wanted, or narrow neighbors,
+    where the part has them.
     """
     if want_eids and table[part, PAIRS] != 0:
         pairs = view_at(table[part, PAIRS], table[part, SLOTS], _U64)
@@ -166,25 +217,24 @@ def _write_edges(
     table: NDArray[np.int64],
     part: IntLike,
     row_slots: NDArray[np.int64],
+    out: NeighborOutputs,
     out_pos: IntLike,
-    out: NDArray[np.int64],
-    eids: NDArray[np.int64],
-    weights: NDArray[np.float32],
 ) -> None:
-    """Put what is wanted of slots in place, from ``out_pos`` on."""
+    """Write the edges in slots, from ``out_pos`` on."""
+    ids, eids, weights = out
     slots, paired = table[part, SLOTS], eids.shape[0] > 0 and table[part, PAIRS] != 0
     if paired:
         pairs = view_at(table[part, PAIRS], slots, _U64)
         for k in range(row_slots.shape[0]):
-            eids[out_pos + k], out[out_pos + k] = unpack_pair(pairs[row_slots[k]])
+            eids[out_pos + k], ids[out_pos + k] = unpack_pair(pairs[row_slots[k]])
     elif table[part, NARROW] != 0:
         narrow = view_at(table[part, NARROW], slots, _U32)
         for k in range(row_slots.shape[0]):
-            out[out_pos + k] = np.int64(narrow[row_slots[k]])
+            ids[out_pos + k] = np.int64(narrow[row_slots[k]])
     else:
         nbr = view_at(table[part, NBR], slots, _I64)
         for k in range(row_slots.shape[0]):
-            out[out_pos + k] = nbr[row_slots[k]]
+            ids[out_pos + k] = nbr[row_slots[k]]
     if eids.shape[0] > 0 and not paired:
         eid_column = view_at(table[part, EID], slots, _I64)
         for k in range(row_slots.shape[0]):
@@ -201,42 +251,28 @@ def _write_edges(
 
 @inlined
 def _expand(
+    table: NDArray[np.int64],
+    params: ExpansionParams,
     ids: NDArray[np.int64],
     positions: NDArray[np.int64],
-    key: np.uint64,
-    selection_key: np.uint64,
-    parts: np.int64,
-    mod: bool,
-    table: NDArray[np.int64],
-    count: np.int64,
-    replace: bool,
-    uniform: bool,
     sizes: NDArray[np.int32],
-    out: NDArray[np.int64],
-    eids: NDArray[np.int64],
-    weights: NDArray[np.float32],
-    ring: NDArray[np.int64],
-    keys: NDArray[np.uint64],
-    slot_ring: NDArray[np.int64],
-    direct_table: NDArray[np.int16],
-    hash_keys: NDArray[np.int64],
-    values: NDArray[np.int64],
-    used_buckets: NDArray[np.int64],
-    heap_keys: NDArray[np.float64],
-    heap_tags: NDArray[np.int32],
+    out: NeighborOutputs,
+    scratch: ExpansionScratch,
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """`draw_expansion`, in arrays that are there: what is made here would be counted at every
+    """`draw_expansion`, in arrays that are there: arrays made here would be counted at every
     use.
     """
-    want_eids = eids.shape[0] > 0
-    shift, ring_size = parts_shift(parts), np.int64(slot_ring.shape[0])
+    ring, keys, slot_ring = scratch.ring, scratch.keys, scratch.slot_ring
+    count, replace, uniform = params.fanout, params.replace, params.uniform
+    want_eids = out.eids.shape[0] > 0
+    shift, ring_size = parts_shift(params.parts), np.int64(slot_ring.shape[0])
     write_delay = np.int64(_WRITE_DELAY if ring_size > 1 else 0)
     m, total = ids.shape[0], np.int64(0)
     for step in range(m + _ROWS_AHEAD + write_delay):
         if step < m:
             ring_slot = step % _RING
-            part, row = find_row(ids[step], parts, shift, mod, table)
+            part, row = find_row(ids[step], params.parts, shift, params.mod, table)
             if part < 0:
                 return -1 - step
             ring[_PART, ring_slot], ring[_ROW, ring_slot] = part, row
@@ -246,7 +282,7 @@ def _expand(
         if 0 <= hash_index < m:
             ring_slot = hash_index % _RING
             part, row = ring[_PART, ring_slot], ring[_ROW, ring_slot]
-            keys[ring_slot] = derive(key, np.uint64(positions[hash_index]))
+            keys[ring_slot] = derive(params.key, np.uint64(positions[hash_index]))
             ring[_START, ring_slot], ring[_DEGREE, ring_slot] = np.int64(0), np.int64(0)
             if row >= 0:
                 indptr = view_at(table[part, INDPTR], table[part, ROWS] + 1, _I64)
@@ -300,25 +336,15 @@ def _expand(
                         )
                     num_drawn = count if count > 0 and row_slots[0] >= 0 else np.int64(0)
                 else:
-                    node_selection_key = derive(selection_key, np.uint64(positions[i]))
-                    weighted = not uniform and table[part, WEIGHTS] != 0
-                    row = ring[_ROW, ring_slot]
+                    node_selection_key = derive(params.selection_key, np.uint64(positions[i]))
                     num_drawn = _draw_distinct(
                         table,
-                        part,
-                        row,
+                        params,
+                        RowSpan(part, start, degree),
+                        ring[_ROW, ring_slot],
                         keys[ring_slot],
                         node_selection_key,
-                        start,
-                        degree,
-                        count,
-                        weighted,
-                        direct_table,
-                        hash_keys,
-                        values,
-                        used_buckets,
-                        heap_keys,
-                        heap_tags,
+                        scratch,
                         row_slots,
                         stop,
                     )
@@ -334,10 +360,8 @@ def _expand(
                 table,
                 ring[_PART, ring_slot],
                 slot_ring[write_index % ring_size, :size],
-                total,
                 out,
-                eids,
-                weights,
+                total,
             )
             total += size
     return total
@@ -345,41 +369,26 @@ def _expand(
 
 @kernel
 def draw_expansion(
+    table: NDArray[np.int64],
+    params: ExpansionParams,
     ids: NDArray[np.int64],
     positions: NDArray[np.int64],
-    key: np.uint64,
-    selection_key: np.uint64,
-    parts: np.int64,
-    mod: bool,
-    table: NDArray[np.int64],
-    count: np.int64,
-    replace: bool,
-    uniform: bool,
     sizes: NDArray[np.int32],
-    out: NDArray[np.int64],
-    eids: NDArray[np.int64],
-    weights: NDArray[np.float32],
+    out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> int:
-    """Draw neighbors of one edge type, and put them one node's after another's.
+    """Draw neighbors of one edge type, those of one node after those of another.
 
     Parameters
     ----------
+    table : int64[parts, COLUMNS]
+    params : ExpansionParams
     ids, positions : int64[m]
         Nodes, -1 for none, and what each one's draws are keyed by.
-    key, selection_key : uint64
-        ``key_of(seed, rng.NEIGHBOR, direction, hop)``, and that of races among this type's edges.
-    parts : int64
-    mod : bool
-        How a node finds its part: by remainder, or by hash.
-    table : int64[parts, COLUMNS]
-    count : int64
-        Of each node.
-    replace, uniform : bool
     sizes : int32[m], out
-        How many each node got.
-    out, eids, weights : int64[m * count], int64[m * count] or [0], float32[m * count] or [0], out
-        Neighbor ids, and what is wanted of their edges.
+        How many neighbors each node got.
+    out : NeighborOutputs
+        For up to m * fanout neighbors.
     stop : int64[1]
         Not 0 once the call is to end; what it leaves then is incomplete.
 
@@ -388,52 +397,35 @@ def draw_expansion(
     int
         How many there are in all; -1 - i where the part of ``ids[i]`` is not held here.
     """
+    count = params.fanout
     bits = np.int64(4)
     while np.int64(1) << bits < 4 * count:
         bits += np.int64(1)
     hash_keys = np.full(np.int64(1) << bits, np.int64(-1), np.int64)
-    values, used_buckets = np.empty(hash_keys.shape[0], np.int64), np.empty(count, np.int64)
-    direct_table = np.zeros(MAX_DIRECT_DEGREE, np.int16)
-    heap_keys, heap_tags = np.empty(count, np.float64), np.zeros(count, np.int32)
-    ring, keys = np.zeros((4, _RING), np.int64), np.zeros(_RING, np.uint64)
-    slot_ring = np.empty((np.int64(_RING if count <= _SHORT else 1), count), np.int64)
-    return _expand(  # type: ignore[return-value]  # an int64 here and an int to the caller
-        ids,
-        positions,
-        key,
-        selection_key,
-        parts,
-        mod,
-        table,
-        count,
-        replace,
-        uniform,
-        sizes,
-        out,
-        eids,
-        weights,
-        ring,
-        keys,
-        slot_ring,
-        direct_table,
+    scratch = ExpansionScratch(
+        np.zeros((4, _RING), np.int64),
+        np.zeros(_RING, np.uint64),
+        np.empty((np.int64(_RING if count <= _SHORT else 1), count), np.int64),
+        np.zeros(MAX_DIRECT_DEGREE, np.int16),
         hash_keys,
-        values,
-        used_buckets,
-        heap_keys,
-        heap_tags,
-        stop,
+        np.empty(hash_keys.shape[0], np.int64),
+        np.empty(count, np.int64),
+        np.empty(count, np.float64),
+        np.zeros(count, np.int32),
     )
+    total = _expand(table, params, ids, positions, sizes, out, scratch, stop)
+    return total  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
 @kernel
 def count_expansion(
-    ids: NDArray[np.int64],
+    table: NDArray[np.int64],
     parts: np.int64,
     mod: bool,
-    table: NDArray[np.int64],
+    ids: NDArray[np.int64],
     sizes: NDArray[np.int32],
 ) -> int:
-    """How many neighbors each node has; arrays and answer as of `draw_expansion`."""
+    """Count the neighbors of each node; parameters and result as of `draw_expansion`."""
     shift = parts_shift(parts)
     total = np.int64(0)
     for i in range(ids.shape[0]):
@@ -450,18 +442,15 @@ def count_expansion(
 
 @kernel
 def copy_expansion(
-    ids: NDArray[np.int64],
+    table: NDArray[np.int64],
     parts: np.int64,
     mod: bool,
-    table: NDArray[np.int64],
-    out: NDArray[np.int64],
-    eids: NDArray[np.int64],
-    weights: NDArray[np.float32],
+    ids: NDArray[np.int64],
+    out: NeighborOutputs,
     stop: NDArray[np.int64],
 ) -> None:
-    """All neighbors of each node in the order in which they are stored; arrays and ``stop`` as of
-    `draw_expansion`.
-    """
+    """Copy all neighbors of each node in stored order; parameters as of `draw_expansion`."""
+    neighbors, eids, weights = out
     shift = parts_shift(parts)
     out_pos = np.int64(0)
     for i in range(ids.shape[0]):
@@ -475,7 +464,7 @@ def copy_expansion(
         start, end = indptr[row], indptr[row + 1]
         nbr = view_at(table[part, NBR], slots, _I64)
         for slot in range(start, end):
-            out[out_pos + slot - start] = nbr[slot]
+            neighbors[out_pos + slot - start] = nbr[slot]
         if eids.shape[0] > 0:
             eid_column = view_at(table[part, EID], slots, _I64)
             for slot in range(start, end):

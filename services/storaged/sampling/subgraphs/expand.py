@@ -164,9 +164,9 @@ def _draw_neighbors(
         not expansion.replace and (max_total > _COUNT_FIRST or count > _COUNT_FIRST >> 6)
     ):
         existing = _check_total(
-            int(kernel.count_expansion(ids, parts, mod, table, sizes)), version, ids
+            int(kernel.count_expansion(table, parts, mod, ids, sizes)), version, ids
         )
-        # Nodes with fewer edges give all of them: room for more than there are is of no use.
+        # Nodes with fewer edges give all of them: more capacity than edges is of no use.
         count = ALL_NEIGHBORS if count == ALL_NEIGHBORS else min(count, int(sizes.max(initial=0)))
         max_total = existing if count == ALL_NEIGHBORS else min(existing, ids.size * count)
     # Of draws this is a bound: nodes may give fewer.
@@ -175,60 +175,55 @@ def _draw_neighbors(
         max_total,
         8 + 8 * expansion.want_eids + 4 * expansion.want_weights if count == ALL_NEIGHBORS else 4,
     )
-    out = np.empty(max_total, np.int64)
-    eids, weights = (
+    out = kernel.NeighborOutputs(
+        np.empty(max_total, np.int64),
         np.empty(max_total if expansion.want_eids else 0, np.int64),
         np.empty(max_total if expansion.want_weights else 0, np.float32),
     )
     total = max_total
     if count == ALL_NEIGHBORS:
         with StopFlag(checkpoint) as stop:
-            kernel.copy_expansion(ids, parts, mod, table, out, eids, weights, stop.flag)
+            kernel.copy_expansion(table, parts, mod, ids, out, stop.flag)
             stop.check()
     else:
         positions = ids if trees is None else as_kernel_array(tree_positions(trees, ids))
         stream = hop_stream(hop, edge_type)
-        key = rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream)
-        selection_key = rng.key_of(
-            expansion.seed,
-            rng.EXPONENTIAL_KEY,
-            NEIGHBOR_ELEMENT,
-            expansion.direction,
-            stream,
-            edge_type,
+        params = kernel.ExpansionParams(
+            rng.key_of(expansion.seed, rng.NEIGHBOR, expansion.direction, stream),
+            rng.key_of(
+                expansion.seed,
+                rng.EXPONENTIAL_KEY,
+                NEIGHBOR_ELEMENT,
+                expansion.direction,
+                stream,
+                edge_type,
+            ),
+            parts,
+            mod,
+            np.int64(count),
+            expansion.replace,
+            expansion.uniform,
         )
         total = 0
         with StopFlag(checkpoint) as stop:
             for block in blocks(ids.size, nodes_per_block(count), checkpoint):
-                # An empty slice would read as not wanted: where there is no room there is nothing
-                # to write.
-                buffers = (
-                    (out, eids, weights)
-                    if not total
-                    else (out[total:], eids[total:], weights[total:])
-                )
+                # An empty slice would read as not wanted: where the output is full there is
+                # nothing to write.
+                block_out = out
+                if total:
+                    block_out = kernel.NeighborOutputs(
+                        out.ids[total:], out.eids[total:], out.weights[total:]
+                    )
                 block_total = kernel.draw_expansion(
-                    ids[block],
-                    positions[block],
-                    key,
-                    selection_key,
-                    parts,
-                    mod,
-                    table,
-                    np.int64(count),
-                    expansion.replace,
-                    expansion.uniform,
-                    sizes[block],
-                    *buffers,
-                    stop.flag,
+                    table, params, ids[block], positions[block], sizes[block], block_out, stop.flag
                 )
                 stop.check()
                 total += _check_total(int(block_total), version, ids[block])
     return Neighbors(
         sizes=sizes,
-        ids=out[:total],
-        eids=eids[:total] if expansion.want_eids else None,
-        weights=weights[:total] if expansion.want_weights else None,
+        ids=out.ids[:total],
+        eids=out.eids[:total] if expansion.want_eids else None,
+        weights=out.weights[:total] if expansion.want_weights else None,
     )
 
 

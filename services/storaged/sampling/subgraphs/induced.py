@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_proto.errors import InvalidRequest
-from storaged.kernels.induced.hash_join import ROW, TOTAL
-from storaged.sampling.cancellation import (
 from storaged.kernels.induced.hash_join import ROW, TOTAL, EdgeOutputs, TargetNodes
-from storaged.sampling.blocks import (
+from storaged.sampling.cancellation import (
     BLOCK_DRAWS,
     BLOCK_EDGES,
     Checkpoint,

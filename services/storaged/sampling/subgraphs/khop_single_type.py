@@ -91,41 +91,36 @@ def sample_khop_single_type(
             np.uint64,
         )
     )
-    seed_indices, nodes, local_ends, remote_ends = (
-        np.empty(seeds.size, np.int32),
-        np.empty(capacity + 1, np.int64),
-        np.empty(capacity + 2, np.int32),
-        np.empty(capacity, np.int32),
-    )
-    eids, weights = (
-        np.empty(capacity if expansion.want_eids else 0, np.int64),
-        np.empty(capacity if expansion.want_weights else 0, np.float32),
-    )
     node_counts, edge_counts = (
         np.zeros((params.node_type_count, params.hop_count + 1), np.int64),
         np.zeros((1, params.hop_count), np.int64),
     )
+    subgraph = kernel.SubgraphOutputs(
+        seed_indices=np.empty(seeds.size, np.int32),
+        nodes=np.empty(capacity + 1, np.int64),
+        local_ends=np.empty(capacity + 2, np.int32),
+        remote_ends=np.empty(capacity, np.int32),
+        eids=np.empty(capacity if expansion.want_eids else 0, np.int64),
+        weights=np.empty(capacity if expansion.want_weights else 0, np.float32),
+        node_counts=node_counts[fanout.local_type],
+        edge_counts=edge_counts[0],
+    )
     total = kernel.sample_khop_single_type(
+        table,
+        kernel.SingleTypeParams(
+            np.int64(parts),
+            mod,
+            expansion.replace,
+            expansion.uniform,
+            params.expand_all_hops,
+            np.int64(params.max_bytes),
+        ),
         as_kernel_array(seeds),
         as_kernel_array(np.array(fanout.counts, np.int64)),
         keys,
         selection_keys,
-        params.expand_all_hops,
-        np.int64(params.max_bytes),
-        np.int64(parts),
-        mod,
-        table,
-        expansion.replace,
-        expansion.uniform,
         np.zeros(bitset_words, np.uint64),
-        seed_indices,
-        nodes,
-        local_ends,
-        remote_ends,
-        eids,
-        weights,
-        node_counts[fanout.local_type],
-        edge_counts[0],
+        subgraph,
         stop.flag,
     )
     stop.check()
@@ -133,22 +128,24 @@ def sample_khop_single_type(
         raise reply_too_large(params.max_bytes)
     if total < 0:
         return None
-    node_total = int(node_counts[fanout.local_type].sum())
+    node_total = int(subgraph.node_counts.sum())
     out: dict[str, NDArray[Any]] = {
-        "seeds": seed_indices,
+        "seeds": subgraph.seed_indices,
         "node_counts": node_counts,
         "edge_counts": edge_counts,
     }
     for type_id in range(params.node_type_count):
-        out[f"nodes.{type_id}"] = _trim(nodes, node_total if type_id == fanout.local_type else 0)
-    ends = (local_ends, remote_ends) if params.outgoing else (remote_ends, local_ends)
+        size = node_total if type_id == fanout.local_type else 0
+        out[f"nodes.{type_id}"] = _trim(subgraph.nodes, size)
+    ends = (subgraph.local_ends, subgraph.remote_ends)
+    ends = ends if params.outgoing else ends[::-1]
     columns = {
         "rows": ends[0],
         "cols": ends[1],
-        "eids": eids if expansion.want_eids else None,
-        "weights": weights if expansion.want_weights else None,
+        "eids": subgraph.eids if expansion.want_eids else None,
+        "weights": subgraph.weights if expansion.want_weights else None,
     }
-    if edge_counts.any() or (node_counts[fanout.local_type, 0] and fanout.counts[0]):
+    if edge_counts.any() or (subgraph.node_counts[0] and fanout.counts[0]):
         out |= {
             f"{name}.{fanout.edge_type}": _trim(column, total)
             for name, column in columns.items()
@@ -158,7 +155,7 @@ def sample_khop_single_type(
 
 
 def _trim(column: NDArray[Any], size: int) -> NDArray[Any]:
-    """The first values of a column; by themselves where there is room for twice as many, which
-    nobody is to keep.
+    """Return the first values of a column; a copy where the column is twice as long, so that it is
+    not kept.
     """
     return column[:size] if 2 * size > column.size else column[:size].copy()
