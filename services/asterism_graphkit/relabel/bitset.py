@@ -44,8 +44,44 @@ def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.i
     return np.uint64(word_ranks[word]) + popcount_below(words[word], bit & BIT_MASK)
 
 
+@kernel
+def rank_words(words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> int:
+    """Write how many bits are set before each word, and return how many are set in all.
+
+    Parameters
+    ----------
+    words : uint64[w]
+    word_ranks : int32[w], out
+    """
+    count = np.int64(0)
+    for w in range(words.shape[0]):
+        word_ranks[w] = count
+        count += np.int64(popcount(words[w]))
+    return count  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def list_set_bits(words: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
+    """Write the members of a bitset, ascending.
+
+    Parameters
+    ----------
+    words : uint64[w]
+    out : int64[..], out
+        At least as long as there are members.
+    """
+    count = np.int64(0)
+    for w in range(words.shape[0]):
+        word = words[w]
+        while word != 0:
+            lowest_bit = word & (~word + ONE)
+            out[count] = (w << np.int64(WORD_SHIFT)) + np.int64(popcount(lowest_bit - ONE))
+            count += 1
+            word ^= lowest_bit
+
+
 def fits_in_cache(words: int, numbers: int) -> bool:
-    """Whether so many words of bits are few for so many numbers, and stay in a cache."""
+    """Return whether words of bits are few for a count of numbers, and stay in a cache."""
     return words <= min(_FEW_WORDS + _WORDS_EACH * numbers, _MOST_WORDS)
 
 

@@ -7,7 +7,6 @@ from tests.distributions.faults import Mutant, change
 LABOR = "asterism_graphkit.operators.labor"
 DRAW_LABOR = "storaged.sampling.subgraphs.labor"
 KERNEL_LABOR = "storaged.kernels.subgraphs.labor"
-IMPORTANCE = "storaged.kernels.subgraphs.labor_importance"
 LABOR_LABOR = "graphd.operators.labor"
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -208,7 +207,7 @@ MUTANTS: tuple[Mutant, ...] = (
     change(
         "the last of the importances",
         "tempting",
-        IMPORTANCE,
+        KERNEL_LABOR,
         (
             "largest[neighbor_index] = max(largest[neighbor_index], importance)",
             "largest[neighbor_index] = importance",
@@ -257,13 +256,10 @@ MUTANTS: tuple[Mutant, ...] = (
         DRAW_LABOR,
         (
             (
-                "steps.raise_importances(*edge_rows, self._uniform, offsets, "
-                "self.neighbor_indices, levels, importances is None, largest)"
+                "kernel.raise_importances(spans, self._uniform, importances is None, state, "
+                "largest)"
             ),
-            (
-                "steps.raise_importances(*edge_rows, self._uniform, offsets, "
-                "self.neighbor_indices, levels, True, largest)"
-            ),
+            "kernel.raise_importances(spans, self._uniform, True, state, largest)",
         ),
         check="labor_probabilities_are_the_papers",
     ),

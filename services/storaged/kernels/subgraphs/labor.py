@@ -1,10 +1,14 @@
-"""LABOR at the nodes of any of a host's parts: edges are looked at where they lie, and only those
-that are kept are given.
+"""LABOR at the nodes of any of a host's parts: edges are read where they lie, and only those that
+are kept are written. `asterism_graphkit.operators.labor` has the method.
+
+Importance steps relabel the neighbors of a hop, and raise the importance of each to the largest
+that a node gives it. Rows are ascending by neighbor, so that what is indexed by id is read in
+order.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,27 +25,80 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.operators.labor import F64, level_from_weights, solve_level
 from asterism_graphkit.random.rng import unit_float, unit_threshold, word
-from storaged.kernels.adjacency import EID, NARROW, NBR, PAIRS, WEIGHTS, unpack_pair
+from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
+from storaged.kernels.adjacency import (
+    EID,
+    NARROW,
+    NBR,
+    PAIRS,
+    WEIGHTS,
+    RowSpan,
+    RowSpans,
+    unpack_pair,
+)
+from storaged.kernels.subgraphs.expand import NeighborOutputs
 
 ROW, TOTAL = range(2)
 """Of the state of `keep_edges`: the node that comes next, and how many edges were kept before
 it.
 """
 BLOCK = 4096
-"""Edges that are looked at before room is looked for again."""
+"""Edges that are read between two checks of the output's capacity."""
 _AHEAD = 4
+"""Prefetch distance, in rows."""
 _FLAGS_PER_WORD = 8
-"""Marks in a word."""
 _ROUNDING_MARGIN = 1.0 + 1e-12
-"""More than what rounding makes of the two sides of an inequality."""
+"""More than the rounding errors of the two sides of an inequality."""
 _S12 = np.uint64(12)
-EMPTY_F32 = np.zeros(0, np.float32)
-_I64, _U32 = np.zeros(0, np.int64), np.zeros(0, np.uint32)
+_I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
+
+
+class LaborParams(NamedTuple):
+    """How the edges of nodes are kept."""
+
+    key: np.uint64
+    """The variate of node t is word t of it."""
+    fanout: np.int64
+    """Neighbors of each node, in expectation; -1: all of positive weight."""
+    uniform: bool
+    """Whether every edge counts alike."""
+    max_edges: np.int64
+    """Edges to read, up to the end of a node's."""
+
+
+class ImportanceState(NamedTuple):
+    """Importance steps of m nodes with e edges to n neighbors; all empty where none are taken, and
+    weights are importances.
+    """
+
+    offsets: NDArray[np.int64]
+    """int64[m + 1]: where a node's edges are among all of them."""
+    neighbor_indices: NDArray[np.int32]
+    """int32[e]: the number of the neighbor that each edge leads to."""
+    importances: F64
+    """float64[n]: of each neighbor, by number."""
+    levels: F64
+    """float64[m]: of each node, from the step before."""
+
+
+class LaborScratch(NamedTuple):
+    """Scratch of `keep_edges`; d is the largest degree."""
+
+    neighbors: NDArray[np.int64]
+    """int64[BLOCK]."""
+    flags: NDArray[np.uint8]
+    """uint8[BLOCK]: which edges of a block are kept."""
+    flag_words: NDArray[np.uint64]
+    """uint64[BLOCK / 8]: the same, eight at a time."""
+    importances: F64
+    squares: F64
+    ratios: F64
+    """float64[d] each, or float64[0] without importance steps."""
 
 
 @inlined
-def prefetch_row(table: NDArray[np.int64], part: IntLike, start: IntLike, weighted: bool) -> None:
-    """Ask for the first edges of a row."""
+def _prefetch_row(table: NDArray[np.int64], part: IntLike, start: IntLike, weighted: bool) -> None:
+    """Prefetch the first edges of a row."""
     narrow = table[part, NARROW]
     prefetch_at(
         np.uint64(narrow + 4 * start) if narrow != 0 else np.uint64(table[part, NBR] + 8 * start)
@@ -51,18 +108,18 @@ def prefetch_row(table: NDArray[np.int64], part: IntLike, start: IntLike, weight
 
 
 @inlined
-def weighted_degree(
+def _weighted_degree(
     table: NDArray[np.int64], part: IntLike, degree: IntLike, uniform: bool
 ) -> np.int64:
-    """How many of a row's edges have weights: none where every edge counts alike."""
+    """Return how many of a row's edges have weights: none where every edge counts alike."""
     return np.int64(0) if uniform or table[part, WEIGHTS] == 0 else np.int64(degree)
 
 
 @inlined
-def copy_neighbors(
+def _copy_neighbors(
     table: NDArray[np.int64], part: IntLike, start: IntLike, size: IntLike, out: NDArray[np.int64]
 ) -> None:
-    """The neighbors that so many edges from a slot on lead to."""
+    """Copy the neighbors of ``size`` edges from a slot on."""
     if table[part, NARROW] != 0:
         narrow = view_at(table[part, NARROW] + 4 * start, size, _U32)
         for e in range(size):
@@ -81,8 +138,8 @@ def _flag_equal(
     size: IntLike,
     flags: NDArray[np.uint8],
 ) -> None:
-    """Mark the edges that their neighbors' variates keep, all with one probability: a loop by
-    itself runs over several at once.
+    """Flag the edges that their neighbors' variates keep, all with one probability, in a loop of
+    its own, which is vectorized.
     """
     threshold = unit_threshold(probability)
     for e in range(size):
@@ -98,8 +155,8 @@ def _flag_candidates(
     size: IntLike,
     flags: NDArray[np.uint8],
 ) -> None:
-    """The same by importances, and some edges more: most are far from being kept, which is seen
-    without a division.
+    """Flag a superset of the edges that are kept by importances: most are rejected without a
+    division.
     """
     for e in range(size):
         flags[e] = np.uint8(
@@ -110,16 +167,16 @@ def _flag_candidates(
 
 @inlined
 def _list_flagged(
-    flags: NDArray[np.uint8],
-    flag_words: NDArray[np.uint64],
+    scratch: LaborScratch,
     size: IntLike,
     first: IntLike,
     out_pos: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """Put the marked edges, numbered from ``first`` on, from ``out_pos`` on; gives where they end.
-    ``flag_words`` are the marks, many at once.
+    """List the flagged edges of a block, numbered from ``first`` on, from ``out_pos`` on; return
+    the position after the last one.
     """
+    flags, flag_words = scratch.flags, scratch.flag_words
     count = out_pos
     for w in range((size + _FLAGS_PER_WORD - 1) // _FLAGS_PER_WORD):
         if flag_words[w] == 0:
@@ -142,7 +199,7 @@ def _confirm(
     end: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """Of what was put at begin .. end - 1, leave what is kept indeed; gives where that ends."""
+    """Leave of the edges listed at begin .. end - 1 those that are kept; return where they end."""
     count = begin
     for i in range(begin, end):
         e = edges[i]
@@ -163,7 +220,7 @@ def _keep_all(
     out_pos: IntLike,
     edges: NDArray[np.int64],
 ) -> IntLike:
-    """Put all edges of positive weight, likewise."""
+    """List all edges of positive weight from ``out_pos`` on; return where they end."""
     count = out_pos
     for e in range(begin, end):
         edges[count] = e
@@ -173,7 +230,7 @@ def _keep_all(
 
 @inlined
 def _inverse(weights: NDArray[np.float32], e: IntLike, importance: float, level: float) -> float:
-    """An edge's weight over its probability."""
+    """Return an edge's weight over its probability."""
     weight = np.float64(weights[e]) if weights.shape[0] > 0 else 1.0
     return weight / (1.0 if importance >= level else importance / level)
 
@@ -186,8 +243,8 @@ def _weigh(
     edges: NDArray[np.int64],
     out: NDArray[np.float32],
 ) -> None:
-    """What the kept edges of a node count in a mean: their sum is how many they are. Without
-    importances all are 1.
+    """Write the weights of a node's kept edges in a mean, which sum to their number; no
+    importances: all are 1.
     """
     total, count, no_importances = 0.0, np.float64(edges.shape[0]), importances.shape[0] == 0
     for i in range(edges.shape[0]):
@@ -214,8 +271,8 @@ def _write_edges(
     edges: NDArray[np.int64],
     eids: NDArray[np.int64],
 ) -> None:
-    """The ids of a node's kept edges, where they are asked for, and, in their places, the neighbors
-    that these lead to.
+    """Write the ids of a node's kept edges, where they are wanted, and replace the edges by the
+    neighbors that they lead to.
     """
     pairs, narrow = np.uint64(table[part, PAIRS]), np.uint64(table[part, NARROW])
     if pairs != 0 and eids.shape[0] > 0:
@@ -234,190 +291,355 @@ def _write_edges(
 
 
 @inlined
+def _gather_importances(
+    importances: F64, neighbor_indices: NDArray[np.int32], out: F64
+) -> None:
+    """Gather the importances of a row's neighbors: they are read at random once, and used several
+    times.
+    """
+    for e in range(neighbor_indices.shape[0]):
+        out[e] = importances[neighbor_indices[e]]
+
+
+@inlined
 def _keep_row(
-    key: np.uint64,
     table: NDArray[np.int64],
-    part: IntLike,
-    start: IntLike,
-    degree: IntLike,
+    key: np.uint64,
+    row: RowSpan,
     keep_all: bool,
     level: float,
     weights: NDArray[np.float32],
     importances: NDArray[Any],
-    neighbors: NDArray[np.int64],
-    flags: NDArray[np.uint8],
-    flag_words: NDArray[np.uint64],
+    scratch: LaborScratch,
     first: IntLike,
     out: NDArray[np.int64],
 ) -> IntLike:
-    """Put a node's edges that are kept, as places in its row, from ``first`` on; gives where they
-    end, -1 where there is too little room.
+    """List a node's edges that are kept, by their offsets in its row, from ``first`` on.
+
+    Parameters
+    ----------
+    weights : float32[degree] or [0]
+        Empty: every edge counts alike.
+    importances : float64[degree] or float32[degree], or [0]
+        Of the edges' neighbors; empty: all are 1.
+
+    Returns
+    -------
+    int
+        The position after the last one, -1 where they may not fit.
     """
     out_pos = first
-    for begin in range(0, degree, BLOCK):
-        end = min(begin + BLOCK, degree)
+    for begin in range(0, row.degree, BLOCK):
+        end = min(begin + BLOCK, row.degree)
         size = end - begin
         if out.shape[0] - out_pos < size:
             return np.int64(-1)
         if keep_all:
             out_pos = _keep_all(weights, begin, end, out_pos, out)
             continue
-        copy_neighbors(table, part, start + begin, size, neighbors)
+        _copy_neighbors(table, row.part, row.start + begin, size, scratch.neighbors)
         if importances.shape[0] == 0:
-            _flag_equal(key, 1.0 / level, neighbors, size, flags)
-            out_pos = _list_flagged(flags, flag_words, size, begin, out_pos, out)
+            _flag_equal(key, 1.0 / level, scratch.neighbors, size, scratch.flags)
+            out_pos = _list_flagged(scratch, size, begin, out_pos, out)
             continue
-        _flag_candidates(key, level, neighbors, importances[begin:end], size, flags)
-        candidates_end = _list_flagged(flags, flag_words, size, begin, out_pos, out)
+        _flag_candidates(
+            key, level, scratch.neighbors, importances[begin:end], size, scratch.flags
+        )
+        candidates_end = _list_flagged(scratch, size, begin, out_pos, out)
         out_pos = _confirm(
-            key, level, neighbors, weights, importances, begin, out_pos, candidates_end, out
+            key,
+            level,
+            scratch.neighbors,
+            weights,
+            importances,
+            begin,
+            out_pos,
+            candidates_end,
+            out,
         )
     return out_pos
 
 
-@kernel
-def keep_edges(
-    key: np.uint64,
+@inlined
+def _keep_node(
     table: NDArray[np.int64],
-    partitions: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    degrees: NDArray[np.int64],
-    fanout: np.int64,
-    uniform: bool,
-    max_edges: np.int64,
-    offsets: NDArray[np.int64],
-    neighbor_indices: NDArray[np.int32],
-    importances: F64,
-    levels: F64,
-    state: NDArray[np.int64],
-    sizes: NDArray[np.int32],
-    out: NDArray[np.int64],
-    eids: NDArray[np.int64],
+    params: LaborParams,
+    row: RowSpan,
+    level: float,
     weights: NDArray[np.float32],
-) -> None:
-    """Keep edges of one node after another's, until all are done, enough were looked at, or there
-    is no room.
-
-    Parameters
-    ----------
-    key : uint64
-        The variate of node t is word t of it.
-    table : int64[parts, COLUMNS]
-    partitions, starts, degrees : int64[m]
-        From `storaged.kernels.adjacency.find_rows`.
-    fanout : int64
-        Of each node, in expectation; -1: all of positive weight.
-    uniform : bool
-        Whether every edge counts alike.
-    max_edges : int64
-        Edges to look at, up to the end of a node's.
-    offsets, neighbor_indices, importances, levels : int64[m + 1], int32[edges], float64[n],
-    float64[m]; or all empty
-        Where a node's edges are among all of them, the numbers of the neighbors that these lead to,
-        what importance steps made of them by number, and the levels of before; empty: weights are
-        importances.
-    state : int64[2], inout
-        Where to go on, and where that ended.
-    sizes : int32[m], out
-    out, eids, weights : int64[k], int64[k] or [0], float32[k] or [0], out
-        Neighbor ids, edge ids and weights of means; k is BLOCK more than there is certain to be
-        room for.
+    importances: NDArray[Any],
+    scratch: LaborScratch,
+    first: IntLike,
+    out: NeighborOutputs,
+) -> IntLike:
+    """Write a node's edges that are kept, from ``first`` on; parameters and result as of
+    `_keep_row`.
     """
-    m, want_eids, want_weights, has_importances = (
-        partitions.shape[0],
-        eids.shape[0] > 0,
-        weights.shape[0] > 0,
-        offsets.shape[0] > 0,
+    fanout, degree = params.fanout, row.degree
+    keep_all = bool(fanout < 0 or degree <= fanout)
+    end = _keep_row(
+        table, params.key, row, keep_all, level, weights, importances, scratch, first, out.ids
     )
-    num_scanned, neighbors, flags = (
-        np.int64(0),
-        np.empty(BLOCK, np.int64),
-        np.zeros(BLOCK, np.uint8),
-    )
-    max_degree = np.int64(degrees.max()) if has_importances and m > 0 else np.int64(0)
-    importance_buffer, squares, ratios = (
-        np.empty(max_degree, np.float64),
-        np.empty(max_degree, np.float64),
-        np.empty(max_degree, np.float64),
-    )
-    flag_words = flags.view(np.uint64)
-    for i in range(state[ROW], m):
-        if num_scanned >= max_edges:
-            return
-        ahead = min(i + _AHEAD, m - 1)
-        prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
-        part, start, degree, first = partitions[i], starts[i], degrees[i], state[TOTAL]
-        row_weights = view_at(
-            table[part, WEIGHTS] + 4 * start,
-            weighted_degree(table, part, degree, uniform),
-            EMPTY_F32,
-        )
-        keep_all = bool(fanout < 0 or degree <= fanout)
-        if has_importances:
-            gather_importances(
-                importances, neighbor_indices[offsets[i] : offsets[i + 1]], importance_buffer
-            )
-            row_importances = importance_buffer[:degree]
-            level = solve_level(row_weights, row_importances, squares, ratios, fanout, levels[i])
-            end = _keep_row(
-                key,
-                table,
-                part,
-                start,
-                degree,
-                keep_all,
-                level,
-                row_weights,
-                row_importances,
-                neighbors,
-                flags,
-                flag_words,
-                first,
-                out,
-            )
-        else:
-            level = level_from_weights(row_weights, degree, fanout, uniform)
-            end = _keep_row(
-                key,
-                table,
-                part,
-                start,
-                degree,
-                keep_all,
-                level,
-                row_weights,
-                row_weights,
-                neighbors,
-                flags,
-                flag_words,
-                first,
-                out,
-            )
-        if end < 0:
-            return
-        if want_weights:
-            if has_importances:
-                _weigh(
-                    row_weights,
-                    importance_buffer[:degree],
-                    level,
-                    out[first:end],
-                    weights[first:end],
-                )
-            else:
-                _weigh(row_weights, row_weights, level, out[first:end], weights[first:end])
-        _write_edges(table, part, start, out[first:end], eids[first:end] if want_eids else eids)
-        sizes[i] = np.int32(end - first)
-        state[ROW], state[TOTAL] = i + 1, end
-        num_scanned += degree + 1
+    if end < 0:
+        return end
+    edges = out.ids[first:end]
+    if out.weights.shape[0] > 0:
+        _weigh(weights, importances, level, edges, out.weights[first:end])
+    eids = out.eids[first:end] if out.eids.shape[0] > 0 else out.eids
+    _write_edges(table, row.part, row.start, edges, eids)
+    return end
 
 
 @inlined
-def gather_importances(
-    importances: F64, neighbor_indices: NDArray[np.int32], row_importances: F64
+def _keep_edges(
+    rows: RowSpans,
+    params: LaborParams,
+    steps: ImportanceState,
+    scratch: LaborScratch,
+    state: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    out: NeighborOutputs,
 ) -> None:
-    """The importances of a row's neighbors: read once, from all over the place, for all that is
-    done with them.
+    """`keep_edges`, in scratch that is there: arrays made here would be counted at every use."""
+    table, partitions, starts, degrees = rows
+    fanout, uniform, levels = params.fanout, params.uniform, steps.levels
+    squares, ratios = scratch.squares, scratch.ratios
+    m, num_scanned, has_importances = (
+        partitions.shape[0],
+        np.int64(0),
+        steps.offsets.shape[0] > 0,
+    )
+    for i in range(state[ROW], m):
+        if num_scanned >= params.max_edges:
+            return
+        ahead = min(i + _AHEAD, m - 1)
+        _prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
+        row, first = RowSpan(partitions[i], starts[i], degrees[i]), state[TOTAL]
+        row_weights = view_at(
+            table[row.part, WEIGHTS] + 4 * row.start,
+            _weighted_degree(table, row.part, row.degree, uniform),
+            _F32,
+        )
+        if has_importances:
+            row_importances = scratch.importances[: row.degree]
+            _gather_importances(
+                steps.importances,
+                steps.neighbor_indices[steps.offsets[i] : steps.offsets[i + 1]],
+                row_importances,
+            )
+            level = solve_level(row_weights, row_importances, squares, ratios, fanout, levels[i])
+            end = _keep_node(
+                table, params, row, level, row_weights, row_importances, scratch, first, out
+            )
+        else:
+            level = level_from_weights(row_weights, row.degree, fanout, uniform)
+            end = _keep_node(
+                table, params, row, level, row_weights, row_weights, scratch, first, out
+            )
+        if end < 0:
+            return
+        sizes[i] = np.int32(end - first)
+        state[ROW], state[TOTAL] = i + 1, end
+        num_scanned += row.degree + 1
+
+
+@kernel
+def keep_edges(
+    rows: RowSpans,
+    params: LaborParams,
+    steps: ImportanceState,
+    state: NDArray[np.int64],
+    sizes: NDArray[np.int32],
+    out: NeighborOutputs,
+) -> None:
+    """Keep edges of one node after another's, until all are done, ``max_edges`` were read, or the
+    output is full.
+
+    Parameters
+    ----------
+    rows : RowSpans
+    params : LaborParams
+    steps : ImportanceState
+    state : int64[2], inout
+        Where to go on, and where that ended: `ROW` and `TOTAL`.
+    sizes : int32[m], out
+        How many edges each node keeps.
+    out : NeighborOutputs
+        BLOCK longer than the edges that are certain to fit; weights are those of means.
     """
-    for e in range(neighbor_indices.shape[0]):
-        row_importances[e] = importances[neighbor_indices[e]]
+    max_degree = np.int64(0)
+    if steps.offsets.shape[0] > 0 and rows.degrees.shape[0] > 0:
+        max_degree = np.int64(rows.degrees.max())
+    flags = np.zeros(BLOCK, np.uint8)
+    scratch = LaborScratch(
+        np.empty(BLOCK, np.int64),
+        flags,
+        flags.view(np.uint64),
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+    )
+    _keep_edges(rows, params, steps, scratch, state, sizes, out)
+
+
+@kernel
+def highest_neighbor(rows: RowSpans) -> int:
+    """Return the highest neighbor of some nodes, -1 where they have none."""
+    table, partitions, starts, degrees = rows
+    max_id, last_neighbor = np.int64(-1), np.empty(1, np.int64)
+    for i in range(partitions.shape[0]):
+        if degrees[i] > 0:
+            _copy_neighbors(table, partitions[i], starts[i] + degrees[i] - 1, 1, last_neighbor)
+            max_id = max(max_id, last_neighbor[0])
+    return max_id  # type: ignore[return-value]  # an int64 here and an int to the caller
+
+
+@kernel
+def set_neighbor_bits(rows: RowSpans, words: NDArray[np.uint64]) -> None:
+    """Set the bits of the neighbors of some nodes; ``words`` is uint64[w], inout."""
+    table, partitions, starts, degrees = rows
+    neighbors, m = np.empty(BLOCK, np.int64), partitions.shape[0]
+    for i in range(m):
+        ahead = min(i + _AHEAD, m - 1)
+        _prefetch_row(table, partitions[ahead], starts[ahead], False)
+        for begin in range(0, degrees[i], BLOCK):
+            size = min(degrees[i] - begin, BLOCK)
+            _copy_neighbors(table, partitions[i], starts[i] + begin, size, neighbors)
+            for e in range(size):
+                node = np.uint64(neighbors[e])
+                words[node >> WORD_SHIFT] |= ONE << (node & BIT_MASK)
+
+
+@kernel
+def index_neighbors(
+    rows: RowSpans,
+    words: NDArray[np.uint64],
+    word_ranks: NDArray[np.int32],
+    neighbor_indices: NDArray[np.int32],
+) -> None:
+    """Write the number of the neighbor that each edge leads to: the rank of its bit.
+
+    Parameters
+    ----------
+    words, word_ranks : uint64[w], int32[w]
+        As of `asterism_graphkit.relabel.bitset.rank_words`.
+    neighbor_indices : int32[e], out
+    """
+    table, partitions, starts, degrees = rows
+    neighbors, m, pos = np.empty(BLOCK, np.int64), partitions.shape[0], np.int64(0)
+    for i in range(m):
+        ahead = min(i + _AHEAD, m - 1)
+        _prefetch_row(table, partitions[ahead], starts[ahead], False)
+        for begin in range(0, degrees[i], BLOCK):
+            size = min(degrees[i] - begin, BLOCK)
+            _copy_neighbors(table, partitions[i], starts[i] + begin, size, neighbors)
+            for e in range(size):
+                node = np.uint64(neighbors[e])
+                neighbor_indices[pos + e] = np.int32(bit_rank(node, words, word_ranks))
+            pos += size
+
+
+@kernel
+def list_neighbors(rows: RowSpans, out: NDArray[np.int64]) -> None:
+    """Write the neighbor that each edge leads to, int64[e]."""
+    table, partitions, starts, degrees = rows
+    pos = np.int64(0)
+    for i in range(partitions.shape[0]):
+        _copy_neighbors(table, partitions[i], starts[i], degrees[i], out[pos:])
+        pos += degrees[i]
+
+
+@kernel
+def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64) -> None:
+    """Write the level of each node where the weights of edges are importances.
+
+    Parameters
+    ----------
+    fanout, uniform
+        As of `LaborParams`.
+    levels : float64[m], out
+    """
+    table, partitions, starts, degrees = rows
+    m = partitions.shape[0]
+    for i in range(m):
+        ahead = min(i + _AHEAD, m - 1)
+        _prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            _weighted_degree(table, partitions[i], degrees[i], uniform),
+            _F32,
+        )
+        levels[i] = level_from_weights(weights, degrees[i], fanout, uniform)
+
+
+@kernel
+def update_levels(
+    rows: RowSpans, fanout: np.int64, uniform: bool, steps: ImportanceState
+) -> None:
+    """Update ``steps.levels`` by the importances of a step.
+
+    Parameters
+    ----------
+    fanout, uniform
+        As of `LaborParams`.
+    """
+    table, partitions, starts, degrees = rows
+    offsets, neighbor_indices, importances, levels = steps
+    max_degree = np.int64(degrees.max()) if partitions.shape[0] > 0 else np.int64(0)
+    row_importances, squares, ratios = (
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+        np.empty(max_degree, np.float64),
+    )
+    for i in range(partitions.shape[0]):
+        _gather_importances(
+            importances, neighbor_indices[offsets[i] : offsets[i + 1]], row_importances
+        )
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            _weighted_degree(table, partitions[i], degrees[i], uniform),
+            _F32,
+        )
+        levels[i] = solve_level(
+            weights, row_importances[: degrees[i]], squares, ratios, fanout, levels[i]
+        )
+
+
+@kernel
+def raise_importances(
+    rows: RowSpans, uniform: bool, by_weight: bool, steps: ImportanceState, largest: F64
+) -> None:
+    """Raise the largest c_s of each neighbor to those of the nodes that expand to it.
+
+    Parameters
+    ----------
+    uniform : bool
+        Whether every edge counts alike.
+    by_weight : bool
+        Whether the weight of an edge was its importance: c_s counts times it then.
+    steps : ImportanceState
+        Its importances are not read.
+    largest : float64[n], inout
+    """
+    table, partitions, starts, degrees = rows
+    offsets, neighbor_indices, levels = steps.offsets, steps.neighbor_indices, steps.levels
+    m = partitions.shape[0]
+    for i in range(m):
+        ahead = min(i + _AHEAD, m - 1)
+        _prefetch_row(table, partitions[ahead], starts[ahead], not uniform)
+        begin, level = offsets[i], levels[i]
+        weights = view_at(
+            table[partitions[i], WEIGHTS] + 4 * starts[i],
+            _weighted_degree(table, partitions[i], degrees[i], uniform),
+            _F32,
+        )
+        if weights.shape[0] == 0:
+            for e in range(degrees[i]):
+                neighbor_index = neighbor_indices[begin + e]
+                largest[neighbor_index] = max(largest[neighbor_index], 1.0 / level)
+            continue
+        # Written whether it is larger or not: the branch would be mispredicted.
+        for e in range(degrees[i]):
+            neighbor_index, weight = neighbor_indices[begin + e], np.float64(weights[e])
+            importance = (weight if by_weight else 1.0) / level if weight > 0.0 else 0.0
+            largest[neighbor_index] = max(largest[neighbor_index], importance)

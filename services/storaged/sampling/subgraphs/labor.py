@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.operators import labor
 from asterism_graphkit.operators.khop import ALL_NEIGHBORS, Neighbors
+from asterism_graphkit.relabel.bitset import list_set_bits, rank_words
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.subgraphs import labor as kernel
-from storaged.kernels.subgraphs import labor_importance as steps
+from storaged.kernels.subgraphs.expand import NeighborOutputs
 from storaged.sampling.node_lookup import EdgeSpans, end_types, resized_copy
 from storaged.sampling.version import LocalVersion, check_length, check_row_count
 
@@ -27,11 +28,14 @@ _DENSE = 4
 """Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may
 be.
 """
-_NO_I64, _NO_I32, _NO_F64 = (
-    as_kernel_array(np.zeros(0, dtype)) for dtype in (np.int64, np.int32, np.float64)
+_NO_F64 = as_kernel_array(np.zeros(0, np.float64))
+_NO_STEPS = kernel.ImportanceState(
+    as_kernel_array(np.zeros(0, np.int64)),
+    as_kernel_array(np.zeros(0, np.int32)),
+    _NO_F64,
+    _NO_F64,
 )
 
-I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
 
 
@@ -100,8 +104,8 @@ class ImportanceSteps:
         if levels is None:
             self.levels = np.empty(ids.size, np.float64)
             for piece in self._pieces():
-                steps.initial_levels(
-                    *self._edge_rows(piece), self._fanout, uniform, self.levels[piece]
+                kernel.initial_levels(
+                    rows.spans(piece), self._fanout, uniform, self.levels[piece]
                 )
         else:
             check_length("levels", levels, ids.size)
@@ -126,11 +130,6 @@ class ImportanceSteps:
             self._checkpoint()
             begin = end
 
-    def _edge_rows(self, piece: slice) -> tuple[I64, I64, I64, I64]:
-        """Where the edges of a piece's nodes are, as kernels take it."""
-        rows = self.rows
-        return rows.table, rows.partitions[piece], rows.starts[piece], rows.degrees[piece]
-
     def _edges(self, piece: slice) -> slice:
         """Its edges among all."""
         return slice(int(self.offsets[piece.start]), int(self.offsets[piece.stop]))
@@ -138,29 +137,22 @@ class ImportanceSteps:
     def _index_neighbors(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """The number of the neighbor that each edge leads to, and the neighbors by number."""
         rows, neighbor_indices = self.rows, np.empty(self.rows.edges, np.int32)
-        size = (
-            int(steps.highest_neighbor(rows.table, rows.partitions, rows.starts, rows.degrees))
-            // 64
-            + 1
-        )
+        size = int(kernel.highest_neighbor(rows.spans())) // 64 + 1
         if 8 * size > _DENSE * rows.edges:
             with Relabeling.pooled(1) as (relabeling,):
                 for piece in self._pieces():
                     neighbors = np.empty(int(rows.degrees[piece].sum()), np.int64)
-                    steps.list_neighbors(*self._edge_rows(piece), neighbors)
+                    kernel.list_neighbors(rows.spans(piece), neighbors)
                     neighbor_indices[self._edges(piece)] = relabeling.assign(neighbors)
                 return as_kernel_array(neighbor_indices), relabeling.ids.copy()
         bitset_words, word_ranks = np.zeros(size, np.uint64), np.empty(size, np.int32)
         for piece in self._pieces():
-            steps.set_neighbor_bits(*self._edge_rows(piece), bitset_words)
-        neighbors = np.empty(int(steps.rank_words(bitset_words, word_ranks)), np.int64)
-        steps.list_set_bits(bitset_words, neighbors)
+            kernel.set_neighbor_bits(rows.spans(piece), bitset_words)
+        neighbors = np.empty(int(rank_words(bitset_words, word_ranks)), np.int64)
+        list_set_bits(bitset_words, neighbors)
         for piece in self._pieces():
-            steps.index_neighbors(
-                *self._edge_rows(piece),
-                bitset_words,
-                word_ranks,
-                neighbor_indices[self._edges(piece)],
+            kernel.index_neighbors(
+                rows.spans(piece), bitset_words, word_ranks, neighbor_indices[self._edges(piece)]
             )
         return as_kernel_array(neighbor_indices), neighbors
 
@@ -172,30 +164,16 @@ class ImportanceSteps:
             check_length("importances", importances, self.neighbors.size)
         largest = np.zeros(self.neighbors.size, np.float64)
         for piece in self._pieces():
-            edge_rows, levels, offsets = (
-                self._edge_rows(piece),
-                self.levels[piece],
+            spans = self.rows.spans(piece)
+            state = kernel.ImportanceState(
                 self.offsets[piece.start : piece.stop + 1],
+                self.neighbor_indices,
+                _NO_F64 if importances is None else as_kernel_array(importances),
+                self.levels[piece],
             )
             if importances is not None:
-                steps.update_levels(
-                    *edge_rows,
-                    self._fanout,
-                    self._uniform,
-                    offsets,
-                    self.neighbor_indices,
-                    as_kernel_array(importances),
-                    levels,
-                )
-            steps.raise_importances(
-                *edge_rows,
-                self._uniform,
-                offsets,
-                self.neighbor_indices,
-                levels,
-                importances is None,
-                largest,
-            )
+                kernel.update_levels(spans, self._fanout, self._uniform, state)
+            kernel.raise_importances(spans, self._uniform, importances is None, state, largest)
         return largest
 
 
@@ -241,7 +219,7 @@ def keep_neighbors(
         a part is not held here.
     """
     _, remote_type = end_types(version, edge_type, direction)
-    step_arrays: tuple[I64, NDArray[np.int32], F64, F64] = (_NO_I64, _NO_I32, _NO_F64, _NO_F64)
+    steps = _NO_STEPS
     if labor_options.importance:
         arguments: dict[str, Any] = {
             "edge_type": edge_type,
@@ -262,14 +240,12 @@ def keep_neighbors(
             else importance_state[1]
         )
         check_length("importances", importances, importance_steps.neighbors.size)
-        rows, step_arrays = (
-            importance_steps.rows,
-            (
-                importance_steps.offsets,
-                importance_steps.neighbor_indices,
-                as_kernel_array(importances),
-                as_kernel_array(importance_steps.levels),
-            ),
+        rows = importance_steps.rows
+        steps = kernel.ImportanceState(
+            importance_steps.offsets,
+            importance_steps.neighbor_indices,
+            as_kernel_array(importances),
+            as_kernel_array(importance_steps.levels),
         )
     else:
         rows = EdgeSpans.locate(version, edge_type, direction, ids)
@@ -277,31 +253,22 @@ def keep_neighbors(
     # Neighbors that many nodes share are kept by many or by none: there may be any number more than
     # expected.
     capacity = min(rows.edges, expected + expected // 8) + kernel.BLOCK
-    out, eids, weights = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
+    out = NeighborOutputs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
     sizes, state = np.zeros(ids.size, np.int32), np.zeros(2, np.int64)
     key = labor.variate_key(seed, remote_type, hop, layer_dependency=labor_options.layer_dependency)
+    params = kernel.LaborParams(key, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES))
+    spans = rows.spans()
     while True:
-        if capacity > out.size:
+        if capacity > out.ids.size:
             check_row_count("neighbors", capacity - kernel.BLOCK)
             used = int(state[kernel.TOTAL])
-            out = resized_copy(out, used, capacity)
-            eids = resized_copy(eids, used, capacity if want_eids else 0)
-            weights = resized_copy(weights, used, capacity if want_weights else 0)
+            out = NeighborOutputs(
+                resized_copy(out.ids, used, capacity),
+                resized_copy(out.eids, used, capacity if want_eids else 0),
+                resized_copy(out.weights, used, capacity if want_weights else 0),
+            )
         previous_row = int(state[kernel.ROW])
-        edge_rows = (rows.table, rows.partitions, rows.starts, rows.degrees)
-        kernel.keep_edges(
-            key,
-            *edge_rows,
-            np.int64(count),
-            uniform,
-            np.int64(_CHECKPOINT_EDGES),
-            *step_arrays,
-            state,
-            sizes,
-            out,
-            eids,
-            weights,
-        )
+        kernel.keep_edges(spans, params, steps, state, sizes, out)
         row, total = int(state[kernel.ROW]), int(state[kernel.TOTAL])
         if row == ids.size:
             break
@@ -310,7 +277,7 @@ def keep_neighbors(
             capacity = min(rows.edges, 2 * capacity) + kernel.BLOCK
     return Neighbors(
         sizes=sizes,
-        ids=out[:total],
-        eids=eids[:total] if want_eids else None,
-        weights=weights[:total] if want_weights else None,
+        ids=out.ids[:total],
+        eids=out.eids[:total] if want_eids else None,
+        weights=out.weights[:total] if want_weights else None,
     )
