@@ -72,9 +72,8 @@ def compile_kernels() -> None:
         np.zeros(0, np.float32),
     )
     flows = pagerank_push.absorb_residuals(pairs, pairs, ones, 0.5, ones.copy(), ones.copy())
-    pagerank_push.spread_mass(
-        pairs, flows, trees[:1], pairs, begins, begins, trees[:1], no_weights, 0
-    )
+    node_edges = pagerank_push.NodeEdges(begins, begins, trees[:1], no_weights)
+    pagerank_push.spread_mass(node_edges, pairs, flows, trees[:1], pairs, 0)
     pagerank_push.add_arrivals(trees[:1], flows, ones.copy(), np.zeros(1, np.int32), 1)
     numbers, nodes = relabel.relabel(ids)
     importances = np.ones(len(nodes), np.float64)

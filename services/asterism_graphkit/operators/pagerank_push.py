@@ -1,8 +1,10 @@
-"""Forward push: the mass that has come to some nodes and not settled goes on to their neighbors, a
-whole round at a time.
+"""Forward push: nodes push the mass that reached them and is not settled to their neighbors, one
+round at a time.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +38,8 @@ def absorb_residuals(
     scores: NDArray[np.float64],
     residuals: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Settle a share alpha of what the pairs of a front hold back, and give what each unit of
-    weight of their edges carries on.
+    """Settle a share alpha of the residuals of a frontier, and return the mass that each unit of
+    weight of its edges carries.
 
     Parameters
     ----------
@@ -46,12 +48,11 @@ def absorb_residuals(
     nodes : int64[pairs]
         The node of each pair, by number.
     masses : float64[nodes]
-        What the edges of each node weigh together; nothing leads on from one of 0, where all
-        settles.
+        The weight of all edges of each node; all mass settles at one of 0.
     alpha : float
     scores, residuals : float64[pairs], inout
-        What has settled at each pair, and what has not; the residuals of the front are 0
-        afterwards.
+        The mass that is settled at each pair, and that which is not; the residuals of the frontier
+        are 0 afterwards.
 
     Returns
     -------
@@ -70,20 +71,30 @@ def absorb_residuals(
     return out
 
 
+class NodeEdges(NamedTuple):
+    """The edges of n nodes, by number."""
+
+    begins: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    """int64[n]: a node's edges are ``begins[i]`` to ``ends[i]``."""
+    neighbors: NDArray[np.int32]
+    """int32[e]: the number of each neighbor."""
+    weights: NDArray[np.float32]
+    """float32[e], or float32[0] where each weighs 1."""
+
+
 @kernel
 def _spread_mass(
+    edges: NodeEdges,
     frontier: NDArray[np.int64],
     per_weight: NDArray[np.float64],
     starts: NDArray[np.int32],
     nodes: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    neighbors: NDArray[np.int32],
-    weights: NDArray[np.float32],
     origins: NDArray[np.int32],
     targets: NDArray[np.int64],
     amounts: NDArray[np.float64],
 ) -> None:
+    begins, ends, neighbors, weights = edges
     position, weighted = np.int64(0), weights.shape[0] > 0
     for i in range(frontier.shape[0]):
         node, start = nodes[frontier[i]], starts[frontier[i]]
@@ -96,54 +107,50 @@ def _spread_mass(
 
 
 def spread_mass(
+    edges: NodeEdges,
     frontier: NDArray[np.int64],
     per_weight: NDArray[np.float64],
     starts: NDArray[np.int32],
     nodes: NDArray[np.int64],
-    begins: NDArray[np.int64],
-    ends: NDArray[np.int64],
-    neighbors: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    edges: int,
+    count: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]:
-    """What the edges of a front carry on, edge by edge.
+    """Spread the mass of a frontier over its edges.
 
     Parameters
     ----------
+    edges : NodeEdges
     frontier : int64[f]
     per_weight : float64[f]
         From `absorb_residuals`.
     starts, nodes : int32[pairs], int64[pairs]
         The start and the node of each pair.
-    begins, ends : int64[nodes]
-        Where the neighbors of each node are.
-    neighbors, weights : int32[], float32[]
-        The number of each neighbor, and the weight of the edge to it; no weights: 1 each.
-    edges : int
-        Of all nodes of the front together.
+    count : int
+        Edges of all nodes of the frontier together.
 
     Returns
     -------
-    of : int32[edges]
+    origins : int32[count]
         The start.
-    to : int64[edges]
+    targets : int64[count]
         The node that is reached.
-    amounts : float64[edges]
+    amounts : float64[count]
     """
     origins, targets, amounts = (
-        np.empty(edges, np.int32),
-        np.empty(edges, np.int64),
-        np.empty(edges, np.float64),
+        np.empty(count, np.int32),
+        np.empty(count, np.int64),
+        np.empty(count, np.float64),
     )
     _spread_mass(
+        NodeEdges(
+            as_kernel_array(edges.begins),
+            as_kernel_array(edges.ends),
+            as_kernel_array(edges.neighbors),
+            as_kernel_array(edges.weights),
+        ),
         as_kernel_array(frontier),
         as_kernel_array(per_weight),
         as_kernel_array(starts),
         as_kernel_array(nodes),
-        as_kernel_array(begins),
-        as_kernel_array(ends),
-        as_kernel_array(neighbors),
-        as_kernel_array(weights),
         origins,
         targets,
         amounts,
@@ -178,7 +185,7 @@ def add_arrivals(
     rounds: NDArray[np.int32],
     round_number: int,
 ) -> NDArray[np.int64]:
-    """Add what arrives at pairs to what they hold back, in the order of the edges.
+    """Add the mass that arrives at pairs to their residuals, in the order of the edges.
 
     Parameters
     ----------

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.operators.pagerank_push import absorb_residuals, add_arrivals, spread_mass
+from asterism_graphkit.operators.pagerank_push import (
+    NodeEdges,
+    absorb_residuals,
+    add_arrivals,
+    spread_mass,
+)
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
@@ -165,14 +170,11 @@ def _push(
                 )
                 chunk, count = slice(begin, end), int(edges[end - 1]) - edges_before
                 flows = spread_mass(
+                    NodeEdges(cache.begins, cache.ends, cache.neighbors, cache.weights),
                     frontier[chunk],
                     per_weight[chunk],
                     pairs.trees,
                     pairs.ids,
-                    cache.begins,
-                    cache.ends,
-                    cache.neighbors,
-                    cache.weights,
                     count,
                 )
                 target_pairs = pairs.assign(flows[1], flows[0])

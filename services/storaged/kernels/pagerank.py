@@ -1,11 +1,12 @@
-"""Personalised PageRank where every part of a version is held: rounds of forward push over edges
+"""Personalized PageRank where every part of a version is held: rounds of forward push over edges
 where they lie, one start after another.
 
-What `asterism_graphkit.operators.pagerank_push` does of edges that were read, by the same sums in
-the same order and so with the same bits. A start by itself comes to few nodes, whose table stays in
-the nearest cache."""
+The sums are those of `asterism_graphkit.operators.pagerank_push`, in the same order and so with the
+same bits. One start reaches few nodes, so that its hash table stays in the nearest cache."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,74 @@ from asterism_graphkit.random.rng import mix64
 from storaged.kernels.adjacency import INDPTR, NBR, SLOTS, SUMS, WEIGHTS, find_row, parts_shift
 
 START, ROUND, FRONTIER, PLACE, TYPE, EDGE, REACHED, PAIRS, WEIGHED, MASK = range(10)
-"""Of the state of `push_mass`: the start at hand, its round (0: it has not begun), how many nodes
-hand on in it, which of them comes next and with which edge of which type, how many were met in
-it, how many the start came to, of how many of them it is known what their edges weigh, and the last
-slot of the table that is in use."""
+"""Columns of the state of `push_mass`: the start at hand, its round (0: not begun), the size of the
+frontier, the position in it, the edge type and the edge that come next, how many nodes were reached
+in this round, how many the start has reached, of how many of these the weight sum is known, and the
+last slot of the hash table that is in use."""
 STATE = 10
 DONE, OUT_OF_CAPACITY, UNFINISHED = range(3)
-"""What `push_mass` says: all is done, the start comes to more nodes than there is room for, or
-enough edges were looked at.
+"""Results of `push_mass`: all is done, a start reaches more nodes than fit, or
+``max_edges`` were read.
 """
 MIN_SLOTS = 1 << 10
-"""Slots that a start begins with."""
+"""Slots of the hash table that a start begins with."""
 _AHEAD = 12
+"""Prefetch distance, in nodes."""
 _EIGHTS = np.uint64(3)
 _I64, _F32 = np.zeros(0, np.int64), np.zeros(0, np.float32)
+
+
+class PushParams(NamedTuple):
+    """How mass is pushed."""
+
+    parts: np.int64
+    mod: bool
+    """Whether a node finds its part by remainder, or by hash."""
+    uniform: bool
+    """Whether every edge weighs 1."""
+    alpha: float
+    epsilon: float
+    """As of `graphd.operators.pagerank.PagerankParams`."""
+    max_edges: np.int64
+    """Edges to read, up to the end of a node's along a type."""
+
+
+class PageRankScores(NamedTuple):
+    """The nodes of the highest scores for each of m starts, best first."""
+
+    ids: NDArray[np.int64]
+    """int64[m, top]; left as it is where there are no more."""
+    kinds: NDArray[np.int32]
+    """int32[m, top]: their types."""
+    scores: NDArray[np.float64]
+    """float64[m, top]."""
+    residuals: NDArray[np.float64]
+    """float64[m]: the mass of each start that is not settled."""
+
+
+class PushBuffers(NamedTuple):
+    """The nodes that a start reaches, by number; c at most."""
+
+    hash_table: NDArray[np.int32]
+    """int32[slots]: 1 and the number of a node, 0: none. 4 * c slots, `MIN_SLOTS` at least."""
+    ids: NDArray[np.int64]
+    """int64[c]."""
+    kinds: NDArray[np.int32]
+    """int32[c]: their types."""
+    scores: NDArray[np.float64]
+    """float64[c]: settled mass."""
+    residuals: NDArray[np.float64]
+    """float64[c]: mass that is not settled."""
+    weight_sums: NDArray[np.float64]
+    """float64[c]: the weight of all edges of each."""
+    rounds: NDArray[np.int32]
+    """int32[c]: the last round that reached each."""
+    frontier: NDArray[np.int32]
+    """int32[c]: the nodes that push mass in this round."""
+    reached: NDArray[np.int32]
+    """int32[c]: the nodes that were reached in this round."""
+    per_weight: NDArray[np.float64]
+    """float64[c]: the mass that a unit of weight carries, of each node of the frontier."""
 
 
 @inlined
@@ -52,7 +107,7 @@ def _rebuild_hash_table(
     kinds: NDArray[np.int32],
     pairs: IntLike,
 ) -> None:
-    """Make a table of more slots of what there is."""
+    """Rebuild a hash table with another number of slots."""
     for i in range(mask + 1):
         hash_table[i] = 0
     for pair in range(pairs):
@@ -64,7 +119,7 @@ def _rebuild_hash_table(
 
 @inlined
 def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: bool) -> float:
-    """What the edges of a row weigh together, along one edge type."""
+    """Return the weight of all edges of a row along one edge type."""
     if not uniform and table[part, SUMS] != 0:
         return np.float64(f64_at(np.uint64(table[part, SUMS]), row))
     return np.float64(
@@ -75,7 +130,7 @@ def _row_weight(table: NDArray[np.int64], part: IntLike, row: IntLike, uniform: 
 
 @inlined
 def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]) -> bool:
-    """Whether one pair goes before another: by id, then by type."""
+    """Return whether one pair precedes another: by id, then by type."""
     return bool(ids[a] < ids[b] or (ids[a] == ids[b] and kinds[a] < kinds[b]))
 
 
@@ -83,7 +138,7 @@ def _precedes(a: IntLike, b: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.
 def _sort(
     frontier: NDArray[np.int32], size: IntLike, ids: NDArray[np.int64], kinds: NDArray[np.int32]
 ) -> None:
-    """Shell's sort: a front has a handful of nodes most of the time."""
+    """Sort a frontier by Shell's method: it has a handful of nodes most of the time."""
     gap = np.int64(1)
     while gap < size // 3:
         gap = 3 * gap + 1
@@ -105,7 +160,7 @@ def _ranks_before(
     ids: NDArray[np.int64],
     kinds: NDArray[np.int32],
 ) -> bool:
-    """Whether one pair's score is the higher one; ties by id, then by type."""
+    """Return whether one pair's score is the higher one; ties by id, then by type."""
     return scores[a] > scores[b] or (scores[a] == scores[b] and _precedes(a, b, ids, kinds))
 
 
@@ -118,7 +173,7 @@ def _sift_down(
     ids: NDArray[np.int64],
     kinds: NDArray[np.int32],
 ) -> None:
-    """Let an entry of a heap, whose worst one is on top, sink to its place."""
+    """Sift an entry down a heap that has its worst entry on top."""
     pair = heap[pos]
     while 2 * pos + 1 < size:
         child = 2 * pos + 1
@@ -140,7 +195,7 @@ def _select_top(
     top: IntLike,
     heap: NDArray[np.int32],
 ) -> IntLike:
-    """The pairs of the highest scores, best first; gives how many they are."""
+    """Select the pairs of the highest scores, best first; return how many they are."""
     size = np.int64(0)
     for pair in range(pairs):
         if scores[pair] <= 0.0:
@@ -165,18 +220,17 @@ def _select_top(
 
 @kernel
 def _sum_weights(
+    tables: NDArray[np.int64],
+    params: PushParams,
+    local_types: NDArray[np.int32],
     begin: IntLike,
     end: IntLike,
     ids: NDArray[np.int64],
     kinds: NDArray[np.int32],
-    parts: np.int64,
-    mod: bool,
-    tables: NDArray[np.int64],
-    local_types: NDArray[np.int32],
-    uniform: bool,
     weight_sums: NDArray[np.float64],
 ) -> None:
-    """What the edges of some pairs' nodes weigh, the edge types one after another."""
+    """Write the weight of all edges of the nodes ``begin`` to ``end``, type after type."""
+    parts, mod, uniform = params.parts, params.mod, params.uniform
     shift = parts_shift(parts)
     for pair in range(begin, end):
         ahead = pair + _AHEAD
@@ -208,7 +262,7 @@ def _select_frontier(
     residuals: NDArray[np.float64],
     frontier: NDArray[np.int32],
 ) -> IntLike:
-    """Those that hold back more than they may; gives how many they are."""
+    """Select the nodes with residuals above the bound; return how many they are."""
     size = np.int64(0)
     for i in range(count):
         if residuals[reached[i]] > epsilon * weight_sums[reached[i]]:
@@ -238,70 +292,58 @@ def _absorb_residuals(
 
 @kernel
 def push_mass(
-    starts: NDArray[np.int64],
-    start_kinds: NDArray[np.int32],
-    parts: np.int64,
-    mod: bool,
     tables: NDArray[np.int64],
+    params: PushParams,
     local_types: NDArray[np.int32],
     remote_types: NDArray[np.int32],
-    uniform: bool,
-    alpha: float,
-    epsilon: float,
-    max_edges: np.int64,
+    starts: NDArray[np.int64],
+    start_kinds: NDArray[np.int32],
     state: NDArray[np.int64],
     heap: NDArray[np.int32],
-    out_ids: NDArray[np.int64],
-    out_kinds: NDArray[np.int32],
-    out_scores: NDArray[np.float64],
-    out_residuals: NDArray[np.float64],
-    hash_table: NDArray[np.int32],
-    ids: NDArray[np.int64],
-    kinds: NDArray[np.int32],
-    scores: NDArray[np.float64],
-    residuals: NDArray[np.float64],
-    weight_sums: NDArray[np.float64],
-    rounds: NDArray[np.int32],
-    frontier: NDArray[np.int32],
-    reached: NDArray[np.int32],
-    per_weight: NDArray[np.float64],
+    buffers: PushBuffers,
+    out: PageRankScores,
 ) -> int:
-    """Push the mass of one start after another, until all are done, enough edges were looked at, or
-    there is no room.
+    """Push the mass of one start after another, until all are done, ``max_edges`` were read, or
+    a start reaches more nodes than fit.
 
     Parameters
     ----------
-    starts, start_kinds : int64[m], int32[m]
-        Nodes and their types; type -1 is no node, whose row is left as it is.
-    parts : int64
-    mod : bool
-        How a node finds its part: by remainder, or by hash.
     tables : int64[types, parts, COLUMNS]
         Of each edge type; all parts are held.
+    params : PushParams
     local_types, remote_types : int32[types]
         The node types at both ends of each.
-    uniform : bool
-        Whether every edge weighs 1.
-    alpha, epsilon : float64
-        As of `graphd.operators.pagerank.PagerankParams`.
-    max_edges : int64
-        Edges to look at, up to the end of a node's along a type.
+    starts, start_kinds : int64[m], int32[m]
+        Nodes and their types; type -1 is no node: its row is left as it is.
     state : int64[STATE], inout
         Zeros at first: where to go on.
     heap : int32[top]
-    out_ids, out_kinds, out_scores : [m, top], out
-    out_residuals : float64[m], out
-    hash_table : int32[slots], inout
-        Four times as many slots as there is room; SMALLEST at least.
-    ids, kinds, scores, residuals, weight_sums, rounds, frontier, reached, per_weight : [room],
-    inout
-        Of the nodes that a start comes to, by number.
+        Scratch.
+    buffers : PushBuffers, inout
+    out : PageRankScores
 
     Returns
     -------
     int
-        DONE, NO_ROOM or GO_ON.
+        `DONE`, `OUT_OF_CAPACITY` or `UNFINISHED`.
     """
+    parts, mod, uniform = params.parts, params.mod, params.uniform
+    alpha, epsilon, max_edges = params.alpha, params.epsilon, params.max_edges
+    out_ids, out_kinds, out_scores, out_residuals = out
+    hash_table, ids, kinds, scores, residuals = (
+        buffers.hash_table,
+        buffers.ids,
+        buffers.kinds,
+        buffers.scores,
+        buffers.residuals,
+    )
+    weight_sums, rounds, frontier, reached, per_weight = (
+        buffers.weight_sums,
+        buffers.rounds,
+        buffers.frontier,
+        buffers.reached,
+        buffers.per_weight,
+    )
     shift, capacity, num_scanned = parts_shift(parts), ids.shape[0], np.int64(0)
     while state[START] < starts.shape[0]:
         s = state[START]
@@ -328,18 +370,9 @@ def push_mass(
             state[PLACE], state[TYPE], state[EDGE], state[REACHED] = -1, 0, 0, 0
         pairs, mask, count = state[PAIRS], state[MASK], state[REACHED]
         while state[FRONTIER] > 0:
-            if state[PLACE] < 0:  # a round begins: all of its nodes settle before anything arrives
+            if state[PLACE] < 0:  # a round begins: its frontier settles before anything arrives
                 _sum_weights(
-                    state[WEIGHED],
-                    pairs,
-                    ids,
-                    kinds,
-                    parts,
-                    mod,
-                    tables,
-                    local_types,
-                    uniform,
-                    weight_sums,
+                    tables, params, local_types, state[WEIGHED], pairs, ids, kinds, weight_sums
                 )
                 state[WEIGHED] = pairs
                 if state[ROUND] > 1:

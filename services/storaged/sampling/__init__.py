@@ -2,6 +2,7 @@
 Networks, clocks, protobuf and databases do not belong here; loops belong to `storaged.kernels`."""
 
 from asterism_model.elements import EDGE, NODE
+from storaged.kernels.pagerank import PageRankScores
 from storaged.sampling.features import edge_features, node_features
 from storaged.sampling.filters.cache import FilterCache, RowFilter
 from storaged.sampling.filters.scan import RemoteMatches, evaluate_term
@@ -28,7 +29,7 @@ from storaged.sampling.neighbors.sample_neighbors import NeighborDraws, sample_n
 from storaged.sampling.neighbors.temporal import TemporalFilter, sample_temporal_neighbors
 from storaged.sampling.neighbors.top_k import degrees, top_neighbors, type_weights
 from storaged.sampling.node_lookup import end_types, node_types
-from storaged.sampling.pagerank import PageRankScores, rank_nodes
+from storaged.sampling.pagerank import rank_nodes
 from storaged.sampling.scans import read_edges, read_edges_at, read_nodes, read_nodes_at
 from storaged.sampling.subgraphs.expand import Expansion, expand
 from storaged.sampling.subgraphs.induced import InducedEdges, find_induced_edges

@@ -1,10 +1,8 @@
-"""Personalised PageRank of some starts, where every part is held here."""
+"""Personalized PageRank of some starts, where every part is held here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,20 +20,6 @@ _CHECKPOINT_EDGES = 1 << 20
 """Edges that are looked at between checkpoints."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class PageRankScores:
-    """The nodes of the highest scores for each start, best first."""
-
-    ids: NDArray[np.int64]
-    """int64[m, top], -1 where there are no more."""
-    kinds: NDArray[np.int32]
-    """int32[m, top]: their types, -1 likewise."""
-    scores: NDArray[np.float64]
-    """float64[m, top]."""
-    residuals: NDArray[np.float64]
-    """float64[m]: what is held back of each start's mass."""
-
-
 def rank_nodes(
     version: LocalVersion,
     *,
@@ -48,7 +32,7 @@ def rank_nodes(
     epsilon: float,
     top: int,
     checkpoint: Callable[[], object],
-) -> PageRankScores:
+) -> kernel.PageRankScores:
     """Push the mass of each start until no node of degree d holds back more than ``epsilon * d``.
 
     Parameters
@@ -56,13 +40,18 @@ def rank_nodes(
     version : LocalVersion
         All of its parts are held here.
     ids, kinds : int64[m], int32[m]
-        Starts and their types; type -1 is no node, whose row stays empty.
+        Starts and their types; type -1 is no node: its row stays empty.
     edge_types, direction, uniform
         As of `storaged.sampling.neighbors`.
     alpha, epsilon, top
         As of `graphd.operators.pagerank.PagerankParams`.
     checkpoint : callable
         Called every so many edges; may raise.
+
+    Returns
+    -------
+    PageRankScores
+        Ids and types are -1 where there are no more nodes.
 
     Raises
     ------
@@ -89,7 +78,7 @@ def rank_nodes(
             *(end_types(version, edge_type, direction) for edge_type in edge_types), strict=True
         )
     )
-    result = PageRankScores(
+    result = kernel.PageRankScores(
         ids=np.full((ids.size, top), -1, np.int64),
         kinds=np.full((ids.size, top), -1, np.int32),
         scores=np.zeros((ids.size, top), np.float64),
@@ -97,29 +86,19 @@ def rank_nodes(
     )
     state, heap = np.zeros(kernel.STATE, np.int64), np.empty(top, np.int32)
     ids, kinds = as_kernel_array(ids), as_kernel_array(kinds)
-    parts, mod = np.int64(version.schema.parts), version.schema.placement != "mix64"
+    params = kernel.PushParams(
+        np.int64(version.schema.parts),
+        version.schema.placement != "mix64",
+        uniform,
+        float(alpha),
+        float(epsilon),
+        np.int64(_CHECKPOINT_EDGES),
+    )
     capacity = min(_FIRST_CAPACITY, MAX_NODES)
     buffers = _allocate_buffers(capacity)
     while True:
         status = kernel.push_mass(
-            ids,
-            kinds,
-            parts,
-            mod,
-            tables,
-            local_types,
-            remote_types,
-            uniform,
-            float(alpha),
-            float(epsilon),
-            np.int64(_CHECKPOINT_EDGES),
-            state,
-            heap,
-            result.ids,
-            result.kinds,
-            result.scores,
-            result.residuals,
-            *buffers,
+            tables, params, local_types, remote_types, ids, kinds, state, heap, buffers, result
         )
         if status == kernel.DONE:
             return result
@@ -138,20 +117,18 @@ def rank_nodes(
                 new[: old.size] = old  # slots that are in use are the first of a table
 
 
-def _allocate_buffers(capacity: int) -> list[NDArray[Any]]:
-    """What is held of the nodes that a start comes to, after the table of their numbers: as
-    `push_mass` takes them.
-    """
+def _allocate_buffers(capacity: int) -> kernel.PushBuffers:
+    """Allocate buffers for the nodes that a start reaches."""
     slots = max(4 * capacity, kernel.MIN_SLOTS)  # it grows by two where it is half full
-    dtypes = (
-        np.int64,
-        np.int32,
-        np.float64,
-        np.float64,
-        np.float64,
-        np.int32,
-        np.int32,
-        np.int32,
-        np.float64,
+    return kernel.PushBuffers(
+        hash_table=np.empty(slots, np.int32),
+        ids=np.empty(capacity, np.int64),
+        kinds=np.empty(capacity, np.int32),
+        scores=np.empty(capacity, np.float64),
+        residuals=np.empty(capacity, np.float64),
+        weight_sums=np.empty(capacity, np.float64),
+        rounds=np.empty(capacity, np.int32),
+        frontier=np.empty(capacity, np.int32),
+        reached=np.empty(capacity, np.int32),
+        per_weight=np.empty(capacity, np.float64),
     )
-    return [np.empty(slots, np.int32), *(np.empty(capacity, dtype) for dtype in dtypes)]
