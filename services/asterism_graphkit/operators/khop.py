@@ -51,9 +51,7 @@ class KHopParams:
     """Along the edges, instead of against them."""
     disjoint: bool
     expand_all_hops: bool
-    """Whether a node expands in every hop from the one on that met it, instead of in the next one
-    only.
-    """
+    """Whether a node expands in every hop from the one that visited it, or in the next one only."""
     max_bytes: int
     """Of the answer's arrays."""
 
@@ -77,7 +75,7 @@ class Neighbors:
     """Neighbors along one edge type, those of one node after another's."""
 
     sizes: I32
-    """int32[m], how many each node of the front has."""
+    """int32[m], how many each node of the frontier has."""
     ids: Ids
     eids: Ids | None
     weights: NDArray[np.float32] | None
@@ -90,7 +88,7 @@ class Expander(Protocol):
     def __call__(
         self, hop: int, fanouts: Sequence[HopFanout], frontiers: Mapping[int, Frontier]
     ) -> Sequence[Neighbors]:
-        """What is met along each edge type, from the front of the node type that it starts at."""
+        """Expand, along each edge type, the frontier of the node type that it starts at."""
 
 
 def hop_stream(hop: int, edge_type: int) -> int:
@@ -147,7 +145,7 @@ class _KHopState:
         self._node_counts = np.zeros((params.node_type_count, params.hop_count + 1), np.int64)
         self._edge_counts = np.zeros((len(params.fanouts), params.hop_count), np.int64)
         self._fresh = [0] * params.node_type_count
-        """Of each type, the number from which on nodes were met in the last hop."""
+        """Of each type, the number of the first node that the last hop visited."""
         self._bytes = 0
 
     def add_seeds(self, nodes: Ids, types: I32) -> I32:
@@ -194,7 +192,7 @@ class _KHopState:
         self._fresh = counts_before
 
     def _add_neighbors(self, index: int, neighbors: Neighbors, first: int, hop: int) -> None:
-        """Number what was met along one edge type, and keep its edges."""
+        """Number the neighbors visited along one edge type, and keep its edges."""
         params, fanout = self._params, self._params.fanouts[index]
         local = repeat_indices(neighbors.sizes, first, len(neighbors.ids))
         remote = self._relabelings[fanout.remote_type].assign(

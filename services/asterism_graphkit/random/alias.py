@@ -285,8 +285,8 @@ def _pack_thresholds(
 def pack_thresholds(
     prob: NDArray[np.float64], alias: NDArray[np.uint32]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """The table as draws read it: T = round(prob * 2^64), its high half and the alias hot, its low
-    half cold.
+    """Pack a table as draws read it: T = round(prob * 2^64), its high half beside the alias, its
+    low half apart.
 
     Parameters
     ----------
@@ -295,9 +295,9 @@ def pack_thresholds(
 
     Returns
     -------
-    hot : uint64[n]
+    alias_threshold : uint64[n]
         (T >> 32) << 32 | alias; a certain column is its own alias.
-    cold : uint32[n]
+    alias_fraction : uint32[n]
         T & 0xFFFFFFFF.
     """
     alias_threshold, alias_fraction = np.empty(prob.size, np.uint64), np.empty(prob.size, np.uint32)
@@ -386,7 +386,7 @@ def _build_rows(
 def build_rows(
     indptr: NDArray[np.int64], weights: NDArray[Any]
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.float64]]:
-    """An alias table for every row of a CSR: that of `build`, row by row, to the same bits.
+    """Build an alias table for every row of a CSR: that of `build`, row by row, to the same bits.
 
     Parameters
     ----------
@@ -397,8 +397,8 @@ def build_rows(
 
     Returns
     -------
-    hot, cold : uint64[slots], uint32[slots]
-        Thresholds; aliases count from their row's first slot.
+    alias_threshold, alias_fraction : uint64[slots], uint32[slots]
+        As of `pack_thresholds`; aliases count from their row's first slot.
     sums : float64[rows]
         As `neumaier_sum` of each row. A row whose sum is 0 is not to be drawn from by weight.
 
