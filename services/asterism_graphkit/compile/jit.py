@@ -1,13 +1,14 @@
-"""Numba's door: the kernel decorator, and what neither NumPy nor Numba has a name for.
-`asterism_graphkit.compile.simd` has instructions besides.
+"""Compile kernels with Numba, and read memory by address.
 
-Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where the intrinsics are their
-Python twins.
+Every kernel also runs as plain Python under ``NUMBA_DISABLE_JIT=1``, where intrinsics are their
+Python twins. `asterism_graphkit.compile.simd` has vector instructions.
 
-A kernel takes arrays, as long as it knows how many. One that goes over all parts of a version in
-one call takes an array of the *addresses* of their arrays (`addresses_of`) and reads them by
-`u64_at` and its like: what is read must be kept by whoever made the addresses, and no bound is
-looked at.
+A kernel takes ``(tables, params, inputs..., outputs...)``. Tables hold the *addresses* of arrays
+(`addresses_of`) where one call goes over all parts of a version: `u64_at` and its like read them,
+no bound is checked, and the caller keeps the arrays alive. Scalars are one NamedTuple, and so are
+arrays that travel together. A kernel unpacks such a tuple once, or hands it to a step that is
+`inlined`, where it costs nothing. Names of these classes are unique: Numba's dispatcher knows them
+by the names of class and fields alone.
 
 With ``ASTERISM_CHECK_BOUNDS=1`` kernels are compiled with bounds checks, and reads by address are
 checked too (`asterism_graphkit.extents`). That build has files of its own in the caches."""
@@ -83,12 +84,12 @@ def kernel_holding_gil(fn: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(fn: Callable[P, R]) -> Callable[P, R]:
-    """As `kernel`, for a small step that other kernels call in their innermost loop; it makes no
-    array.
+    """As `kernel`, for a step that other kernels call, in their innermost loop for example; it
+    makes no array.
 
-    Steps count no references to the arrays that they are given: whoever calls them holds these.
-    Counting, which LLVM does not always see to be of no use, costs some nanoseconds an array and
-    call."""
+    Steps count no references to the arrays that they are given, by themselves or in tuples: the
+    caller holds these. Counting, which LLVM does not always remove, costs some nanoseconds an
+    array and call."""
     if INTERPRETED:
         return np.errstate(over="ignore")(fn)
     options: dict[str, Any] = {
