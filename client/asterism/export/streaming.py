@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,29 +99,64 @@ def _best_part(
     return best
 
 
+class _PlacementParams(NamedTuple):
+    """How nodes are placed."""
+
+    key: np.uint64
+    """Of the words that decide between equals."""
+    penalty: np.float64
+    """Fennel's, or negative for LDG."""
+    groups: np.int64
+    """A part is chosen within a group of parts, which is chosen first."""
+    load_capacity: np.int64
+    """In-degrees of a part at most; the largest int64: unbounded."""
+    even_load: np.float64
+    """In-degrees of a part on average."""
+
+
+class _NodeClasses(NamedTuple):
+    """The classes of n nodes, each balanced by itself."""
+
+    classes: NDArray[np.uint8]
+    """uint8[n]."""
+    capacities: NDArray[np.int64]
+    """int64[classes]: nodes of a part at most."""
+    even_sizes: NDArray[np.float64]
+    """float64[classes]: nodes of a part on average."""
+
+
 @kernel
 def _place(
+    params: _PlacementParams,
     first: np.int64,
     order: NDArray[Any],
     indptr: NDArray[np.int64],
     neighbors: NDArray[Any],
     in_degrees: NDArray[np.int64],
-    classes: NDArray[np.uint8],
-    capacities: NDArray[np.int64],
-    even_sizes: NDArray[np.float64],
-    load_capacity: np.int64,
-    even_load: np.float64,
-    penalty: np.float64,
-    key: np.uint64,
-    groups: np.int64,
+    node_classes: _NodeClasses,
     sizes: NDArray[np.int64],
     load: NDArray[np.int64],
     owners: NDArray[np.int32],
 ) -> None:
-    """Place the nodes ``order[first:]`` whose neighbors are given; ``sizes`` [classes, parts] and
-    ``load`` [parts] count up.
+    """Place a block of nodes by their neighbors.
+
+    Parameters
+    ----------
+    params : _PlacementParams
+    first, order : int64, int32[n] or int64[n]
+        The nodes of the block are ``order[first:]``, as many as there are rows.
+    indptr, neighbors : int64[rows + 1], int32[..] or int64[..]
+        Their neighbors.
+    in_degrees : int64[n]
+    node_classes : _NodeClasses
+    sizes, load : int64[classes, parts], int64[parts], inout
+        Nodes of each class and part, and in-degrees of each part.
+    owners : int32[n], inout
+        The part of each node; -1: not placed.
     """
-    parts = load.shape[0]
+    classes, capacities, even_sizes = node_classes
+    load_capacity, even_load, penalty = params.load_capacity, params.even_load, params.penalty
+    groups, parts = params.groups, load.shape[0]
     parts_per_group = parts // groups  # parts of a group
     neighbor_counts, group_neighbor_counts = np.zeros(parts, np.int64), np.zeros(groups, np.int64)
     group_sizes, group_load = (
@@ -144,7 +179,7 @@ def _place(
             if p >= 0:
                 neighbor_counts[p] += 1
                 group_neighbor_counts[p // parts_per_group] += 1
-        w = word(key, np.uint64(v))
+        w = word(params.key, np.uint64(v))
         g = _best_part(
             group_neighbor_counts,
             group_sizes[c],
@@ -170,7 +205,7 @@ def _place(
                 even_load,
                 degree,
                 penalty,
-                np.int64(bounded(word(key, ~np.uint64(v)), np.uint64(parts_per_group))),
+                np.int64(bounded(word(params.key, ~np.uint64(v)), np.uint64(parts_per_group))),
             )
         owners[v] = best
         sizes[c, best] += 1
@@ -365,25 +400,30 @@ def partition_stream(
         else 0x7FFFFFFFFFFFFFFF
     )
     owners = np.full(pairs.nodes, -1, np.int32)
-    penalty = -1.0 if method == "ldg" else 1.5 * len(pairs) / max(1, pairs.nodes)
+    params = _PlacementParams(
+        key_of(seed, _PURPOSE),
+        np.float64(-1.0 if method == "ldg" else 1.5 * len(pairs) / max(1, pairs.nodes)),
+        np.int64(groups),
+        np.int64(load_capacity),
+        np.float64(max(total / parts, 1e-300)),
+    )
+    node_classes = _NodeClasses(
+        as_kernel_array(constraints.classes),
+        as_kernel_array(capacities),
+        as_kernel_array(np.maximum(even_sizes, 1e-300)),
+    )
     for _ in range(passes):
         loads = np.zeros((len(counts), parts), np.int64), np.zeros(parts, np.int64)
         for block in range(len(stream.ends)):
             first, indptr, neighbors = stream.block(block)
             _place(
+                params,
                 np.int64(first),
                 as_kernel_array(stream.order),
                 as_kernel_array(indptr),
                 as_kernel_array(neighbors),
                 as_kernel_array(pairs.in_degrees),
-                as_kernel_array(constraints.classes),
-                as_kernel_array(capacities),
-                as_kernel_array(np.maximum(even_sizes, 1e-300)),
-                np.int64(load_capacity),
-                np.float64(max(total / parts, 1e-300)),
-                np.float64(penalty),
-                key_of(seed, _PURPOSE),
-                np.int64(groups),
+                node_classes,
                 *loads,
                 owners,
             )
