@@ -34,6 +34,9 @@ MAX_BACKOFF_S = 2.0
 LEASE_CHECK_S = 0.5
 """How often the lease is looked at while there is none."""
 
+_NO_STATE = ("", 0)
+"""A desired state is known by its term and revision: copies of a catalog give numbers again."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatPayload:
@@ -114,8 +117,8 @@ class HeartbeatClient:
         self._lease_lock = threading.Lock()
         self._lease_end = 0.0
         self._has_lease = False
-        self._revision = self._latest_revision = 0
-        """Of the desired state: taken over, and said by the last beat's answer."""
+        self._applied = self._latest = _NO_STATE
+        """The states that were taken over last, and that metad's last heartbeat reply named."""
         loops = (
             ("beat", self._run_heartbeats),
             ("poll", self._run_polls),
@@ -155,7 +158,7 @@ class HeartbeatClient:
 
     def has_desired_state(self) -> bool:
         """Whether a desired state was taken over at least once."""
-        return self._revision > 0
+        return self._applied != _NO_STATE
 
     def _run_heartbeats(self) -> None:
         failures = 0
@@ -193,7 +196,8 @@ class HeartbeatClient:
                 # Counted from before the beat was sent: metad counts from when it came, so ours
                 # ends first.
                 self._update_lease(
-                    lease_end=sent_at + reply.lease_s, latest_revision=reply.revision
+                    lease_end=sent_at + reply.lease_s,
+                    latest=(reply.position.term, reply.revision),
                 )
                 self._registered.set()
                 if self._identity.is_copy and not confirmed:
@@ -229,7 +233,7 @@ class HeartbeatClient:
                 uuid=self._identity.uuid,
                 incarnation=self._identity.incarnation,
                 start=self._identity.start_id,
-                known_revision=self._revision,
+                known_revision=self._applied[1],
                 wait_s=self._poll_wait_s,
                 cluster=self._cluster(),
                 followed=followed_position,
@@ -241,10 +245,11 @@ class HeartbeatClient:
                 )
                 if self._stopping.is_set():
                     return
-                if reply.revision != self._revision:
+                state = reply.position.term, reply.revision
+                if state != self._applied or self._followed.fault:
                     self._followed.check(reply, followed_position)
                     self._on_poll(reply)
-                    self._revision = reply.revision
+                    self._applied = state
                     self._update_lease()
                 failures = 0
             except AsterismError as error:
@@ -273,15 +278,15 @@ class HeartbeatClient:
             self._stopping.wait(remaining_s if remaining_s > 0 else LEASE_CHECK_S)
 
     def _update_lease(
-        self, *, lease_end: float | None = None, latest_revision: int | None = None
+        self, *, lease_end: float | None = None, latest: tuple[str, int] | None = None
     ) -> None:
         """Let the lease be what the clock makes of it, then what an answer made of it."""
         with self._lease_lock:
             self._apply_lease()
             if lease_end is not None:
                 self._lease_end = lease_end
-            if latest_revision is not None:
-                self._latest_revision = latest_revision
+            if latest is not None:
+                self._latest = latest
             self._apply_lease()
 
     def _apply_lease(self) -> None:
@@ -291,7 +296,7 @@ class HeartbeatClient:
             logger.warning("lease_ended")
             self._on_lease(False)
         # A state older than metad's last answer may name orders that are withdrawn by now.
-        elif not self._has_lease and not expired and self._revision == self._latest_revision > 0:
+        elif not self._has_lease and not expired and self._applied == self._latest != _NO_STATE:
             self._has_lease = True
             logger.info("lease_held")
             self._on_lease(True)

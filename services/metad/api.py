@@ -273,7 +273,8 @@ class HeartbeatsApi:
             time.monotonic() + min(max(request.wait_s, 0.0), _MAX_WAIT_S),
             call.deadline - _REPLY_MARGIN_S,
         )
-        if request.known_revision:
+        position = follower.position
+        if request.known_revision and (position is None or self._followers.is_current(position)):
             self._change_feed.wait_for_change(
                 request.known_revision, deadline, call.is_active, call.on_end
             )

@@ -99,6 +99,12 @@ class Followers:
             return FollowerStatus.FOLLOWING
         return FollowerStatus.GIVEN_UP if history.has_given_up(position) else FollowerStatus.AHEAD
 
+    def is_current(self, position: CatalogPosition) -> bool:
+        """Return whether a position is of this start of metad on this catalog."""
+        with self.change_feed.lock:
+            current = self.catalog.history.position
+            return (position.history, position.term) == (current.history, current.term)
+
     def record_follower(self, follower: Follower) -> FollowerStatus:
         """Record the position that a daemon reports, and return its standing."""
         with self.change_feed.lock:

@@ -1,0 +1,77 @@
+"""The conversation with metad: which states a daemon takes over, over a transport in memory."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tests.kit.waiting import wait_until
+
+from asterism_daemonkit.daemon_identity import Identity
+from asterism_daemonkit.followed_catalog import FollowedCatalog
+from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
+from asterism_proto.methods import HEARTBEATS, Method
+from asterism_proto.v1 import metad_pb2 as mpb
+
+REVISION = 5
+
+
+class Metad:
+    """A metad that names one state, and parks polls that know its revision."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.state = mpb.PollReply()
+
+    def name(self, term: str, revision: int, *, continues: bool) -> None:
+        position = mpb.CatalogPosition(history="h", term=term, revision=revision)
+        with self.changed:
+            self.state = mpb.PollReply(revision=revision, position=position, continues=continues)
+            self.changed.notify_all()
+
+    def call(self, method: Method, request: Any, timeout_s: float) -> Any:
+        if method is HEARTBEATS["beat"]:
+            return mpb.BeatReply(
+                revision=self.state.revision, lease_s=60.0, position=self.state.position
+            )
+        with self.changed:
+            if request.known_revision == self.state.revision:
+                self.changed.wait(0.05)
+            return self.state
+
+
+def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> None:
+    """A copy of a catalog that is put back and adopted twice gives its revisions twice."""
+    metad, taken = Metad(), list[str]()
+    metad.name("first", REVISION, continues=True)
+    followed = FollowedCatalog(None)
+
+    def take_over(reply: mpb.PollReply) -> None:
+        followed.follow(reply.position)
+        taken.append(reply.position.term)
+
+    client = HeartbeatClient(
+        metad=metad,  # type: ignore[arg-type]  # only `call` is used
+        role=mpb.STORAGED,
+        identity=Identity("host", 1, -1),
+        address="",
+        http_address="",
+        on_poll=take_over,
+        payload=HeartbeatPayload,
+        interval_s=0.01,
+        poll_wait_s=1.0,
+        followed_catalog=followed,
+    )
+    client.start()
+    try:
+        wait_until(lambda: taken == ["first"], "the first state is taken over")
+        wait_until(client.has_lease, "the lease is held")
+        metad.name("copy", REVISION - 1, continues=False)
+        wait_until(lambda: followed.fault, "the copy is refused")
+        metad.name("adopted", REVISION, continues=True)
+        wait_until(lambda: taken == ["first", "adopted"], "the adopted state is taken over")
+        assert followed.fault == ""
+        metad.name("again", REVISION, continues=True)
+        wait_until(lambda: taken[2:] == ["again"], "a state of another start is taken over")
+    finally:
+        client.stop()
