@@ -327,23 +327,9 @@ def push_mass(
     int
         `DONE`, `OUT_OF_CAPACITY` or `UNFINISHED`.
     """
-    parts, mod, uniform = params.parts, params.mod, params.uniform
-    alpha, epsilon, max_edges = params.alpha, params.epsilon, params.max_edges
-    out_ids, out_kinds, out_scores, out_residuals = out
-    hash_table, ids, kinds, scores, residuals = (
-        buffers.hash_table,
-        buffers.ids,
-        buffers.kinds,
-        buffers.scores,
-        buffers.residuals,
-    )
-    weight_sums, rounds, frontier, reached, per_weight = (
-        buffers.weight_sums,
-        buffers.rounds,
-        buffers.frontier,
-        buffers.reached,
-        buffers.per_weight,
-    )
+    parts, mod, uniform, alpha, epsilon, max_edges = params
+    hash_table, ids, kinds, scores, residuals = buffers[:5]
+    weight_sums, rounds, frontier, reached, per_weight = buffers[5:]
     shift, capacity, num_scanned = parts_shift(parts), ids.shape[0], np.int64(0)
     while state[START] < starts.shape[0]:
         s = state[START]
@@ -460,10 +446,10 @@ def push_mass(
         total = 0.0
         for pair in range(pairs):
             total += residuals[pair]
-        out_residuals[s] = total
+        out.residuals[s] = total
         top_count = _select_top(pairs, scores, ids, kinds, heap.shape[0], heap)
         for i in range(top_count):
-            out_ids[s, i], out_kinds[s, i], out_scores[s, i] = (
+            out.ids[s, i], out.kinds[s, i], out.scores[s, i] = (
                 ids[heap[i]],
                 kinds[heap[i]],
                 scores[heap[i]],

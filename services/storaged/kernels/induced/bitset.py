@@ -61,6 +61,24 @@ def clear_target_bits(bitset: TargetBitset, count: IntLike) -> None:
 
 
 @inlined
+def sort_touched_words(bitset: TargetBitset, count: IntLike) -> None:
+    """Sort the first ``count`` touched words by Shell's method: NumPy's allocates, which no inlined
+    function may.
+    """
+    words, gap = bitset.touched_words, np.int64(1)
+    while gap < count // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, count):
+            word, pos = words[i], np.int64(i)
+            while pos >= gap and words[pos - gap] > word:
+                words[pos] = words[pos - gap]
+                pos -= gap
+            words[pos] = word
+        gap //= 3
+
+
+@inlined
 def rank_words(bitset: TargetBitset, count: IntLike, first: IntLike) -> IntLike:
     """Rank targets from ``first`` on, word after word as they are listed; return the rank after the
     last one.

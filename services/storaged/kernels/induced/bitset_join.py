@@ -30,6 +30,7 @@ from storaged.kernels.induced.bitset import (
     scan_narrow,
     scan_pairs,
     scan_wide,
+    sort_touched_words,
     target_of_rank,
 )
 from storaged.kernels.induced.emit import (
@@ -301,7 +302,9 @@ def _scan_row(
             return out_pos, num_listed + count
         emit_places(buffers, count, bitset, order, places, out, out_pos + num_listed)
         weights = view_at(
-            table[part, WEIGHTS] + 4 * slot, np.int64(0) if table[part, WEIGHTS] == 0 else size, _F32
+            table[part, WEIGHTS] + 4 * slot,
+            np.int64(0) if table[part, WEIGHTS] == 0 else size,
+            _F32,
         )
         eids = eid_address(table, part, slot)
         emit(buffers, count, num_listed, weights, eids, out, out_pos + num_listed)
@@ -338,12 +341,6 @@ def groups_ascend(row_groups: NDArray[np.int32], degrees: NDArray[np.int64]) -> 
                 return False
             last = np.int64(row_groups[i])
     return True
-
-
-@kernel
-def _sort_prefix(values: NDArray[np.int32], count: IntLike) -> None:
-    """Sort the first ``count`` values; a kernel, for sorting allocates."""
-    values[:count].sort()
 
 
 @inlined
@@ -449,7 +446,7 @@ def _join(
             read_eids(buffers, num_listed, out, out_pos)
             out_pos, num_listed = row_begin, np.uint64(0)
             if not ascending:
-                _sort_prefix(bitset.touched_words, touched_count)
+                sort_touched_words(bitset, touched_count)
                 rank_words(bitset, touched_count, begin)
                 order_by_rank(bitset, targets.ids, begin, end)
                 ascending = True

@@ -143,11 +143,7 @@ def build_hash_table(
     filter_bits = np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1)
     for i in range(ids.shape[0]):
         group = groups[i] if groups.shape[0] > 0 else np.int64(0)
-        if (
-            i > 0
-            and ids[i - 1] == ids[i]
-            and (groups.shape[0] == 0 or groups[i - 1] == group)
-        ):
+        if i > 0 and ids[i - 1] == ids[i] and (groups.shape[0] == 0 or groups[i - 1] == group):
             continue
         hashed = _hash(ids[i], group)
         bit = hashed >> (_S64 - filter_bits)
@@ -263,9 +259,7 @@ def join_by_hash(
                 first_target = np.int64(-1)
                 if _may_contain(hashed, filter_bits, bloom_words):
                     first_target = np.int64(
-                        _find_target(
-                            hashed, nbr[slot], group, bits, hash_table, ids, target_groups
-                        )
+                        _find_target(hashed, nbr[slot], group, bits, hash_table, ids, target_groups)
                     )
                 if first_target < 0:
                     slot += 1

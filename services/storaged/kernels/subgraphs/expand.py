@@ -413,8 +413,8 @@ def draw_expansion(
         np.empty(count, np.float64),
         np.zeros(count, np.int32),
     )
-    total = _expand(table, params, ids, positions, sizes, out, scratch, stop)
-    return total  # type: ignore[return-value]  # an int64 here and an int to the caller
+    # An int64 here and an int to the caller.
+    return _expand(table, params, ids, positions, sizes, out, scratch, stop)  # type: ignore[return-value]
 
 
 @kernel

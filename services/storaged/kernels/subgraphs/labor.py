@@ -291,9 +291,7 @@ def _write_edges(
 
 
 @inlined
-def _gather_importances(
-    importances: F64, neighbor_indices: NDArray[np.int32], out: F64
-) -> None:
+def _gather_importances(importances: F64, neighbor_indices: NDArray[np.int32], out: F64) -> None:
     """Gather the importances of a row's neighbors: they are read at random once, and used several
     times.
     """
@@ -342,9 +340,7 @@ def _keep_row(
             _flag_equal(key, 1.0 / level, scratch.neighbors, size, scratch.flags)
             out_pos = _list_flagged(scratch, size, begin, out_pos, out)
             continue
-        _flag_candidates(
-            key, level, scratch.neighbors, importances[begin:end], size, scratch.flags
-        )
+        _flag_candidates(key, level, scratch.neighbors, importances[begin:end], size, scratch.flags)
         candidates_end = _list_flagged(scratch, size, begin, out_pos, out)
         out_pos = _confirm(
             key,
@@ -573,9 +569,7 @@ def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64)
 
 
 @kernel
-def update_levels(
-    rows: RowSpans, fanout: np.int64, uniform: bool, steps: ImportanceState
-) -> None:
+def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: ImportanceState) -> None:
     """Update ``steps.levels`` by the importances of a step.
 
     Parameters

@@ -104,9 +104,7 @@ class ImportanceSteps:
         if levels is None:
             self.levels = np.empty(ids.size, np.float64)
             for piece in self._pieces():
-                kernel.initial_levels(
-                    rows.spans(piece), self._fanout, uniform, self.levels[piece]
-                )
+                kernel.initial_levels(rows.spans(piece), self._fanout, uniform, self.levels[piece])
         else:
             check_length("levels", levels, ids.size)
             self.levels = levels.copy()
