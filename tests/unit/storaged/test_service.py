@@ -11,6 +11,7 @@ from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Stale
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
+from asterism_proto.v1 import common_pb2
 from asterism_proto.v1 import storaged_pb2 as pb
 from storaged.api.service import OPERATIONS, StoreService
 
@@ -35,7 +36,7 @@ def test_every_method_has_a_handler(service: StoreService) -> None:
 def test_version_that_is_not_held_is_stale(service: StoreService, name: str) -> None:
     request: Any = Frame(STORE[name].request(at=pb.At(space_id=1, version=3)))
     request.head.at.where.text = "id > 1"
-    request.head.at.where.element = pb.NODE
+    request.head.at.where.element = common_pb2.NODE
     with pytest.raises(Stale, match="version 3"):
         service.handlers[STORE[name].path](request, CallContext.with_timeout(60))
 
