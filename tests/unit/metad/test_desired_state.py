@@ -199,7 +199,7 @@ def test_poll_returns_after_its_wait_within_the_deadline(metad: InProcessMetad) 
     known_revision = metad.poll("s1").revision
     started = time.monotonic()
     assert metad.poll("s1", known_revision=known_revision, wait_s=0.1).revision == known_revision
-    handler = metad.app.heartbeats_handlers[HEARTBEATS["poll"].path]
+    handler = metad.components.heartbeats_handlers[HEARTBEATS["poll"].path]
     request = mpb.PollRequest(
         role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0
     )

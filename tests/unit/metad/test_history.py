@@ -239,7 +239,7 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     older.report_inventory("s2", spaces, **newer_states["s2"])
     assert len(older.poll("s2").removals) == 4
     assert older.find_dead_loads("s2", 2) == [], "not without a copy"
-    assert older.create("another").space_id > metad.app.store.revision
+    assert older.create("another").space_id > metad.components.store.revision
 
 
 def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
