@@ -290,6 +290,19 @@ def _absorb_residuals(
         per_weight[i] = (1.0 - alpha) * amount / weight_sum if weight_sum > 0.0 else 0.0
 
 
+@inlined
+def _begin_start(
+    node: np.int64, kind: np.int32, state: NDArray[np.int64], buffers: PushBuffers
+) -> None:
+    """Put all mass on a start, the only pair of its first round."""
+    hash_table, ids, kinds, scores, residuals = buffers[:5]
+    rounds, frontier = buffers[6], buffers[7]
+    state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER] = MIN_SLOTS - 1, 1, 0, 1
+    state[ROUND], state[PLACE], state[TYPE], state[EDGE], state[REACHED] = 1, -1, 0, 0, 0
+    ids[0], kinds[0], scores[0], residuals[0], rounds[0], frontier[0] = node, kind, 0.0, 1.0, 0, 0
+    _rebuild_hash_table(hash_table, state[MASK], ids, kinds, np.int64(1))
+
+
 @kernel
 def push_mass(
     tables: NDArray[np.int64],
@@ -337,23 +350,7 @@ def push_mass(
             state[START] = s + 1
             continue
         if state[ROUND] == 0:
-            state[MASK], state[PAIRS], state[WEIGHED], state[FRONTIER], state[ROUND] = (
-                MIN_SLOTS - 1,
-                1,
-                0,
-                1,
-                1,
-            )
-            ids[0], kinds[0], scores[0], residuals[0], rounds[0], frontier[0] = (
-                starts[s],
-                start_kinds[s],
-                0.0,
-                1.0,
-                0,
-                0,
-            )
-            _rebuild_hash_table(hash_table, state[MASK], ids, kinds, np.int64(1))
-            state[PLACE], state[TYPE], state[EDGE], state[REACHED] = -1, 0, 0, 0
+            _begin_start(starts[s], start_kinds[s], state, buffers)
         pairs, mask, count = state[PAIRS], state[MASK], state[REACHED]
         while state[FRONTIER] > 0:
             if state[PLACE] < 0:  # a round begins: its frontier settles before anything arrives
