@@ -26,7 +26,7 @@ BLOCKWISE_MODULES = [
         "global_draws.without_replacement",
         "has_edge",
         "node_lookup",
-        "neighbors.neighbors",
+        "neighbors.sample_neighbors",
         "neighbors.temporal",
         "neighbors.top_k",
         "subgraphs.expand",
