@@ -18,8 +18,8 @@ from asterism.transport.retry_budget import Traffic
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 
@@ -110,27 +110,29 @@ class CatalogClient:
             Where no storaged is online to hold its parts.
         """
         record = schema if isinstance(schema, Schema) else Schema.from_dict(schema)
-        request = meta.CreateSpaceRequest(
+        request = metad_pb.CreateSpaceRequest(
             name=name, schema=record.to_proto(), if_not_exists=if_not_exists
         )
         return self._remember_space(self.session.catalog("create_space", request))
 
     def drop_space(self, name: str, *, if_exists: bool = False) -> None:
         """Remove a space with all that it holds."""
-        self.session.catalog("drop_space", meta.DropSpaceRequest(space=name, if_exists=if_exists))
+        self.session.catalog(
+            "drop_space", metad_pb.DropSpaceRequest(space=name, if_exists=if_exists)
+        )
         self.session.forget(name)
 
     def spaces(self) -> list[SpaceInfo]:
         """All spaces."""
         return [
             self._remember_space(space)
-            for space in self.session.catalog("list_spaces", pb.Empty()).spaces
+            for space in self.session.catalog("list_spaces", common_pb.Empty()).spaces
         ]
 
     def describe(self, name: str) -> SpaceInfo:
         """One space; NotFound where there is none of that name."""
         return self._remember_space(
-            self.session.catalog("describe_space", meta.SpaceRequest(space=name))
+            self.session.catalog("describe_space", metad_pb.SpaceRequest(space=name))
         )
 
     def versions(self, space: str) -> list[VersionInfo]:
@@ -138,7 +140,7 @@ class CatalogClient:
         return [
             VersionInfo.from_proto(version)
             for version in self.session.catalog(
-                "list_versions", meta.SpaceRequest(space=space)
+                "list_versions", metad_pb.SpaceRequest(space=space)
             ).versions
         ]
 
@@ -146,7 +148,7 @@ class CatalogClient:
         """One version with its totals; 0 is the current one."""
         return self.session.manifest(
             self.session.catalog(
-                "get_manifest", meta.ManifestRequest(space=space, version=version)
+                "get_manifest", metad_pb.ManifestRequest(space=space, version=version)
             ),
             space,
         )
@@ -156,14 +158,15 @@ class CatalogClient:
         return [
             PinInfo.from_proto(pin)
             for pin in self.session.catalog(
-                "list_pins", meta.ListPinsRequest(space=space or "")
+                "list_pins", metad_pb.ListPinsRequest(space=space or "")
             ).pins
         ]
 
     def hosts(self) -> list[Host]:
         """The daemons that metad has heard of."""
         return [
-            Host.from_proto(host) for host in self.session.catalog("list_hosts", pb.Empty()).hosts
+            Host.from_proto(host)
+            for host in self.session.catalog("list_hosts", common_pb.Empty()).hosts
         ]
 
     # -- loads -------------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ class CatalogClient:
         return Job.from_proto(
             self.session.catalog(
                 "submit_job",
-                meta.SubmitJobRequest(
+                metad_pb.SubmitJobRequest(
                     space=space, kind=kind, options=dict(options or {}), version=version
                 ),
             )
@@ -239,7 +242,7 @@ class CatalogClient:
 
     def job(self, job_id: int) -> Job:
         """How a job stands."""
-        return Job.from_proto(self.session.catalog("get_job", meta.JobRequest(job_id=job_id)))
+        return Job.from_proto(self.session.catalog("get_job", metad_pb.JobRequest(job_id=job_id)))
 
     def jobs(
         self, space: str | None = None, states: Iterable[str] = (), limit: int = 50, before: int = 0
@@ -258,18 +261,20 @@ class CatalogClient:
             Only jobs with a smaller id: the last one of the page before.
         """
         parsed_states = [parse_job_state(state) for state in validation.names(states)]
-        request = meta.ListJobsRequest(
+        request = metad_pb.ListJobsRequest(
             space=space or "", states=parsed_states, limit=limit, before=before
         )
         return [Job.from_proto(job) for job in self.session.catalog("list_jobs", request).jobs]
 
     def stop_job(self, job_id: int) -> Job:
         """Ask a job to stop."""
-        return Job.from_proto(self.session.catalog("stop_job", meta.JobRequest(job_id=job_id)))
+        return Job.from_proto(self.session.catalog("stop_job", metad_pb.JobRequest(job_id=job_id)))
 
     def recover_job(self, job_id: int) -> Job:
         """Let a failed or stopped job go on from what it has done, with the same input."""
-        return Job.from_proto(self.session.catalog("recover_job", meta.JobRequest(job_id=job_id)))
+        return Job.from_proto(
+            self.session.catalog("recover_job", metad_pb.JobRequest(job_id=job_id))
+        )
 
     def wait(
         self,
@@ -307,5 +312,5 @@ class CatalogClient:
             self.session.waiter.sleep(min(pause, seconds_left(deadline)))
             pause = min(pause * 1.5, _MAX_POLL_S)
 
-    def _remember_space(self, message: pb.Space) -> SpaceInfo:
+    def _remember_space(self, message: common_pb.Space) -> SpaceInfo:
         return self.session.store_space(SpaceInfo.from_proto(message))

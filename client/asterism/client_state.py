@@ -26,7 +26,7 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import AsterismError, Deadline, NotFound, NotReady, Stale
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _CATCH_UP_S = 5.0
 """How long a graphd may take to learn of a version that another one has answered with."""
@@ -182,7 +182,9 @@ class Session:
         cached = None if fresh else self._schemas.get(space)
         if cached is None:
             cached = self.store_space(
-                SpaceInfo.from_proto(self.catalog("describe_space", meta.SpaceRequest(space=space)))
+                SpaceInfo.from_proto(
+                    self.catalog("describe_space", metad_pb.SpaceRequest(space=space))
+                )
             ).schema
         return cached
 
@@ -224,7 +226,7 @@ class Session:
         if cached is not None and version == cached.version:
             return cached
         if self.waiter.may_block():
-            request = meta.ManifestRequest(space=space, version=version)
+            request = metad_pb.ManifestRequest(space=space, version=version)
             with contextlib.suppress(AsterismError):
                 return self.manifest(
                     self.transport.call(

@@ -26,7 +26,7 @@ from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text
 from asterism_model.schema import NodeType
 from asterism_proto.errors import InvalidRequest, NotReady
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 @unicode_text.refuse_surrogates
@@ -203,7 +203,7 @@ class Graph(AllCalls):
             if ntype is not None
             else self._feature_owner(feature_names)
         )
-        head = wire.NodeFeaturesRequest(
+        head = graphd_pb.NodeFeaturesRequest(
             space=self.space, version=self._version(version), type_id=type_id, names=feature_names
         )
         owner = self.schema.node_types[type_id]
@@ -225,7 +225,7 @@ class Graph(AllCalls):
         """Feature columns of edges of one type, by edge id; as `node_features` otherwise."""
         feature_names = validation.names(names)
         type_id, owner = self._session.edge_type(self.space, etype)
-        head = wire.EdgeFeaturesRequest(
+        head = graphd_pb.EdgeFeaturesRequest(
             space=self.space, version=self._version(version), type_id=type_id, names=feature_names
         )
         request = feature_columns.ColumnRequest(

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from asterism_proto.errors import Corrupt, InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 CHECKSUM_BYTES = 16
 _MODULUS = 1 << (8 * CHECKSUM_BYTES)
@@ -44,15 +44,15 @@ class PartFingerprint:
             f"{self.checksum:032x}"
         )
 
-    def to_proto(self) -> pb.PartFingerprint:
+    def to_proto(self) -> common_pb.PartFingerprint:
         """Return the fingerprint as a message."""
         checksum = self.checksum.to_bytes(CHECKSUM_BYTES, "little")
-        return pb.PartFingerprint(
+        return common_pb.PartFingerprint(
             part=self.part, blocks=self.blocks, rows=self.rows, bytes=self.size, checksum=checksum
         )
 
     @classmethod
-    def from_proto(cls, message: pb.PartFingerprint) -> PartFingerprint:
+    def from_proto(cls, message: common_pb.PartFingerprint) -> PartFingerprint:
         """Return the fingerprint in a message; InvalidRequest if the checksum has another size."""
         if len(message.checksum) != CHECKSUM_BYTES:
             raise InvalidRequest(
@@ -83,7 +83,7 @@ class LoadFingerprint:
     """By partition; other partitions have no block of the load."""
 
     @classmethod
-    def from_proto(cls, message: meta.LoadFingerprint) -> LoadFingerprint:
+    def from_proto(cls, message: metad_pb.LoadFingerprint) -> LoadFingerprint:
         """Return the fingerprints in a message."""
         parts = {part.part: PartFingerprint.from_proto(part) for part in message.parts}
         return cls(

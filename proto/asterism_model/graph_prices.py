@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from asterism_model import prices
 from asterism_model.prices import Price, neighbor_width
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 Head_co = TypeVar("Head_co", covariant=True)
 
@@ -107,14 +107,14 @@ def _dense_bytes(feature: Feature) -> int:
     )
 
 
-def _price_nodes(request: _RequestSizes[wire.SampleNodesRequest]) -> Price:
+def _price_nodes(request: _RequestSizes[graphd_pb.SampleNodesRequest]) -> Price:
     head = request.head
     width = 8 + 4 * (len(set(head.types)) != 1) + 8 * head.want_probabilities
     available = request.counts.nodes(head.types) if head.distinct else 0
     return prices.draw_rows(head.count, width=width, distinct=head.distinct, available=available)
 
 
-def _price_edges(request: _RequestSizes[wire.SampleEdgesRequest]) -> Price:
+def _price_edges(request: _RequestSizes[graphd_pb.SampleEdgesRequest]) -> Price:
     head = request.head
     available = request.counts.edges(head.types) if head.distinct else 0
     return prices.draw_rows(
@@ -125,19 +125,19 @@ def _price_edges(request: _RequestSizes[wire.SampleEdgesRequest]) -> Price:
     )
 
 
-def _price_nodes_like(request: _RequestSizes[wire.SampleNodesLikeRequest]) -> Price:
+def _price_nodes_like(request: _RequestSizes[graphd_pb.SampleNodesLikeRequest]) -> Price:
     return prices.draw_per_row(
         request.nodes, request.head.count, width=8 + 8 * request.head.want_probabilities
     )
 
 
-def _price_negatives(request: _RequestSizes[wire.SampleNegativesRequest]) -> Price:
+def _price_negatives(request: _RequestSizes[graphd_pb.SampleNegativesRequest]) -> Price:
     return prices.draw_per_row(
         request.head.rows, request.head.count, width=12 + 8 * request.head.want_probabilities
     )
 
 
-def _price_neighbors(request: _RequestSizes[wire.SampleNeighborsRequest]) -> Price:
+def _price_neighbors(request: _RequestSizes[graphd_pb.SampleNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
     return prices.neighbors(
         request.nodes,
@@ -148,7 +148,7 @@ def _price_neighbors(request: _RequestSizes[wire.SampleNeighborsRequest]) -> Pri
     )
 
 
-def _price_fanout(request: _RequestSizes[wire.SampleFanoutRequest]) -> Price:
+def _price_fanout(request: _RequestSizes[graphd_pb.SampleFanoutRequest]) -> Price:
     head = request.head
     types = [len(hop.edge_types) for hop in head.hops]
     widths = [request.neighbor_width(type_count) for type_count in types]
@@ -163,7 +163,9 @@ def _price_fanout(request: _RequestSizes[wire.SampleFanoutRequest]) -> Price:
 
 def _price_subgraph(
     request: _RequestSizes[
-        wire.SampleSubgraphRequest | wire.SampleEgoSubgraphsRequest | wire.SampleLaborRequest
+        graphd_pb.SampleSubgraphRequest
+        | graphd_pb.SampleEgoSubgraphsRequest
+        | graphd_pb.SampleLaborRequest
     ],
 ) -> Price:
     head, schema = request.head, request.schema
@@ -174,7 +176,7 @@ def _price_subgraph(
             (schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type))
             for edge in schema.edge_types
         ]
-        incoming = head.direction == pb.IN
+        incoming = head.direction == common_pb.IN
         ends = lambda t: (  # noqa: E731
             (end_types[t][::-1] if incoming else end_types[t]) if t < len(end_types) else (0, 0)
         )
@@ -182,7 +184,7 @@ def _price_subgraph(
         (*ends(fanout.edge_type), request.counts.edges([fanout.edge_type]), tuple(fanout.counts))
         for fanout in head.reach
     ]
-    disjoint = not isinstance(head, wire.SampleLaborRequest) and head.disjoint
+    disjoint = not isinstance(head, graphd_pb.SampleLaborRequest) and head.disjoint
     return prices.subgraph(
         request.nodes,
         fanouts,
@@ -192,16 +194,16 @@ def _price_subgraph(
     )
 
 
-def _price_layer(request: _RequestSizes[wire.SampleLayerRequest]) -> Price:
+def _price_layer(request: _RequestSizes[graphd_pb.SampleLayerRequest]) -> Price:
     return _price_layered(request, [(request.head.count, request.head.edge_types)])
 
 
-def _price_layers(request: _RequestSizes[wire.SampleLayersRequest]) -> Price:
+def _price_layers(request: _RequestSizes[graphd_pb.SampleLayersRequest]) -> Price:
     return _price_layered(request, [(hop.count, hop.edge_types) for hop in request.head.hops])
 
 
 def _price_layered(
-    request: _RequestSizes[wire.SampleLayerRequest | wire.SampleLayersRequest],
+    request: _RequestSizes[graphd_pb.SampleLayerRequest | graphd_pb.SampleLayersRequest],
     hops: Sequence[tuple[int, Iterable[int]]],
 ) -> Price:
     layers = request.nodes // request.head.width if request.head.width > 0 else 1
@@ -214,7 +216,7 @@ def _price_layered(
     )
 
 
-def _price_hgt(request: _RequestSizes[wire.SampleHgtRequest]) -> Price:
+def _price_hgt(request: _RequestSizes[graphd_pb.SampleHgtRequest]) -> Price:
     head = request.head
     layers = max((len(type_counts.counts) for type_counts in head.counts), default=0)
     count = max(
@@ -233,7 +235,7 @@ def _price_hgt(request: _RequestSizes[wire.SampleHgtRequest]) -> Price:
     )
 
 
-def _price_walks(request: _RequestSizes[wire.RandomWalkRequest]) -> Price:
+def _price_walks(request: _RequestSizes[graphd_pb.RandomWalkRequest]) -> Price:
     head = request.head
     width = (
         8
@@ -249,7 +251,7 @@ def _price_walks(request: _RequestSizes[wire.RandomWalkRequest]) -> Price:
     )
 
 
-def _price_visit_counts(request: _RequestSizes[wire.SamplePinsageRequest]) -> Price:
+def _price_visit_counts(request: _RequestSizes[graphd_pb.SamplePinsageRequest]) -> Price:
     head = request.head
     width = 8 + 4 * any(len(step.edge_types) > 1 for step in head.steps)
     return prices.visit_counts(
@@ -257,7 +259,7 @@ def _price_visit_counts(request: _RequestSizes[wire.SamplePinsageRequest]) -> Pr
     )
 
 
-def _price_pagerank(request: _RequestSizes[wire.PersonalizedPagerankRequest]) -> Price:
+def _price_pagerank(request: _RequestSizes[graphd_pb.PersonalizedPagerankRequest]) -> Price:
     head, counts = request.head, request.counts
     return prices.pagerank(
         request.nodes,
@@ -269,7 +271,7 @@ def _price_pagerank(request: _RequestSizes[wire.PersonalizedPagerankRequest]) ->
     )
 
 
-def _price_all_neighbors(request: _RequestSizes[wire.NeighborsRequest]) -> Price:
+def _price_all_neighbors(request: _RequestSizes[graphd_pb.NeighborsRequest]) -> Price:
     head, edges = request.head, request.counts.edges(request.head.edge_types)
     width = (
         12
@@ -281,16 +283,16 @@ def _price_all_neighbors(request: _RequestSizes[wire.NeighborsRequest]) -> Price
     return prices.all_neighbors(request.nodes, edges=edges, width=width)
 
 
-def _price_degrees(request: _RequestSizes[wire.DegreesRequest]) -> Price:
+def _price_degrees(request: _RequestSizes[graphd_pb.DegreesRequest]) -> Price:
     return prices.per_node(request.nodes, len(request.head.edge_types), width=8, scratch=8)
 
 
-def _price_node_types(request: _RequestSizes[wire.NodeTypesRequest]) -> Price:
+def _price_node_types(request: _RequestSizes[graphd_pb.NodeTypesRequest]) -> Price:
     return prices.per_node(request.nodes, width=4)
 
 
 def _price_edges_between(
-    request: _RequestSizes[wire.AdjacencyRequest | wire.InducedSubgraphRequest],
+    request: _RequestSizes[graphd_pb.AdjacencyRequest | graphd_pb.InducedSubgraphRequest],
 ) -> Price:
     head = request.head
     return prices.edges_between(
@@ -301,11 +303,11 @@ def _price_edges_between(
     )
 
 
-def _price_graph_labels(request: _RequestSizes[wire.SampleGraphLabelsRequest]) -> Price:
+def _price_graph_labels(request: _RequestSizes[graphd_pb.SampleGraphLabelsRequest]) -> Price:
     return prices.draw_rows(request.head.count, width=8)
 
 
-def _price_node_features(request: _RequestSizes[wire.NodeFeaturesRequest]) -> Price:
+def _price_node_features(request: _RequestSizes[graphd_pb.NodeFeaturesRequest]) -> Price:
     head, schema = request.head, request.schema
     owner = (
         schema.node_types[head.type_id]
@@ -316,7 +318,7 @@ def _price_node_features(request: _RequestSizes[wire.NodeFeaturesRequest]) -> Pr
     return prices.features(request.nodes, width=width, ragged=ragged)
 
 
-def _price_edge_features(request: _RequestSizes[wire.EdgeFeaturesRequest]) -> Price:
+def _price_edge_features(request: _RequestSizes[graphd_pb.EdgeFeaturesRequest]) -> Price:
     head, schema = request.head, request.schema
     owner = (
         schema.edge_types[head.type_id]
@@ -327,47 +329,51 @@ def _price_edge_features(request: _RequestSizes[wire.EdgeFeaturesRequest]) -> Pr
     return prices.features(request.sizes.get("eids", 0), width=width, ragged=ragged)
 
 
-def _price_scan(request: _RequestSizes[wire.ScanNodesRequest | wire.ScanEdgesRequest]) -> Price:
+def _price_scan(
+    request: _RequestSizes[graphd_pb.ScanNodesRequest | graphd_pb.ScanEdgesRequest],
+) -> Price:
     return prices.scan(
         min(request.head.limit or _DEFAULT_SCAN_ROWS, prices.REPLY_BYTES // 8), width=28
     )
 
 
-def _price_positions(request: _RequestSizes[wire.NodesAtRequest | wire.EdgesAtRequest]) -> Price:
+def _price_positions(
+    request: _RequestSizes[graphd_pb.NodesAtRequest | graphd_pb.EdgesAtRequest],
+) -> Price:
     return prices.per_node(
         request.sizes.get("places", 0),
-        width=8 if isinstance(request.head, wire.NodesAtRequest) else 28,
+        width=8 if isinstance(request.head, graphd_pb.NodesAtRequest) else 28,
     )
 
 
 _PRICES: dict[type, Callable[[_RequestSizes[Any]], Price]] = {
-    wire.SampleNodesRequest: _price_nodes,
-    wire.SampleEdgesRequest: _price_edges,
-    wire.SampleNodesLikeRequest: _price_nodes_like,
-    wire.SampleNegativesRequest: _price_negatives,
-    wire.SampleNeighborsRequest: _price_neighbors,
-    wire.SampleFanoutRequest: _price_fanout,
-    wire.SampleSubgraphRequest: _price_subgraph,
-    wire.SampleEgoSubgraphsRequest: _price_subgraph,
-    wire.SampleLaborRequest: _price_subgraph,
-    wire.SampleLayerRequest: _price_layer,
-    wire.SampleLayersRequest: _price_layers,
-    wire.SampleHgtRequest: _price_hgt,
-    wire.RandomWalkRequest: _price_walks,
-    wire.SamplePinsageRequest: _price_visit_counts,
-    wire.PersonalizedPagerankRequest: _price_pagerank,
-    wire.NeighborsRequest: _price_all_neighbors,
-    wire.DegreesRequest: _price_degrees,
-    wire.NodeTypesRequest: _price_node_types,
-    wire.AdjacencyRequest: _price_edges_between,
-    wire.InducedSubgraphRequest: _price_edges_between,
-    wire.SampleGraphLabelsRequest: _price_graph_labels,
-    wire.NodeFeaturesRequest: _price_node_features,
-    wire.EdgeFeaturesRequest: _price_edge_features,
-    wire.ScanNodesRequest: _price_scan,
-    wire.ScanEdgesRequest: _price_scan,
-    wire.NodesAtRequest: _price_positions,
-    wire.EdgesAtRequest: _price_positions,
+    graphd_pb.SampleNodesRequest: _price_nodes,
+    graphd_pb.SampleEdgesRequest: _price_edges,
+    graphd_pb.SampleNodesLikeRequest: _price_nodes_like,
+    graphd_pb.SampleNegativesRequest: _price_negatives,
+    graphd_pb.SampleNeighborsRequest: _price_neighbors,
+    graphd_pb.SampleFanoutRequest: _price_fanout,
+    graphd_pb.SampleSubgraphRequest: _price_subgraph,
+    graphd_pb.SampleEgoSubgraphsRequest: _price_subgraph,
+    graphd_pb.SampleLaborRequest: _price_subgraph,
+    graphd_pb.SampleLayerRequest: _price_layer,
+    graphd_pb.SampleLayersRequest: _price_layers,
+    graphd_pb.SampleHgtRequest: _price_hgt,
+    graphd_pb.RandomWalkRequest: _price_walks,
+    graphd_pb.SamplePinsageRequest: _price_visit_counts,
+    graphd_pb.PersonalizedPagerankRequest: _price_pagerank,
+    graphd_pb.NeighborsRequest: _price_all_neighbors,
+    graphd_pb.DegreesRequest: _price_degrees,
+    graphd_pb.NodeTypesRequest: _price_node_types,
+    graphd_pb.AdjacencyRequest: _price_edges_between,
+    graphd_pb.InducedSubgraphRequest: _price_edges_between,
+    graphd_pb.SampleGraphLabelsRequest: _price_graph_labels,
+    graphd_pb.NodeFeaturesRequest: _price_node_features,
+    graphd_pb.EdgeFeaturesRequest: _price_edge_features,
+    graphd_pb.ScanNodesRequest: _price_scan,
+    graphd_pb.ScanEdgesRequest: _price_scan,
+    graphd_pb.NodesAtRequest: _price_positions,
+    graphd_pb.EdgesAtRequest: _price_positions,
 }
 UNPRICED: dict[str, str] = {
     "write": "one message of rows",

@@ -13,7 +13,7 @@ from asterism_model.filters.syntax import ColumnOperand, parse
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_model.schema.index_columns import EDGE_COLUMNS, parse_column
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 HASH, RANGE = "hash", "range"
 KINDS = (HASH, RANGE)
@@ -129,11 +129,11 @@ def declared_indexes(schema: Schema) -> tuple[Index, ...]:
     return tuple(sorted(indexes))
 
 
-def indexes_to_proto(indexes: Iterable[Index]) -> list[pb.Index]:
+def indexes_to_proto(indexes: Iterable[Index]) -> list[common_pb.Index]:
     """As they travel."""
     return [
-        pb.Index(
-            element=pb.Element.Name(index.element),
+        common_pb.Index(
+            element=common_pb.Element.Name(index.element),
             type_id=index.type_id,
             column=index.column,
             kind=index.kind,
@@ -142,14 +142,14 @@ def indexes_to_proto(indexes: Iterable[Index]) -> list[pb.Index]:
     ]
 
 
-def indexes_from_proto(messages: Iterable[pb.Index]) -> tuple[Index, ...]:
+def indexes_from_proto(messages: Iterable[common_pb.Index]) -> tuple[Index, ...]:
     """Return the indexes of messages; InvalidRequest where one is of no element or kind that there
     is.
     """
     return tuple(_index_from_proto(message) for message in messages)
 
 
-def _index_from_proto(message: pb.Index) -> Index:
+def _index_from_proto(message: common_pb.Index) -> Index:
     if message.element not in (NODE, EDGE):
         raise InvalidRequest(
             f"index on {message.column!r}: element={message.element}: expected NODE ({NODE}) "

@@ -9,7 +9,7 @@ from typing import Any
 
 from asterism_model.elements import OWN_WEIGHTS
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 
 class Element(StrEnum):
@@ -21,7 +21,7 @@ class Element(StrEnum):
     @property
     def number(self) -> int:
         """The number in messages: 1 for nodes, 2 for edges."""
-        return int(pb.Element.Value(self.value))
+        return int(common_pb.Element.Value(self.value))
 
     def __repr__(self) -> str:
         return repr(self.value)
@@ -52,7 +52,7 @@ TotalsKey = tuple[int, int, int]
 
 
 def totals_by_weight_name(
-    messages: Iterable[pb.Total],
+    messages: Iterable[common_pb.PartitionStats],
 ) -> tuple[dict[TotalsKey, PartitionTotals], dict[str, dict[TotalsKey, PartitionTotals]]]:
     """Return the totals by the rows' own weights, and those by each further weight name."""
     own_totals: dict[TotalsKey, PartitionTotals] = {}
@@ -118,15 +118,15 @@ class PartitionStats:
     """In-copies that the partition holds."""
 
     @classmethod
-    def from_proto(cls, message: pb.Total) -> PartitionStats:
+    def from_proto(cls, message: common_pb.PartitionStats) -> PartitionStats:
         """Return the statistics in a message; InvalidRequest if its element is unknown."""
         values = {name: getattr(message, name) for name in _FIELDS}
         element = element_from_proto(f"a total of part {message.part}", message.element)
         return cls(**{**values, "element": element})
 
-    def to_proto(self) -> pb.Total:
+    def to_proto(self) -> common_pb.PartitionStats:
         """Return the statistics as a message."""
-        return pb.Total(**self.to_dict())
+        return common_pb.PartitionStats(**self.to_dict())
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PartitionStats:
@@ -139,4 +139,4 @@ class PartitionStats:
         return {name: getattr(self, name) for name in _FIELDS} | {"element": self.element.number}
 
 
-_FIELDS = tuple(field.name for field in pb.Total.DESCRIPTOR.fields)
+_FIELDS = tuple(field.name for field in common_pb.PartitionStats.DESCRIPTOR.fields)

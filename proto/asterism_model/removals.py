@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 class RemovalKind(Enum):
@@ -39,7 +39,7 @@ class RemovalRequest:
         return (self.kind, self.space_id, self.job_id, self.loads)
 
     @classmethod
-    def from_proto(cls, message: meta.RemovalOrder) -> RemovalRequest:
+    def from_proto(cls, message: metad_pb.RemovalOrder) -> RemovalRequest:
         """Return the order in a message."""
         return cls(
             removal_id=message.removal_id,
@@ -50,11 +50,11 @@ class RemovalRequest:
             reason=message.reason,
         )
 
-    def to_proto(self) -> meta.RemovalOrder:
+    def to_proto(self) -> metad_pb.RemovalOrder:
         """Return the order as a message."""
-        return meta.RemovalOrder(
+        return metad_pb.RemovalOrder(
             removal_id=self.removal_id,
-            kind=meta.RemovalKind.Name(meta.RemovalKind.ValueType(self.kind.value)),
+            kind=metad_pb.RemovalKind.Name(metad_pb.RemovalKind.ValueType(self.kind.value)),
             space_id=self.space_id,
             job_id=self.job_id,
             loads=self.loads,

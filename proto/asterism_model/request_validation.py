@@ -39,7 +39,7 @@ _INFINITY = np.uint32(0x7F800000)
 _NODES, _OUT, _IN = int(BlockKind.NODES), int(BlockKind.OUT_EDGES), int(BlockKind.IN_EDGES)
 _FEATURES, _TIMES = int(BlockKind.EDGE_FEATURES), int(BlockKind.NODE_TIMES)
 _OUT_DELETES, _IN_DELETES = int(BlockKind.OUT_EDGE_DELETES), int(BlockKind.IN_EDGE_DELETES)
-_BROADCAST_KINDS = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_BIRTHS), _TIMES)
+_BROADCAST_KINDS = (int(BlockKind.NODE_DELETES), int(BlockKind.NODE_REVIVALS), _TIMES)
 NODE_KINDS = (_NODES, *_BROADCAST_KINDS)
 """Kinds of blocks of a node type; all other kinds are of an edge type."""
 

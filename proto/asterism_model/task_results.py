@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from asterism_model.partition_stats import Element, element_from_proto
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +97,7 @@ class TaskResult:
     """Of each partition that was built; empty in lists of jobs."""
 
     @classmethod
-    def from_proto(cls, message: pb.TaskResult) -> TaskResult:
+    def from_proto(cls, message: common_pb.TaskResult) -> TaskResult:
         """Return the result in a message, without totals and images; InvalidRequest if an element
         is unknown.
         """
@@ -112,21 +112,21 @@ class TaskResult:
             units=_units_from_proto(message.units),
         )
 
-    def to_proto(self) -> pb.TaskResult:
+    def to_proto(self) -> common_pb.TaskResult:
         """Return the result as a message."""
-        return pb.TaskResult(
-            audit=[pb.TypeAudit(**audit.to_dict()) for audit in self.audit],
+        return common_pb.TaskResult(
+            audit=[common_pb.TypeAudit(**audit.to_dict()) for audit in self.audit],
             files_read=self.files_read,
             bytes_read=self.bytes_read,
             folder=self.folder,
-            files=[pb.ExportedFile(**file.to_dict()) for file in self.files],
+            files=[common_pb.ExportedFile(**file.to_dict()) for file in self.files],
             bytes_before=self.bytes_before,
             bytes_after=self.bytes_after,
-            units=[pb.PartUnits(**asdict(units)) for units in self.units],
+            units=[common_pb.PartUnits(**asdict(units)) for units in self.units],
         )
 
 
-def _audit_from_proto(message: pb.TypeAudit) -> TypeAudit:
+def _audit_from_proto(message: common_pb.TypeAudit) -> TypeAudit:
     return TypeAudit(
         element=element_from_proto("an audit", message.element),
         type_id=message.type_id,
@@ -142,7 +142,7 @@ def _audit_from_proto(message: pb.TypeAudit) -> TypeAudit:
     )
 
 
-def _file_from_proto(message: pb.ExportedFile) -> ExportedFile:
+def _file_from_proto(message: common_pb.ExportedFile) -> ExportedFile:
     return ExportedFile(
         path=message.path,
         part=message.part,
@@ -156,7 +156,7 @@ def _file_from_proto(message: pb.ExportedFile) -> ExportedFile:
     )
 
 
-def _units_from_proto(messages: Iterable[pb.PartUnits]) -> tuple[PartUnits, ...]:
+def _units_from_proto(messages: Iterable[common_pb.PartUnits]) -> tuple[PartUnits, ...]:
     return tuple(
         PartUnits(
             part=message.part,

@@ -94,7 +94,7 @@ STORE = _method_table(storaged_pb2.DESCRIPTOR.services_by_name["Store"])
 """What graphd asks of storaged."""
 CATALOG = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Catalog"])
 """What trainers ask of metad, through graphd."""
-HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Beats"])
+HEARTBEATS = _method_table(metad_pb2.DESCRIPTOR.services_by_name["Heartbeats"])
 """What storaged and graphd ask of metad."""
 
 SamplingRequest = (

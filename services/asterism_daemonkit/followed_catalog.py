@@ -15,7 +15,7 @@ from pathlib import Path
 
 from asterism_io.durable_files import write_durably
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.v1 import metad_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,9 @@ class FollowedCatalog:
         self._file = file
         self._lock = threading.Lock()
         self._position, self._sequence = (
-            _read_slots(file) if file is not None and file.exists() else (pb.CatalogPosition(), 0)
+            _read_slots(file)
+            if file is not None and file.exists()
+            else (metad_pb.CatalogPosition(), 0)
         )
         self.fault = ""
         """Why metad's last reply was refused; empty if it was accepted."""
@@ -53,11 +55,13 @@ class FollowedCatalog:
         """The number of positions that were stored."""
 
     @property
-    def position(self) -> pb.CatalogPosition | None:
+    def position(self) -> metad_pb.CatalogPosition | None:
         """Return the newest position that was followed; None before the first."""
         return self._position if self._position.history else None
 
-    def check(self, reply: pb.PollReply, followed_position: pb.CatalogPosition | None) -> None:
+    def check(
+        self, reply: metad_pb.PollReply, followed_position: metad_pb.CatalogPosition | None
+    ) -> None:
         """Refuse a reply of a catalog that does not contain the followed position.
 
         Parameters
@@ -72,7 +76,7 @@ class FollowedCatalog:
             With the remedy.
         """
         with self._lock:
-            followed, received = followed_position or pb.CatalogPosition(), reply.position
+            followed, received = followed_position or metad_pb.CatalogPosition(), reply.position
             is_older = followed.term == received.term and received.revision < followed.revision
             self.fault = ""
             if received.history and reply.continues and not is_older:
@@ -93,7 +97,7 @@ class FollowedCatalog:
             )
             raise Conflict(self.fault)
 
-    def follow(self, position: pb.CatalogPosition) -> None:
+    def follow(self, position: metad_pb.CatalogPosition) -> None:
         """Store a position before it is acted on."""
         with self._lock:
             current = self._position
@@ -104,7 +108,7 @@ class FollowedCatalog:
             if position.history and not already_followed:
                 self._store(position)
 
-    def advance(self, position: pb.CatalogPosition) -> None:
+    def advance(self, position: metad_pb.CatalogPosition) -> None:
         """Store a newer position of the followed catalog, from the reply to a heartbeat."""
         with self._lock:
             current = self._position
@@ -118,8 +122,8 @@ class FollowedCatalog:
                 ) as error:  # nothing depends on it yet; the next heartbeat tries again
                     logger.warning("position_not_written", extra={"cause": str(error)})
 
-    def _store(self, position: pb.CatalogPosition) -> None:
-        stored_position = pb.CatalogPosition(
+    def _store(self, position: metad_pb.CatalogPosition) -> None:
+        stored_position = metad_pb.CatalogPosition(
             history=position.history, term=position.term, revision=position.revision
         )
         if self._file is not None:
@@ -142,7 +146,7 @@ class FollowedCatalog:
             os.close(fd)
 
 
-def _encode_slot(position: pb.CatalogPosition, sequence: int) -> bytes:
+def _encode_slot(position: metad_pb.CatalogPosition, sequence: int) -> bytes:
     record = {
         "history": position.history,
         "term": position.term,
@@ -153,11 +157,11 @@ def _encode_slot(position: pb.CatalogPosition, sequence: int) -> bytes:
     return b"%08x %s" % (zlib.crc32(data), data.ljust(_SLOT_BYTES - 10)) + b"\n"
 
 
-def _read_slots(file: Path) -> tuple[pb.CatalogPosition, int]:
+def _read_slots(file: Path) -> tuple[metad_pb.CatalogPosition, int]:
     """Return the newest position in a file and its sequence number, from the slots that are
     intact.
     """
-    positions: list[tuple[int, pb.CatalogPosition]] = []
+    positions: list[tuple[int, metad_pb.CatalogPosition]] = []
     content = file.read_bytes()
     for start in range(0, len(content), _SLOT_BYTES):
         crc, _, data = content[start : start + _SLOT_BYTES].partition(b" ")
@@ -165,7 +169,7 @@ def _read_slots(file: Path) -> tuple[pb.CatalogPosition, int]:
             if int(crc, 16) != zlib.crc32(data.strip()):
                 continue
             record = json.loads(data)
-            position = pb.CatalogPosition(
+            position = metad_pb.CatalogPosition(
                 history=record["history"], term=record["term"], revision=record["revision"]
             )
             positions.append((int(record["sequence"]), position))

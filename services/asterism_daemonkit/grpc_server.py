@@ -184,7 +184,7 @@ def typed_error(error: Exception) -> AsterismError:
     if isinstance(error, AsterismError):
         return error
     if isinstance(error, MemoryError):
-        logger.warning("memory_short", extra={"cause": str(error)})
+        logger.warning("memory_exhausted", extra={"cause": str(error)})
         return Busy(
             f"not enough memory for the request ({error or 'allocation failed'}); send "
             "smaller requests, or give the daemon more memory"
@@ -264,7 +264,7 @@ class GrpcServer:
             if name:
                 self._server.add_insecure_port(f"unix-abstract:{name}")
         except RuntimeError as error:
-            logger.info("no_short_way", extra={"socket": name, "reason": str(error)})
+            logger.info("unix_socket_unavailable", extra={"socket": name, "reason": str(error)})
 
     def set_serving(self, serving: bool) -> None:
         """What the health service answers."""

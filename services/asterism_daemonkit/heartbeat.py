@@ -1,4 +1,4 @@
-"""Beats: a daemon's two threads towards metad.
+"""Heartbeats: a daemon's two threads towards metad.
 
 The liveness beat says every second what is held and running. The poll parks at metad until the
 catalog changes and brings back the whole desired state, so that a task starts, and a version is
@@ -23,7 +23,7 @@ from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_proto.errors import AsterismError, Conflict, Stale
 from asterism_proto.methods import HEARTBEATS
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import metad_pb2 as pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 logger = logging.getLogger(__name__)
 
@@ -42,14 +42,14 @@ _NO_STATE = ("", 0)
 class HeartbeatPayload:
     """What a beat says."""
 
-    tasks: Sequence[pb.TaskReport] = ()
-    held_versions: Sequence[pb.HeldVersion] = ()
+    tasks: Sequence[metad_pb.TaskReport] = ()
+    held_versions: Sequence[metad_pb.HeldVersion] = ()
     free_bytes: int = 0
     held_bytes: int = 0
     dropped_loads: Sequence[int] = ()
     completed_removals: Sequence[int] = ()
     """Removal orders that are carried out."""
-    highest_ids: pb.HighestIds | None = None
+    highest_ids: metad_pb.HighestIds | None = None
     """Identifiers of what the folder holds."""
 
 
@@ -89,11 +89,11 @@ class HeartbeatClient:
         self,
         *,
         metad: Transport,
-        role: pb.Role,
+        role: metad_pb.Role,
         identity: Identity,
         address: str,
         http_address: str,
-        on_poll: Callable[[pb.PollReply], None],
+        on_poll: Callable[[metad_pb.PollReply], None],
         payload: Callable[[], HeartbeatPayload],
         interval_s: float,
         poll_wait_s: float,
@@ -170,10 +170,10 @@ class HeartbeatClient:
             try:
                 payload = self._payload()
                 reply = cast(
-                    pb.BeatReply,
+                    metad_pb.HeartbeatReply,
                     self._metad.call(
-                        HEARTBEATS["beat"],
-                        pb.BeatRequest(
+                        HEARTBEATS["heartbeat"],
+                        metad_pb.HeartbeatRequest(
                             role=self._role,
                             uuid=self._identity.uuid,
                             incarnation=self._identity.incarnation,
@@ -220,7 +220,7 @@ class HeartbeatClient:
                 self._handle_refusal(error)
             except Exception:
                 failures += 1
-                logger.exception("beat_crashed")
+                logger.exception("heartbeat_crashed")
             self._send_event.wait(self._interval_s if not failures else _backoff_s(failures))
 
     def _run_polls(self) -> None:
@@ -228,7 +228,7 @@ class HeartbeatClient:
         self._registered.wait()
         while not self._stopping.is_set():
             followed_position = self._followed.position
-            request = pb.PollRequest(
+            request = metad_pb.PollRequest(
                 role=self._role,
                 uuid=self._identity.uuid,
                 incarnation=self._identity.incarnation,
@@ -240,7 +240,7 @@ class HeartbeatClient:
             )
             try:
                 reply = cast(
-                    pb.PollReply,
+                    metad_pb.PollReply,
                     self._metad.call(HEARTBEATS["poll"], request, self._poll_wait_s + POLL_SLACK_S),
                 )
                 if self._stopping.is_set():

@@ -75,13 +75,13 @@ class Metrics:
             "asterism_calls_in_flight", "Calls being answered.", ["daemon"], registry=self.registry
         ).labels(**labels)
         self._rounds = Counter(
-            "asterism_rounds",
+            "asterism_fanout_rounds",
             "Times that several hosts were asked at once, by what they were asked.",
             ["daemon", "method"],
             registry=self.registry,
         )
         self._bytes = Counter(
-            "asterism_bytes",
+            "asterism_peer_bytes",
             "Bytes of calls to other daemons, sent and received.",
             ["daemon", "method", "way"],
             registry=self.registry,

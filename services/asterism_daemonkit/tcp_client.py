@@ -56,7 +56,7 @@ from asterism_proto.errors import (
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE, Method
 from asterism_proto.transport import MAX_MESSAGE_BYTES, Content
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,9 @@ REQUEST = struct.Struct("<IIQQ")
 REPLY = struct.Struct("<IIQ")
 
 TCP_METHODS = frozenset(
-    method.path for name, method in STORE.items() if name not in ("write_blocks", "find_stream")
+    method.path
+    for name, method in STORE.items()
+    if name not in ("write_blocks", "find_binary_endpoint")
 )
 """What goes this way: calls that change nothing, so that one may be made again where a connection
 broke.
@@ -408,7 +410,8 @@ class TcpTransport:
                 raise
             self._retry_at = time.monotonic() + _GRPC_FALLBACK_S
             logger.info(
-                "stream_door_missed", extra={"address": self.address, "reason": error.message}
+                "binary_endpoint_unreachable",
+                extra={"address": self.address, "reason": error.message},
             )
             return False
         return True
@@ -430,9 +433,11 @@ class TcpTransport:
 
     def _find_endpoint(self, deadline: float) -> TcpEndpoint:
         reply = self._grpc.call(
-            STORE["find_stream"], store.FindStreamRequest(), deadline - time.monotonic()
+            STORE["find_binary_endpoint"],
+            storaged_pb.FindBinaryEndpointRequest(),
+            deadline - time.monotonic(),
         )
-        if not isinstance(reply, store.FindStreamReply) or not reply.port:
+        if not isinstance(reply, storaged_pb.FindBinaryEndpointReply) or not reply.port:
             raise Unavailable(f"{self.address} has no stream door")
         self._endpoint = TcpEndpoint(reply.port, reply.key, reply.local)
         return self._endpoint
@@ -457,7 +462,8 @@ class TcpTransport:
                 )  # it may have been started anew, elsewhere
                 return True
             logger.warning(
-                "stream_door_silent", extra={"address": self.address, "reason": str(error)}
+                "binary_endpoint_unresponsive",
+                extra={"address": self.address, "reason": str(error)},
             )
             return False
         return True

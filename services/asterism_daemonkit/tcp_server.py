@@ -148,7 +148,7 @@ class TcpServer:
             except OSError as error:
                 if self._stopping:
                     return
-                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                logger.warning("connection_not_accepted", extra={"reason": str(error)})
                 time.sleep(0.1)  # out of files: those that are closed meanwhile make room
                 continue
             with self._lock:
@@ -166,7 +166,7 @@ class TcpServer:
                 RuntimeError,
                 MemoryError,
             ) as error:  # no memory for a thread; callers go over gRPC
-                logger.warning("stream_not_accepted", extra={"reason": str(error)})
+                logger.warning("connection_not_accepted", extra={"reason": str(error)})
                 with self._lock:
                     self._connections.discard(connection)
                 connection.close()
@@ -183,7 +183,7 @@ class TcpServer:
         except (OSError, EOFError):
             pass  # whoever called is gone, or said nothing for too long
         except MemoryError as error:  # for the request; the caller finds the connection closed
-            logger.warning("memory_short", extra={"cause": str(error)})
+            logger.warning("memory_exhausted", extra={"cause": str(error)})
         finally:
             with self._lock:
                 self._connections.discard(connection)

@@ -22,7 +22,7 @@ from asterism_daemonkit.request_limits import RequestLimits
 from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, NotReady
 from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone.published_file import PublishedFile
 from asterism_standalone.read_only import ReadOnlyService
 from asterism_standalone.settings import StandaloneSettings
@@ -250,16 +250,16 @@ class Standalone:
         try:
             self._published_file.update(
                 cast(
-                    meta.PollReply,
+                    metad_pb.PollReply,
                     self._to_metad.call(
                         HEARTBEATS["poll"],
-                        meta.PollRequest(role=meta.GRAPHD, uuid=_GRAPHD_ADDRESS),
+                        metad_pb.PollRequest(role=metad_pb.GRAPHD, uuid=_GRAPHD_ADDRESS),
                         _LAST_POLL_S,
                     ),
                 )
             )
         except AsterismError as error:
-            logger.warning("last_word_missed", extra={"reason": error.message})
+            logger.warning("shutdown_heartbeat_failed", extra={"reason": error.message})
 
 
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from asterism_io.durable_files import write_durably
 from asterism_proto.errors import Corrupt, NotFound
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +35,9 @@ class PublishedFile:
         self._lock = threading.Lock()
         self._last = b""
 
-    def update(self, reply: meta.PollReply) -> None:
+    def update(self, reply: metad_pb.PollReply) -> None:
         """Keep a poll's spaces and versions."""
-        data = meta.PollReply(spaces=reply.spaces).SerializeToString(deterministic=True)
+        data = metad_pb.PollReply(spaces=reply.spaces).SerializeToString(deterministic=True)
         with self._lock:
             if data != self._last:
                 try:
@@ -47,7 +47,7 @@ class PublishedFile:
                     logger.exception("record_not_written")
 
 
-def read_published(folder: Path) -> meta.PollReply:
+def read_published(folder: Path) -> metad_pb.PollReply:
     """What was published when the writer wrote last.
 
     Raises
@@ -72,7 +72,7 @@ def read_published(folder: Path) -> meta.PollReply:
             raise Corrupt(
                 f"{path}: not what was written; open the folder once for writing, with mode 'w'"
             )
-    reply = meta.PollReply()
+    reply = metad_pb.PollReply()
     try:
         reply.ParseFromString(data)
     except DecodeError as error:

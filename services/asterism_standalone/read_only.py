@@ -24,8 +24,8 @@ from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Corrupt, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG, GRAPH
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_file
 from graphd.api.service import GraphService
 from graphd.query.service import QueryService
@@ -54,7 +54,7 @@ a folder does so.
 class PublishedImages(LocalSpaces):
     """The images of published versions: no stores, so that nothing is written."""
 
-    def __init__(self, folders: DataPaths, reply: meta.PollReply) -> None:
+    def __init__(self, folders: DataPaths, reply: metad_pb.PollReply) -> None:
         super().__init__(folders)
         self._versions: dict[tuple[int, int], LocalVersion] = {}
         # A running writer has verified what it serves; what an unclean stop left behind is not
@@ -91,30 +91,34 @@ class PublishedImages(LocalSpaces):
 class ReadOnlyCatalog:
     """The reading half of the catalog, answered from what was published."""
 
-    def __init__(self, reply: meta.PollReply) -> None:
+    def __init__(self, reply: metad_pb.PollReply) -> None:
         self._routes = {route.space.name: route for route in reply.spaces}
         self._lock = threading.Lock()
-        self._pins: dict[int, meta.Pin] = {}
+        self._pins: dict[int, metad_pb.Pin] = {}
         self._last_pin = 0
 
-    def list_spaces(self, request: pb.Empty, call: CallContext) -> meta.SpaceList:
+    def list_spaces(self, request: common_pb.Empty, call: CallContext) -> metad_pb.SpaceList:
         """All spaces."""
-        return meta.SpaceList(spaces=[route.space for route in self._routes.values()])
+        return metad_pb.SpaceList(spaces=[route.space for route in self._routes.values()])
 
-    def describe_space(self, request: meta.SpaceRequest, call: CallContext) -> pb.Space:
+    def describe_space(self, request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
         """One space."""
         return self._route(request.space).space
 
-    def list_versions(self, request: meta.SpaceRequest, call: CallContext) -> meta.VersionList:
+    def list_versions(
+        self, request: metad_pb.SpaceRequest, call: CallContext
+    ) -> metad_pb.VersionList:
         """Its versions, newest first, without totals."""
         versions = []
         for manifest in reversed(self._route(request.space).versions):
-            versions.append(pb.Manifest())
+            versions.append(common_pb.Manifest())
             versions[-1].CopyFrom(manifest)
             versions[-1].ClearField("totals")
-        return meta.VersionList(versions=versions)
+        return metad_pb.VersionList(versions=versions)
 
-    def get_manifest(self, request: meta.ManifestRequest, call: CallContext) -> pb.Manifest:
+    def get_manifest(
+        self, request: metad_pb.ManifestRequest, call: CallContext
+    ) -> common_pb.Manifest:
         """One version with its totals."""
         versions = {manifest.version: manifest for manifest in self._route(request.space).versions}
         selected = versions.get(request.version or max(versions, default=0))
@@ -125,7 +129,7 @@ class ReadOnlyCatalog:
             )
         return selected
 
-    def pin_version(self, request: meta.PinVersionRequest, call: CallContext) -> meta.Pin:
+    def pin_version(self, request: metad_pb.PinVersionRequest, call: CallContext) -> metad_pb.Pin:
         """A lease on a version: all that were published when the folder was opened stay until it is
         closed.
         """
@@ -134,12 +138,12 @@ class ReadOnlyCatalog:
                 f"a pin's term of {request.term_s} s: expected 0 to {_MAX_TERM_S:g} s"
             )
         manifest = self.get_manifest(
-            meta.ManifestRequest(space=request.space, version=request.version), call
+            metad_pb.ManifestRequest(space=request.space, version=request.version), call
         )
         now_ms, term_s = int(time.time() * 1000), request.term_s or _DEFAULT_TERM_S
         with self._lock:
             self._last_pin += 1
-            pin = self._pins[self._last_pin] = meta.Pin(
+            pin = self._pins[self._last_pin] = metad_pb.Pin(
                 pin_id=self._last_pin,
                 space_id=manifest.space_id,
                 space=request.space,
@@ -151,7 +155,7 @@ class ReadOnlyCatalog:
             )
         return pin
 
-    def renew_pin(self, request: meta.PinRequest, call: CallContext) -> meta.Pin:
+    def renew_pin(self, request: metad_pb.PinRequest, call: CallContext) -> metad_pb.Pin:
         """A lease for another term."""
         with self._lock:
             pin = self._pins.get(request.pin_id)
@@ -160,24 +164,24 @@ class ReadOnlyCatalog:
             pin.expires_ms = int(time.time() * 1000 + pin.term_s * 1000)
             return pin
 
-    def release_pin(self, request: meta.PinRequest, call: CallContext) -> pb.Empty:
+    def release_pin(self, request: metad_pb.PinRequest, call: CallContext) -> common_pb.Empty:
         """The end of a lease."""
         with self._lock:
             self._pins.pop(request.pin_id, None)
-        return pb.Empty()
+        return common_pb.Empty()
 
-    def list_pins(self, request: meta.ListPinsRequest, call: CallContext) -> meta.PinList:
+    def list_pins(self, request: metad_pb.ListPinsRequest, call: CallContext) -> metad_pb.PinList:
         """The leases of this reader."""
         with self._lock:
-            return meta.PinList(
+            return metad_pb.PinList(
                 pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)]
             )
 
-    def list_hosts(self, request: pb.Empty, call: CallContext) -> meta.HostList:
+    def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
         """Nobody else is here."""
-        return meta.HostList()
+        return metad_pb.HostList()
 
-    def _route(self, name: str) -> meta.SpaceRoute:
+    def _route(self, name: str) -> metad_pb.SpaceRoute:
         route = self._routes.get(name)
         if route is None:
             raise NotFound(
@@ -255,7 +259,7 @@ class ReadOnlyService:
         self._images.close()
 
 
-def _open_images(folder: Path) -> tuple[meta.PollReply, PublishedImages]:
+def _open_images(folder: Path) -> tuple[metad_pb.PollReply, PublishedImages]:
     folders = DataPaths(folder / "storaged")
     for attempt in range(_OPEN_ATTEMPTS):
         reply = published_file.read_published(folder)
@@ -289,7 +293,12 @@ def _lock_build(build: Path) -> int:
 
 
 def _open_version(
-    folders: DataPaths, space_id: int, schema: Schema, manifest: pb.Manifest, *, verify_bytes: int
+    folders: DataPaths,
+    space_id: int,
+    schema: Schema,
+    manifest: common_pb.Manifest,
+    *,
+    verify_bytes: int,
 ) -> LocalVersion:
     parts = folders.build(space_id, manifest.job_id) / "parts"
     images, large = (

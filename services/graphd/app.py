@@ -26,8 +26,8 @@ from asterism_daemonkit.settings import split_address
 from asterism_proto.errors import NotFound
 from asterism_proto.methods import CATALOG, GRAPH, Method
 from asterism_proto.transport import Content, Transport
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api.service import GraphService
 from graphd.http import query_router, verify_router
 from graphd.pages.service import Pages
@@ -67,7 +67,7 @@ class Graphd:
         metad: Transport,
         connect: Callable[[str, TrafficCallback], ConcurrentTransport],
         *,
-        on_poll_reply: Callable[[meta.PollReply], None] | None = None,
+        on_poll_reply: Callable[[metad_pb.PollReply], None] | None = None,
     ) -> None:
         self._on_poll_reply = on_poll_reply
         self._settings = settings
@@ -106,7 +106,7 @@ class Graphd:
         self._followed = FollowedCatalog(None)
         self._heartbeat = HeartbeatClient(
             metad=metad,
-            role=meta.GRAPHD,
+            role=metad_pb.GRAPHD,
             identity=_identity(settings),
             address=settings.advertised_address(split_address(settings.listen)[1]),
             http_address=settings.http_listen,
@@ -208,7 +208,7 @@ class Graphd:
             "storageds": dict(routes.addresses),
         }
 
-    def _apply_poll(self, reply: meta.PollReply) -> None:
+    def _apply_poll(self, reply: metad_pb.PollReply) -> None:
         previous_term = self._followed.position.term if self._followed.position is not None else ""
         self._followed.follow(reply.position)
         if previous_term != reply.position.term:
@@ -234,7 +234,7 @@ class Graphd:
     def _report(self) -> HeartbeatPayload:
         return HeartbeatPayload(
             held_versions=[
-                meta.HeldVersion(space_id=space_id, version=version)
+                metad_pb.HeldVersion(space_id=space_id, version=version)
                 for space_id, version in self._routing.newest_versions()
             ]
         )
@@ -249,20 +249,20 @@ class Graphd:
 
         return forward
 
-    def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> Content:
+    def _commit(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> Content:
         """Commit a load once every host is sealed and knows what it brings back."""
         if not request.space:
             load = self._metad.call(
-                CATALOG["get_load"], meta.LoadRequest(load_id=request.load_id), call.remaining()
+                CATALOG["get_load"], metad_pb.LoadRequest(load_id=request.load_id), call.remaining()
             )
-            assert isinstance(load, meta.Load)
+            assert isinstance(load, metad_pb.Load)
             request.space = load.space
         return self._committer.commit(request, call, revivals_resolved=False)
 
     def _exists(self, space: str, call: CallContext) -> bool:
         try:
             self._metad.call(
-                CATALOG["describe_space"], meta.SpaceRequest(space=space), call.remaining()
+                CATALOG["describe_space"], metad_pb.SpaceRequest(space=space), call.remaining()
             )
         except NotFound:
             return False
@@ -272,7 +272,7 @@ class Graphd:
         try:
             self._metad.call(
                 CATALOG["get_manifest"],
-                meta.ManifestRequest(space=space, version=version),
+                metad_pb.ManifestRequest(space=space, version=version),
                 call.remaining(),
             )
         except NotFound:
@@ -298,17 +298,17 @@ def _expected_routes(request: Content, reply: Content) -> Callable[[Routes], boo
 
     A client that created or dropped a space, or saw a build finished, then finds it so at this
     graphd."""
-    if isinstance(request, meta.DropSpaceRequest):
+    if isinstance(request, metad_pb.DropSpaceRequest):
         return lambda routes: request.space not in routes.spaces
-    if isinstance(request, meta.CreateSpaceRequest) and isinstance(reply, pb.Space):
+    if isinstance(request, metad_pb.CreateSpaceRequest) and isinstance(reply, common_pb.Space):
         space_id = reply.space_id
         return lambda routes: (
             request.name in routes.spaces and routes.spaces[request.name].space_id == space_id
         )
     if (
-        isinstance(request, meta.JobRequest)
-        and isinstance(reply, pb.Job)
-        and reply.state == pb.FINISHED
+        isinstance(request, metad_pb.JobRequest)
+        and isinstance(reply, common_pb.Job)
+        and reply.state == common_pb.FINISHED
         and reply.version
     ):
         space, version = reply.space, reply.version

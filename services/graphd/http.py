@@ -21,7 +21,7 @@ from asterism.verification import VerificationReport, verify
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Busy
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.query.grammar import MAX_LENGTH
 from graphd.query.service import QueryService
 
@@ -172,7 +172,7 @@ def query_router(statements: QueryService) -> APIRouter:
     )
     def post_query(query: Annotated[StatementQuery, Body()]) -> QueryResultView:
         """Run statements, and give the table of the last one."""
-        head = wire.QueryRequest(
+        head = graphd_pb.QueryRequest(
             statement=query.statement, space=query.space, language=query.language
         )
         arrays: dict[str, NDArray[Any]] = {}

@@ -24,7 +24,7 @@ from asterism_model.prices import Limits
 from asterism_proto.errors import AsterismError, Busy, Deadline, Stale, Unavailable
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.service import GraphService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
@@ -44,7 +44,7 @@ answers.
 """
 _PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
 
-RouteSource = Callable[[int, float], wire.GetRoutesReply]
+RouteSource = Callable[[int, float], graphd_pb.GetRoutesReply]
 """(known revision, seconds): a graphd's routes and limits, or an `AsterismError`."""
 Guard = Callable[[], AbstractContextManager[None]]
 
@@ -151,9 +151,9 @@ class InProcessGraphd:
             if reply.HasField("told"):
                 # Addresses first: requests along the new routes must find their hosts.
                 self._hosts.update_addresses(
-                    {host.uuid: host.address for host in reply.told.storaged}
+                    {host.uuid: host.address for host in reply.desired_state.storaged}
                 )
-                self._routing.apply_reply(reply.told)
+                self._routing.apply_reply(reply.desired_state)
         except AsterismError as error:
             if not self._routing.has_reply:
                 raise Unavailable(error.message) from error
@@ -170,7 +170,7 @@ class InProcessGraphd:
         self._resume_at = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
         self.invalidate_routes()
-        logger.info("storageds_not_reached", extra={"reason": error.message})
+        logger.info("storaged_unreachable", extra={"reason": error.message})
 
     def _connect(self, address: str) -> TcpTransport:
         """A way to a storaged, once it has been gone."""

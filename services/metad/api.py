@@ -11,8 +11,8 @@ import time
 from asterism_daemonkit.calls import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.catalog import Catalog
 from metad.catalog_followers import Followers, FollowerStatus
 from metad.change_feed import ChangeFeed
@@ -37,35 +37,41 @@ class CatalogApi:
         self._service = service
         self._followers = followers
 
-    def create_space(self, request: mpb.CreateSpaceRequest, call: CallContext) -> pb.Space:
+    def create_space(
+        self, request: metad_pb.CreateSpaceRequest, call: CallContext
+    ) -> common_pb.Space:
         """A new space."""
         schema = Schema.from_proto(request.schema)
         return wire.space_to_proto(
             self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists)
         )
 
-    def describe_space(self, request: mpb.SpaceRequest, call: CallContext) -> pb.Space:
+    def describe_space(self, request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
         """One space."""
         return wire.space_to_proto(self._service.space(request.space))
 
-    def list_spaces(self, request: pb.Empty, call: CallContext) -> mpb.SpaceList:
+    def list_spaces(self, request: common_pb.Empty, call: CallContext) -> metad_pb.SpaceList:
         """All spaces."""
-        return mpb.SpaceList(
+        return metad_pb.SpaceList(
             spaces=[wire.space_to_proto(space) for space in self._service.spaces()]
         )
 
-    def drop_space(self, request: mpb.DropSpaceRequest, call: CallContext) -> pb.Empty:
+    def drop_space(self, request: metad_pb.DropSpaceRequest, call: CallContext) -> common_pb.Empty:
         """The end of a space."""
         self._service.drop_space(request.space, if_exists=request.if_exists)
-        return pb.Empty()
+        return common_pb.Empty()
 
-    def export_space(self, request: mpb.ExportSpaceRequest, call: CallContext) -> mpb.SpaceRecord:
+    def export_space(
+        self, request: metad_pb.ExportSpaceRequest, call: CallContext
+    ) -> metad_pb.SpaceRecord:
         """What a backup keeps of the catalog."""
         return wire.space_record_to_proto(
             self._service.export_space(request.space, request.version)
         )
 
-    def import_space(self, request: mpb.ImportSpaceRequest, call: CallContext) -> pb.Space:
+    def import_space(
+        self, request: metad_pb.ImportSpaceRequest, call: CallContext
+    ) -> common_pb.Space:
         """A space that waits for its data."""
         return wire.space_to_proto(
             self._service.import_space(
@@ -75,17 +81,19 @@ class CatalogApi:
             )
         )
 
-    def describe_catalog(self, request: pb.Empty, call: CallContext) -> mpb.CatalogState:
+    def describe_catalog(
+        self, request: common_pb.Empty, call: CallContext
+    ) -> metad_pb.CatalogState:
         """Return the catalog's position and the daemons that followed a newer one."""
         return hosts.catalog_state_to_proto(self._followers.state())
 
     def adopt_catalog(
-        self, request: mpb.AdoptCatalogRequest, call: CallContext
-    ) -> mpb.CatalogState:
+        self, request: metad_pb.AdoptCatalogRequest, call: CallContext
+    ) -> metad_pb.CatalogState:
         """Have daemons follow this catalog; gives the state as it was before."""
         return hosts.catalog_state_to_proto(self._followers.adopt(request.cluster))
 
-    def begin_load(self, request: mpb.BeginLoadRequest, call: CallContext) -> mpb.Load:
+    def begin_load(self, request: metad_pb.BeginLoadRequest, call: CallContext) -> metad_pb.Load:
         """A new load, or the one to resume."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         return wire.load_to_proto(
@@ -95,14 +103,16 @@ class CatalogApi:
         )
 
     def register_chunks(
-        self, request: mpb.RegisterChunksRequest, call: CallContext
-    ) -> mpb.RegisterChunksReply:
+        self, request: metad_pb.RegisterChunksRequest, call: CallContext
+    ) -> metad_pb.RegisterChunksReply:
         """Chunks with their bases."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         registered = self._service.register_chunks(request.load_id, chunks, request.written)
-        return mpb.RegisterChunksReply(chunks=[wire.chunk_to_proto(chunk) for chunk in registered])
+        return metad_pb.RegisterChunksReply(
+            chunks=[wire.chunk_to_proto(chunk) for chunk in registered]
+        )
 
-    def commit_load(self, request: mpb.CommitLoadRequest, call: CallContext) -> mpb.Load:
+    def commit_load(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> metad_pb.Load:
         """A load's place in the order of writes."""
         load, unsealed, seal_number = self._service.commit_load(
             request.load_id,
@@ -113,27 +123,29 @@ class CatalogApi:
             seals=[wire.seal_from_proto(seal) for seal in request.seals],
         )
         reply = wire.load_to_proto(load)
-        if reply.state == mpb.OPEN:
+        if reply.state == metad_pb.OPEN:
             reply.unsealed.extend(unsealed)
             reply.seal = seal_number
         return reply
 
-    def abandon_load(self, request: mpb.LoadRequest, call: CallContext) -> mpb.Load:
+    def abandon_load(self, request: metad_pb.LoadRequest, call: CallContext) -> metad_pb.Load:
         """The end of a load."""
         return wire.load_to_proto(self._service.abandon_load(request.load_id))
 
-    def get_load(self, request: mpb.LoadRequest, call: CallContext) -> mpb.Load:
+    def get_load(self, request: metad_pb.LoadRequest, call: CallContext) -> metad_pb.Load:
         """A load with its chunks."""
         return wire.load_to_proto(*self._service.load(request.load_id))
 
-    def list_commits(self, request: mpb.ListCommitsRequest, call: CallContext) -> mpb.CommitList:
+    def list_commits(
+        self, request: metad_pb.ListCommitsRequest, call: CallContext
+    ) -> metad_pb.CommitList:
         """The committed loads of a space after a commit."""
         pairs = self._service.commits(request.space, after=request.after)
-        return mpb.CommitList(
+        return metad_pb.CommitList(
             loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs]
         )
 
-    def submit_job(self, request: mpb.SubmitJobRequest, call: CallContext) -> pb.Job:
+    def submit_job(self, request: metad_pb.SubmitJobRequest, call: CallContext) -> common_pb.Job:
         """A new job, or the identical one in flight."""
         return jobs.job_to_proto(
             self._service.submit_job(
@@ -141,11 +153,11 @@ class CatalogApi:
             )
         )
 
-    def get_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
+    def get_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
         """One job."""
         return jobs.job_to_proto(self._service.job(request.job_id))
 
-    def list_jobs(self, request: mpb.ListJobsRequest, call: CallContext) -> mpb.JobList:
+    def list_jobs(self, request: metad_pb.ListJobsRequest, call: CallContext) -> metad_pb.JobList:
         """A page of jobs."""
         page = self._service.jobs(
             space=request.space,
@@ -154,40 +166,44 @@ class CatalogApi:
             limit=request.limit,
             before=request.before,
         )
-        return mpb.JobList(
+        return metad_pb.JobList(
             jobs=[jobs.job_to_proto(job, files=False) for job in page.jobs],
             next_before=page.next_before,
             total=page.total,
         )
 
-    def stop_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
+    def stop_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
         """A job on its way to its end."""
         return jobs.job_to_proto(self._service.stop_job(request.job_id))
 
-    def recover_job(self, request: mpb.JobRequest, call: CallContext) -> pb.Job:
+    def recover_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
         """A job under way again."""
         return jobs.job_to_proto(self._service.recover_job(request.job_id))
 
-    def list_hosts(self, request: pb.Empty, call: CallContext) -> mpb.HostList:
+    def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
         """Every daemon."""
-        return mpb.HostList(
+        return metad_pb.HostList(
             hosts=[hosts.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
         )
 
-    def list_versions(self, request: mpb.SpaceRequest, call: CallContext) -> mpb.VersionList:
+    def list_versions(
+        self, request: metad_pb.SpaceRequest, call: CallContext
+    ) -> metad_pb.VersionList:
         """The versions of a space."""
-        return mpb.VersionList(
+        return metad_pb.VersionList(
             versions=[
                 wire.manifest_to_proto(manifest, totals=False)
                 for manifest in self._service.versions(request.space)
             ]
         )
 
-    def get_manifest(self, request: mpb.ManifestRequest, call: CallContext) -> pb.Manifest:
+    def get_manifest(
+        self, request: metad_pb.ManifestRequest, call: CallContext
+    ) -> common_pb.Manifest:
         """One version with all its totals."""
         return wire.manifest_to_proto(self._service.manifest(request.space, request.version))
 
-    def pin_version(self, request: mpb.PinVersionRequest, call: CallContext) -> mpb.Pin:
+    def pin_version(self, request: metad_pb.PinVersionRequest, call: CallContext) -> metad_pb.Pin:
         """A lease on a version."""
         return wire.pin_to_proto(
             self._service.pin(
@@ -195,24 +211,24 @@ class CatalogApi:
             )
         )
 
-    def renew_pin(self, request: mpb.PinRequest, call: CallContext) -> mpb.Pin:
+    def renew_pin(self, request: metad_pb.PinRequest, call: CallContext) -> metad_pb.Pin:
         """A lease for another term."""
         return wire.pin_to_proto(self._service.renew_pin(request.pin_id))
 
-    def release_pin(self, request: mpb.PinRequest, call: CallContext) -> pb.Empty:
+    def release_pin(self, request: metad_pb.PinRequest, call: CallContext) -> common_pb.Empty:
         """The end of a lease."""
         self._service.release_pin(request.pin_id)
-        return pb.Empty()
+        return common_pb.Empty()
 
-    def list_pins(self, request: mpb.ListPinsRequest, call: CallContext) -> mpb.PinList:
+    def list_pins(self, request: metad_pb.ListPinsRequest, call: CallContext) -> metad_pb.PinList:
         """The leases that there are."""
-        return mpb.PinList(
+        return metad_pb.PinList(
             pins=[wire.pin_to_proto(pin) for pin in self._service.pins(request.space)]
         )
 
 
 class HeartbeatsApi:
-    """`asterism.v1.Beats`."""
+    """`asterism.v1.Heartbeats`."""
 
     def __init__(
         self,
@@ -235,7 +251,9 @@ class HeartbeatsApi:
         self._desired_state = desired_state
         self._lease_s = lease_s
 
-    def beat(self, request: mpb.BeatRequest, call: CallContext) -> mpb.BeatReply:
+    def heartbeat(
+        self, request: metad_pb.HeartbeatRequest, call: CallContext
+    ) -> metad_pb.HeartbeatReply:
         """A daemon's word, taken."""
         heartbeat, follower = (
             hosts.heartbeat_from_proto(request),
@@ -248,13 +266,13 @@ class HeartbeatsApi:
             follower,
             request.removed,
         )
-        return mpb.BeatReply(
+        return metad_pb.HeartbeatReply(
             revision=revision,
             lease_s=self._lease_s,
             position=hosts.position_to_proto(self._catalog.history.position),
         )
 
-    def poll(self, request: mpb.PollRequest, call: CallContext) -> mpb.PollReply:
+    def poll(self, request: metad_pb.PollRequest, call: CallContext) -> metad_pb.PollReply:
         """The desired state, once it is another than the known one or the wait is over."""
         role = hosts.role_from_proto(request.role)
         uuid = HostId(request.uuid)
@@ -289,14 +307,20 @@ class HeartbeatsApi:
                 self._followers.record_follower(follower)  # its next heartbeat may be a while away
             return self._desired_state.reply(role, uuid, status)
 
-    def find_dead_loads(self, request: mpb.LoadsHeld, call: CallContext) -> mpb.DeadLoads:
+    def find_dead_loads(
+        self, request: metad_pb.FindDeadLoadsRequest, call: CallContext
+    ) -> metad_pb.FindDeadLoadsReply:
         """The loads of which a storaged may remove what it holds."""
         self._check_caller(request.uuid, request.cluster)
         if self._followers.is_ahead(HostId(request.uuid)):
-            return mpb.DeadLoads()
-        return mpb.DeadLoads(loads=self._service.dead_loads(request.space_id, request.loads))
+            return metad_pb.FindDeadLoadsReply()
+        return metad_pb.FindDeadLoadsReply(
+            loads=self._service.dead_loads(request.space_id, request.loads)
+        )
 
-    def admit_load(self, request: mpb.AdmitLoadRequest, call: CallContext) -> mpb.AdmitLoadReply:
+    def admit_load(
+        self, request: metad_pb.AdmitLoadRequest, call: CallContext
+    ) -> metad_pb.AdmitLoadReply:
         """Whether a storaged may write blocks of a load."""
         self._check_caller(request.uuid, request.cluster)
         admission, is_first, chunk = self._service.admit_load(
@@ -305,31 +329,31 @@ class HeartbeatsApi:
             host=HostId(request.uuid),
             chunk=request.chunk,
         )
-        return mpb.AdmitLoadReply(
+        return metad_pb.AdmitLoadReply(
             number=admission, first=is_first, chunk=wire.chunk_to_proto(chunk)
         )
 
     def list_fingerprints(
-        self, request: mpb.ListFingerprintsRequest, call: CallContext
-    ) -> mpb.FingerprintList:
+        self, request: metad_pb.ListFingerprintsRequest, call: CallContext
+    ) -> metad_pb.FingerprintList:
         """What committed loads wrote, for whoever is about to read it."""
         self._check_caller(request.uuid, request.cluster)
         loads, next_after = self._service.fingerprints(
             request.space_id, after=request.after, cut=request.cut
         )
         parts = frozenset(request.parts)
-        return mpb.FingerprintList(
+        return metad_pb.FingerprintList(
             loads=[wire.fingerprint_to_proto(load, parts) for load in loads], next_after=next_after
         )
 
-    def report_inventory(self, request: mpb.Inventory, call: CallContext) -> pb.Empty:
+    def report_inventory(self, request: metad_pb.Inventory, call: CallContext) -> common_pb.Empty:
         """Take what a storaged holds that does not follow this catalog, or is about to."""
         if not request.uuid:
             raise InvalidRequest("uuid='': expected the uuid of a storaged")
         self._followers.record_inventory(
             hosts.reporter_from_proto(request), hosts.inventory_from_proto(request)
         )
-        return pb.Empty()
+        return common_pb.Empty()
 
     def _check_caller(self, uuid: str, cluster: str) -> None:
         if cluster and cluster != self._catalog.cluster:

@@ -18,7 +18,7 @@ from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import CATALOG, HEARTBEATS
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.api import CatalogApi, HeartbeatsApi
 from metad.catalog.catalog import Catalog
 from metad.catalog_followers import Followers
@@ -213,12 +213,12 @@ class Metad:
     def open_ports(self) -> None:
         """Answer gRPC and HTTP; `grpc_port` and `http_port` say where."""
         clear_ports(self.settings.ports_file)
-        services = mpb.DESCRIPTOR.services_by_name
+        services = metad_pb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
             address=self.settings.listen,
             services={
                 services["Catalog"].full_name: (CATALOG, self.components.catalog_handlers),
-                services["Beats"].full_name: (HEARTBEATS, self.components.heartbeats_handlers),
+                services["Heartbeats"].full_name: (HEARTBEATS, self.components.heartbeats_handlers),
             },
             workers=self.settings.grpc_workers,
             queue=self.settings.grpc_queue,

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from asterism_model.indexes import indexes_to_proto
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.catalog import Catalog
 from metad.catalog.spaces import parts_of_host
 from metad.catalog_followers import FollowerStatus
@@ -49,18 +49,18 @@ class DesiredStateBuilder:
         self._cluster = cluster
         self._driver = driver
         self._recoverable_jobs = recoverable_jobs
-        self._manifest_messages: dict[tuple[int, int], pb.Manifest] = {}
+        self._manifest_messages: dict[tuple[int, int], common_pb.Manifest] = {}
         """Manifests as messages, by (space, version): a manifest never changes and may carry many
         totals.
         """
 
-    def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> mpb.PollReply:
+    def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> metad_pb.PollReply:
         """The desired state of one daemon, at one revision; nothing of it for one that is ahead of
         the catalog.
         """
         with self._change_feed.lock:
             self._evict_manifests()
-            reply = mpb.PollReply(
+            reply = metad_pb.PollReply(
                 revision=self._change_feed.revision,
                 cluster=self._catalog.cluster,
                 position=hosts.position_to_proto(self._catalog.history.position),
@@ -75,7 +75,7 @@ class DesiredStateBuilder:
                 self._add_graphd_state(reply)
             return reply
 
-    def _add_storaged_state(self, reply: mpb.PollReply, uuid: HostId) -> None:
+    def _add_storaged_state(self, reply: metad_pb.PollReply, uuid: HostId) -> None:
         for space in self._catalog.spaces.all():
             if parts_of_host(space, uuid):
                 self._add_route(reply, space)
@@ -105,21 +105,21 @@ class DesiredStateBuilder:
                 indexes=indexes_to_proto(job.indexes),
             )
 
-    def _add_graphd_state(self, reply: mpb.PollReply) -> None:
+    def _add_graphd_state(self, reply: metad_pb.PollReply) -> None:
         for space in self._catalog.spaces.all():
             self._add_route(reply, space)
         for host in self._cluster.hosts.values():
             if host.role is Role.STORAGED:
                 reply.storaged.append(hosts.host_to_proto(host))
 
-    def _add_route(self, reply: mpb.PollReply, space: Space) -> None:
+    def _add_route(self, reply: metad_pb.PollReply, space: Space) -> None:
         route = reply.spaces.add(space=wire.space_to_proto(space))
         route.versions.extend(
             self._manifest_message(manifest)
             for manifest in self._catalog.versions.served_versions(space.space_id)
         )
 
-    def _restored_manifest(self, job: Job) -> pb.Manifest | None:
+    def _restored_manifest(self, job: Job) -> common_pb.Manifest | None:
         """What a restore is to bring back; of other jobs none."""
         manifest = (
             self._catalog.restores.awaited_manifest(job.space_id)
@@ -128,7 +128,7 @@ class DesiredStateBuilder:
         )
         return wire.manifest_to_proto(manifest) if manifest is not None else None
 
-    def _manifest_message(self, manifest: Manifest) -> pb.Manifest:
+    def _manifest_message(self, manifest: Manifest) -> common_pb.Manifest:
         key = (manifest.space_id, manifest.version)
         if key not in self._manifest_messages:
             self._manifest_messages[key] = wire.manifest_to_proto(manifest)

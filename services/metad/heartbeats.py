@@ -1,4 +1,4 @@
-"""Beats: who is there, and what they say of their tasks. Called by `metad.api` at each beat."""
+"""Heartbeats: the daemons of a cluster and reports of their tasks. Called by `metad.api`."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class HostRegistry:
                 "space_id": removal.request.space_id,
                 "job": removal.request.job_id,
             }
-            logger.info("removal_done", extra=fields)
+            logger.info("removal_acknowledged", extra=fields)
 
     def _mark_purged_loads(self, heartbeat: HeartbeatReport) -> None:
         """Be done with abandoned loads of which no storaged of their space holds a block any
@@ -125,7 +125,7 @@ class HostRegistry:
                 if space_hosts(space) <= confirmed_hosts:
                     self._catalog.loads.mark_purged(load_id)
                     del self._purged_by[load_id]
-                    logger.info("load_settled", extra={"space": space.name, "load": load_id})
+                    logger.info("load_finalized", extra={"space": space.name, "load": load_id})
 
     def expire_leases(self) -> None:
         """Take those for gone whose lease is over."""

@@ -150,7 +150,7 @@ class Maintenance:
             self._catalog.loads.abandon(load.load_id, now_ms=now_ms)
             self._change_feed.advance()
             logger.warning(
-                "load_lapsed",
+                "load_expired",
                 extra={"space": load.space, "load": load.load_id, "source": load.source},
             )
         self._catalog.loads.forget_abandoned(now_ms - self._keep_loads_ms)
@@ -202,6 +202,6 @@ class Maintenance:
             except (
                 AsterismError
             ) as error:  # the store's word: readiness says so, and the next tick tries again
-                logger.error("upkeep_failed", extra={"cause": error.message})
+                logger.error("maintenance_failed", extra={"cause": error.message})
             except Exception:  # one bad tick must not end all later ones
-                logger.exception("upkeep_failed")
+                logger.exception("maintenance_failed")

@@ -32,8 +32,8 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict
 from asterism_proto.methods import CATALOG, HEARTBEATS, STORE
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from storaged import task_runner, tasks
 from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.api.service import StoreService
@@ -60,11 +60,11 @@ _INVENTORY_INTERVAL_S = 2.0
 _CALL_TIMEOUT_S = 10.0
 """How long a question to metad may take."""
 _STATES = {
-    tasks.QUEUED: pb.QUEUE,
-    tasks.RUNNING: pb.RUNNING,
-    tasks.FINISHED: pb.FINISHED,
-    tasks.FAILED: pb.FAILED,
-    tasks.STOPPED: pb.STOPPED,
+    tasks.QUEUED: common_pb.QUEUE,
+    tasks.RUNNING: common_pb.RUNNING,
+    tasks.FINISHED: common_pb.FINISHED,
+    tasks.FAILED: common_pb.FAILED,
+    tasks.STOPPED: common_pb.STOPPED,
 }
 
 
@@ -174,7 +174,7 @@ class Storaged:
         )
         self._heartbeats = HeartbeatClient(
             metad=metad,
-            role=meta.STORAGED,
+            role=metad_pb.STORAGED,
             identity=self._identity,
             address=settings.advertised_address(split_address(settings.listen)[1]),
             http_address=settings.http_listen,
@@ -197,7 +197,7 @@ class Storaged:
 
     def _add_gauges(self) -> None:
         self.metrics.add_gauge(
-            "versions_held",
+            "versions_loaded",
             "Versions that draws are answered from.",
             lambda: len(self._local_spaces.versions()),
         )
@@ -212,7 +212,7 @@ class Storaged:
             lambda: sum(e.bytes for e in self._quarantine.entries()),
         )
         self.metrics.add_gauge(
-            "catalog_positions_written",
+            "catalog_position_writes",
             "How often the followed position was written down.",
             lambda: self._catalog_position.writes,
         )
@@ -227,7 +227,7 @@ class Storaged:
             lambda: self._scrubber.versions_damaged,
         )
         self.metrics.add_gauge(
-            "builds_here", "Build orders on this host.", lambda: len(self._task_runner.progress())
+            "tasks_running", "Build orders on this host.", lambda: len(self._task_runner.progress())
         )
 
     @property
@@ -385,7 +385,7 @@ class Storaged:
         self._heartbeats.send_now()
         self._garbage_collector.recheck()
 
-    def _apply_desired_state(self, reply: meta.PollReply) -> None:
+    def _apply_desired_state(self, reply: metad_pb.PollReply) -> None:
         """Take over the whole desired state: orders are withdrawn first, for what they use may be
         removed.
         """
@@ -435,7 +435,7 @@ class Storaged:
     def _send_inventory(self) -> None:
         spaces = collect_inventory(self._paths, self._local_spaces)
         self._highest = highest_ids(self._paths, self._local_spaces)
-        request = meta.Inventory(
+        request = metad_pb.Inventory(
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
             followed=self._catalog_position.position,
@@ -445,7 +445,7 @@ class Storaged:
         self._metad.call(HEARTBEATS["report_inventory"], request, _CALL_TIMEOUT_S)
 
     def _dead_loads(self, space_id: int, loads: Sequence[int]) -> Sequence[int]:
-        request = meta.LoadsHeld(
+        request = metad_pb.FindDeadLoadsRequest(
             uuid=self._identity.uuid,
             space_id=space_id,
             loads=loads,
@@ -454,15 +454,15 @@ class Storaged:
         reply = (
             self._metad.call(HEARTBEATS["find_dead_loads"], request, _CALL_TIMEOUT_S)
             if loads
-            else meta.DeadLoads()
+            else metad_pb.FindDeadLoadsReply()
         )
-        return list(cast(meta.DeadLoads, reply).loads)
+        return list(cast(metad_pb.FindDeadLoadsReply, reply).loads)
 
     def _admit(self, space_id: int, load_id: int, chunk: int, timeout_s: float) -> Admission:
         """Ask metad whether a chunk of a load may be written."""
         if fault := self._catalog_fault():
             raise Conflict(fault)
-        request = meta.AdmitLoadRequest(
+        request = metad_pb.AdmitLoadRequest(
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
             space_id=space_id,
@@ -470,13 +470,13 @@ class Storaged:
             chunk=chunk,
         )
         reply = cast(
-            meta.AdmitLoadReply,
+            metad_pb.AdmitLoadReply,
             self._metad.call(HEARTBEATS["admit_load"], request, min(timeout_s, _CALL_TIMEOUT_S)),
         )
         self._fork_server.prepare()  # a load is followed by a build
         registration = reply.chunk
         registered = RegisteredChunk(
-            is_nodes=registration.element == pb.NODE,
+            is_nodes=registration.element == common_pb.NODE,
             type_id=registration.type_id,
             rows=registration.rows,
             first_edge_id=registration.base,
@@ -487,7 +487,7 @@ class Storaged:
         self, space_id: int, watermark: int, parts: Sequence[int]
     ) -> Sequence[LoadFingerprint]:
         """Ask metad what committed loads wrote to some partitions, in commit order."""
-        request = meta.ListFingerprintsRequest(
+        request = metad_pb.ListFingerprintsRequest(
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
             space_id=space_id,
@@ -497,7 +497,7 @@ class Storaged:
         fingerprints: list[LoadFingerprint] = []
         while True:
             reply = cast(
-                meta.FingerprintList,
+                metad_pb.FingerprintList,
                 self._metad.call(HEARTBEATS["list_fingerprints"], request, _CALL_TIMEOUT_S),
             )
             fingerprints += [LoadFingerprint.from_proto(load) for load in reply.loads]
@@ -513,15 +513,17 @@ class Storaged:
         if fault := self._catalog_fault():
             raise Conflict(fault)
         reply = cast(
-            meta.CommitList,
+            metad_pb.CommitList,
             self._metad.call(
-                CATALOG["list_commits"], meta.ListCommitsRequest(space=space.name), _CALL_TIMEOUT_S
+                CATALOG["list_commits"],
+                metad_pb.ListCommitsRequest(space=space.name),
+                _CALL_TIMEOUT_S,
             ),
         )
         return list(zip(reply.commits, reply.loads, strict=True))
 
     def _desired_space(
-        self, route: meta.SpaceRoute, schema: Schema, reply: meta.PollReply
+        self, route: metad_pb.SpaceRoute, schema: Schema, reply: metad_pb.PollReply
     ) -> DesiredSpace:
         local_parts = tuple(
             part
@@ -550,7 +552,7 @@ class Storaged:
             if self._heartbeats.has_lease()
             else [],
             held_versions=[
-                meta.HeldVersion(space_id=space_id, version=version)
+                metad_pb.HeldVersion(space_id=space_id, version=version)
                 for space_id, version in self._local_spaces.versions()
             ],
             free_bytes=shutil.disk_usage(self._settings.data).free,
@@ -560,12 +562,12 @@ class Storaged:
             highest_ids=self._highest_now(),
         )
 
-    def _highest_now(self) -> meta.HighestIds:
+    def _highest_now(self) -> metad_pb.HighestIds:
         """Return the highest identifiers of what is here: folders as of the last inventory, loads
         as of now.
         """
         highest = self._highest
-        return meta.HighestIds(
+        return metad_pb.HighestIds(
             space_id=highest.space_id,
             job_id=highest.job_id,
             load_id=max(highest.load_id, self._local_spaces.highest_load()),
@@ -597,7 +599,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _position_fields(position: meta.CatalogPosition | None) -> dict[str, Any] | None:
+def _position_fields(position: metad_pb.CatalogPosition | None) -> dict[str, Any] | None:
     return (
         {"history": position.history, "term": position.term, "revision": position.revision}
         if position is not None
@@ -606,7 +608,7 @@ def _position_fields(position: meta.CatalogPosition | None) -> dict[str, Any] | 
 
 
 def _task_assignment(
-    message: meta.TaskOrder, space: DesiredSpace, route: meta.SpaceRoute
+    message: metad_pb.TaskAssignment, space: DesiredSpace, route: metad_pb.SpaceRoute
 ) -> tasks.TaskAssignment:
     manifest = (
         message.manifest
@@ -633,7 +635,7 @@ def _task_assignment(
     )
 
 
-def _published_version(manifest: pb.Manifest) -> tasks.PublishedVersion:
+def _published_version(manifest: common_pb.Manifest) -> tasks.PublishedVersion:
     return tasks.PublishedVersion(
         job_id=manifest.job_id,
         cut=manifest.cut,
@@ -643,7 +645,7 @@ def _published_version(manifest: pb.Manifest) -> tasks.PublishedVersion:
     )
 
 
-def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
+def _desired_version(manifest: common_pb.Manifest) -> DesiredVersion:
     totals, named_totals = totals_by_weight_name(manifest.totals)
     return DesiredVersion(
         version=manifest.version,
@@ -657,8 +659,8 @@ def _desired_version(manifest: pb.Manifest) -> DesiredVersion:
     )
 
 
-def _task_report(progress: tasks.TaskProgress) -> meta.TaskReport:
-    return meta.TaskReport(
+def _task_report(progress: tasks.TaskProgress) -> metad_pb.TaskReport:
+    return metad_pb.TaskReport(
         task_id=progress.task_id,
         attempt=progress.attempt,
         state=_STATES[progress.state],
@@ -671,6 +673,6 @@ def _task_report(progress: tasks.TaskProgress) -> meta.TaskReport:
             PartitionStats.from_dict(total).to_proto()
             for total in progress.result.get("totals", ())
         ],
-        images=[pb.PartImage(**image) for image in progress.result.get("images", ())],
-        result=pb.TaskResult(**progress.result.get("made", {})),
+        images=[common_pb.PartImage(**image) for image in progress.result.get("images", ())],
+        result=common_pb.TaskResult(**progress.result.get("made", {})),
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import AsterismError
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from storaged.local_spaces import LocalSpaces
 from storaged.paths import DataPaths, read_space_label, used_bytes
 from storaged.store.block_store import BlockStore
@@ -15,19 +15,19 @@ _EMPTY_SCHEMA = Schema(node_types=(NodeType(name="any"),))
 """A schema without types: finding the loads with blocks needs none."""
 
 
-def highest_ids(paths: DataPaths, local_spaces: LocalSpaces) -> meta.HighestIds:
+def highest_ids(paths: DataPaths, local_spaces: LocalSpaces) -> metad_pb.HighestIds:
     """Return the highest identifiers in a data folder; of loads, those seen since the start."""
     spaces, jobs = [0], [0]
     for folder in _numeric_folders(paths.spaces):
         spaces.append(int(folder.name))
         for kind in (paths.builds(int(folder.name)), paths.checkpoints(int(folder.name))):
             jobs += [int(job.name) for job in _numeric_folders(kind)]
-    return meta.HighestIds(
+    return metad_pb.HighestIds(
         space_id=max(spaces), job_id=max(jobs), load_id=local_spaces.highest_load()
     )
 
 
-def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[meta.InventorySpace]:
+def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[metad_pb.InventorySpace]:
     """Return the contents of a data folder, by space."""
     open_spaces = {space.space_id: space for space in local_spaces.spaces()}
     entries = []
@@ -42,12 +42,12 @@ def collect_inventory(paths: DataPaths, local_spaces: LocalSpaces) -> list[meta.
         loads = _loads(paths, local_spaces, space_id)
         local_spaces.note_load(max(loads, default=0))
         entries.append(
-            meta.InventorySpace(
+            metad_pb.InventorySpace(
                 space_id=space_id,
                 name=space.name if space is not None else read_space_label(folder),
                 bytes=used_bytes(folder),
                 builds=[
-                    meta.InventoryBuild(
+                    metad_pb.InventoryBuild(
                         job_id=int(build.name), version=published.get(int(build.name), 0)
                     )
                     for build in _numeric_folders(paths.builds(space_id))

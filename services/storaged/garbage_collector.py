@@ -148,9 +148,11 @@ class GarbageCollector:
         try:
             chore()
         except AsterismError as error:
-            logger.warning("sweep_failed", extra={"chore": chore.__name__, "cause": error.message})
+            logger.warning(
+                "garbage_collection_failed", extra={"chore": chore.__name__, "cause": error.message}
+            )
         except Exception:
-            logger.exception("sweep_crashed", extra={"chore": chore.__name__})
+            logger.exception("garbage_collection_crashed", extra={"chore": chore.__name__})
 
     def measure(self) -> None:
         """Look how much of the disk the folder takes."""

@@ -99,7 +99,7 @@ class ImageRepairer:
         """Begin with these parts of a version; ``on_done`` is called when it is over."""
         repair = ImageRepair(space, desired, parts)
         logger.warning(
-            "image_remade",
+            "image_repaired",
             extra={"space": space.name, "version": desired.version, "parts": list(parts)},
         )
         threading.Thread(
@@ -118,11 +118,11 @@ class ImageRepairer:
         except OSError as error:
             repair.fault = disk_error(error, self._paths.data).message
         except Exception as error:  # whoever asks why the version is not served has to hear of it
-            logger.exception("remaking_crashed")
+            logger.exception("image_repair_crashed")
             repair.fault = repr(error)
         if repair.fault:
             logger.error(
-                "remaking_failed",
+                "image_repair_failed",
                 extra={
                     "space": repair.space.name,
                     "version": repair.desired.version,

@@ -11,7 +11,7 @@ from asterism_model.prices import Limits, Price, neighbor_width
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.transport import Content
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.requests import VersionFields
 from storaged.sampling import EDGE, NODE, LocalVersion
 from storaged.sampling.scans import DEFAULT_ROWS
@@ -52,7 +52,9 @@ class _RequestSizes(Generic[Head_co]):
 
 
 def _draw(
-    request: _RequestSizes[pb.DrawNodesRequest | pb.DrawEdgesRequest], element: int, width: int
+    request: _RequestSizes[storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest],
+    element: int,
+    width: int,
 ) -> Price:
     head = request.head
     width += 8 * head.want_probabilities
@@ -66,19 +68,19 @@ def _draw(
     return prices.draw_rows(head.count, width=width)
 
 
-def _draw_nodes(request: _RequestSizes[pb.DrawNodesRequest]) -> Price:
+def _draw_nodes(request: _RequestSizes[storaged_pb.DrawNodesRequest]) -> Price:
     return _draw(request, NODE, 12)
 
 
-def _draw_edges(request: _RequestSizes[pb.DrawEdgesRequest]) -> Price:
+def _draw_edges(request: _RequestSizes[storaged_pb.DrawEdgesRequest]) -> Price:
     return _draw(request, EDGE, 32)
 
 
-def _draw_by_index(request: _RequestSizes[pb.DrawNumberedRequest]) -> Price:
+def _draw_by_index(request: _RequestSizes[storaged_pb.DrawNodesByNumberRequest]) -> Price:
     return prices.draw_rows(request.size("numbers"), width=12 + 8 * request.head.want_probabilities)
 
 
-def _draw_neighbors(request: _RequestSizes[pb.DrawNeighborsRequest]) -> Price:
+def _draw_neighbors(request: _RequestSizes[storaged_pb.DrawNeighborsRequest]) -> Price:
     head, types = request.head, len(request.head.edge_types)
     width = neighbor_width(
         types=types,
@@ -92,7 +94,7 @@ def _draw_neighbors(request: _RequestSizes[pb.DrawNeighborsRequest]) -> Price:
     )
 
 
-def _walk(request: _RequestSizes[pb.WalkRequest]) -> Price:
+def _walk(request: _RequestSizes[storaged_pb.WalkRequest]) -> Price:
     head = request.head
     width = (
         8
@@ -108,11 +110,11 @@ def _walk(request: _RequestSizes[pb.WalkRequest]) -> Price:
     )
 
 
-def _has_edge(request: _RequestSizes[pb.JoinRequest]) -> Price:
+def _has_edge(request: _RequestSizes[storaged_pb.HasEdgeRequest]) -> Price:
     return prices.per_node(request.size("ids"), width=1)
 
 
-def _read_neighbors(request: _RequestSizes[pb.ReadNeighborsRequest]) -> Price:
+def _read_neighbors(request: _RequestSizes[storaged_pb.ReadNeighborsRequest]) -> Price:
     head = request.head
     if head.top:
         edges = request.count(EDGE, head.edge_types) if head.top > _FREE_NEIGHBORS else head.top
@@ -124,15 +126,15 @@ def _read_neighbors(request: _RequestSizes[pb.ReadNeighborsRequest]) -> Price:
     )
 
 
-def _read_degrees(request: _RequestSizes[pb.ReadDegreesRequest]) -> Price:
+def _read_degrees(request: _RequestSizes[storaged_pb.ReadDegreesRequest]) -> Price:
     return prices.per_node(request.size("ids"), len(request.head.edge_types), width=8, scratch=8)
 
 
-def _read_node_types(request: _RequestSizes[pb.ReadNodeTypesRequest]) -> Price:
+def _read_node_types(request: _RequestSizes[storaged_pb.ReadNodeTypesRequest]) -> Price:
     return prices.per_node(request.size("ids"), width=4)
 
 
-def _push_pagerank(request: _RequestSizes[pb.RankRequest]) -> Price:
+def _push_pagerank(request: _RequestSizes[storaged_pb.PushPagerankRequest]) -> Price:
     head = request.head
     nodes, edges = request.count(NODE, None), request.count(EDGE, head.edge_types)
     return prices.pagerank(
@@ -145,14 +147,19 @@ def _push_pagerank(request: _RequestSizes[pb.RankRequest]) -> Price:
     )
 
 
-def _read_at(request: _RequestSizes[pb.ReadNodesAtRequest | pb.ReadEdgesAtRequest]) -> Price:
+def _read_at(
+    request: _RequestSizes[storaged_pb.ReadNodesAtRequest | storaged_pb.ReadEdgesAtRequest],
+) -> Price:
     return prices.per_node(
-        request.size("places"), width=8 if isinstance(request.head, pb.ReadNodesAtRequest) else 28
+        request.size("places"),
+        width=8 if isinstance(request.head, storaged_pb.ReadNodesAtRequest) else 28,
     )
 
 
-def _read_page(request: _RequestSizes[pb.ReadNodesRequest | pb.ReadEdgesRequest]) -> Price:
-    head, nodes = request.head, isinstance(request.head, pb.ReadNodesRequest)
+def _read_page(
+    request: _RequestSizes[storaged_pb.ReadNodesRequest | storaged_pb.ReadEdgesRequest],
+) -> Price:
+    head, nodes = request.head, isinstance(request.head, storaged_pb.ReadNodesRequest)
     # Fewer rows than the server would choose itself are never refused.
     rows = (
         head.limit
@@ -165,37 +172,37 @@ def _read_page(request: _RequestSizes[pb.ReadNodesRequest | pb.ReadEdgesRequest]
 PRICES: dict[str, Callable[[_RequestSizes[Any]], Price]] = {
     "draw_nodes": _draw_nodes,
     "draw_edges": _draw_edges,
-    "draw_numbered": _draw_by_index,
+    "draw_nodes_by_number": _draw_by_index,
     "draw_neighbors": _draw_neighbors,
     "walk": _walk,
-    "join": _has_edge,
+    "has_edge": _has_edge,
     "read_neighbors": _read_neighbors,
     "read_degrees": _read_degrees,
     "read_node_types": _read_node_types,
-    "rank": _push_pagerank,
+    "push_pagerank": _push_pagerank,
     "read_nodes_at": _read_at,
     "read_edges_at": _read_at,
     "read_nodes": _read_page,
     "read_edges": _read_page,
 }
 UNPRICED_METHODS: dict[str, str] = {
-    "find_stream": "no arguments",
+    "find_binary_endpoint": "no arguments",
     "write_blocks": "one message of rows",
     "seal_load": "one load, a row for each partition in the reply",
     "exists": "one message of ids, a byte for each in the reply",
-    "list_births": "one row for each chunk of a load",
-    "read_births": "one chunk of a load",
+    "list_revivals": "one row for each chunk of a load",
+    "read_revivals": "one chunk of a load",
     "expand": "what nodes have is counted before it is allocated",
-    "grow": "what nodes have is counted before it is allocated, hop by hop",
-    "read_between": "found edges are counted while their arrays grow",
-    "read_labels": "pages of a fixed size",
-    "read_labelled": "what labels lead to is counted before it is read",
-    "judge": "conditions have a limit of their own",
-    "restrict": "conditions have a limit of their own",
+    "sample_k_hop": "what nodes have is counted before it is allocated, hop by hop",
+    "read_induced_edges": "found edges are counted while their arrays grow",
+    "read_graph_labels": "pages of a fixed size",
+    "read_nodes_by_label": "what labels lead to is counted before it is read",
+    "evaluate_terms": "conditions have a limit of their own",
+    "filter_rows": "conditions have a limit of their own",
     "read_node_features": "values are counted before they are read",
     "read_edge_features": "values are counted before they are read",
-    "read_spread": "a reply of a fixed size",
-    "raise_importances": "edges of the nodes are counted before they are read",
+    "read_weight_histogram": "a reply of a fixed size",
+    "update_importance": "edges of the nodes are counted before they are read",
 }
 """Methods whose cost does not follow from their arguments, with the bound that applies instead."""
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.sampling.version import MAX_OUTPUTS
 
@@ -32,7 +32,7 @@ _NODE_SECTIONS = ("types", "positions", "times", "groups")
 class VersionFields(Protocol):
     """Fields of every request that names a version."""
 
-    at: pb.At
+    at: storaged_pb.VersionRef
 
 
 def check_types(name: str, values: Collection[int], type_count: int) -> None:
@@ -164,10 +164,10 @@ def _edge_types(version: sampling.LocalVersion) -> int:
 
 def _check_node_fields(
     request: Frame[
-        pb.DrawNeighborsRequest
-        | pb.ReadNeighborsRequest
-        | pb.ReadDegreesRequest
-        | pb.ReadBetweenRequest
+        storaged_pb.DrawNeighborsRequest
+        | storaged_pb.ReadNeighborsRequest
+        | storaged_pb.ReadDegreesRequest
+        | storaged_pb.ReadInducedEdgesRequest
     ],
     version: sampling.LocalVersion,
 ) -> None:
@@ -187,7 +187,7 @@ def _check_edge_types(edge_types: list[int], version: sampling.LocalVersion) -> 
 
 
 def _check_global(
-    request: Frame[pb.DrawNodesRequest | pb.DrawEdgesRequest],
+    request: Frame[storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest],
     version: sampling.LocalVersion,
     type_count: int,
 ) -> None:
@@ -200,16 +200,20 @@ def _check_global(
         check_kinds(request, "taken_types", type_count, required=True)
 
 
-def _check_draw_nodes(request: Frame[pb.DrawNodesRequest], version: sampling.LocalVersion) -> None:
+def _check_draw_nodes(
+    request: Frame[storaged_pb.DrawNodesRequest], version: sampling.LocalVersion
+) -> None:
     _check_global(request, version, _node_types(version))
 
 
-def _check_draw_edges(request: Frame[pb.DrawEdgesRequest], version: sampling.LocalVersion) -> None:
+def _check_draw_edges(
+    request: Frame[storaged_pb.DrawEdgesRequest], version: sampling.LocalVersion
+) -> None:
     _check_global(request, version, _edge_types(version))
 
 
 def _check_draw_by_index(
-    request: Frame[pb.DrawNumberedRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.DrawNodesByNumberRequest], version: sampling.LocalVersion
 ) -> None:
     head = request.head
     check_types("types", head.types, _node_types(version))
@@ -225,14 +229,17 @@ def _check_draw_by_index(
 
 
 def _check_draw_neighbors(
-    request: Frame[pb.DrawNeighborsRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.DrawNeighborsRequest], version: sampling.LocalVersion
 ) -> None:
     _check_node_fields(request, version)
     _check_temporal_filter(request, "times")
 
 
 def _check_temporal_filter(
-    request: Frame[pb.DrawNeighborsRequest | pb.ExpandRequest | pb.GrowRequest], section: str
+    request: Frame[
+        storaged_pb.DrawNeighborsRequest | storaged_pb.ExpandRequest | storaged_pb.SampleKHopRequest
+    ],
+    section: str,
 ) -> None:
     head = request.head
     if section in request.arrays and head.HasField("until"):
@@ -240,7 +247,8 @@ def _check_temporal_filter(
 
 
 def _check_fanouts(
-    request: Frame[pb.ExpandRequest | pb.RaiseImportancesRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ExpandRequest | storaged_pb.UpdateImportanceRequest],
+    version: sampling.LocalVersion,
 ) -> None:
     head = request.head
     edge_types = [fanout.edge_type for fanout in head.along]
@@ -265,7 +273,9 @@ def _check_fanouts(
             )
 
 
-def _check_expand(request: Frame[pb.ExpandRequest], version: sampling.LocalVersion) -> None:
+def _check_expand(
+    request: Frame[storaged_pb.ExpandRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     _check_fanouts(request, version)
     for fanout in head.along:
@@ -273,7 +283,9 @@ def _check_expand(request: Frame[pb.ExpandRequest], version: sampling.LocalVersi
         _check_temporal_filter(request, f"times.{local_type}")
 
 
-def _check_sample_k_hop(request: Frame[pb.GrowRequest], version: sampling.LocalVersion) -> None:
+def _check_sample_k_hop(
+    request: Frame[storaged_pb.SampleKHopRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     edge_types = [fanout.edge_type for fanout in head.reach]
     check_types("reach.edge_type", edge_types, _edge_types(version))
@@ -285,7 +297,7 @@ def _check_sample_k_hop(request: Frame[pb.GrowRequest], version: sampling.LocalV
     _check_temporal_filter(request, "times")
 
 
-def _check_walk(request: Frame[pb.WalkRequest], version: sampling.LocalVersion) -> None:
+def _check_walk(request: Frame[storaged_pb.WalkRequest], version: sampling.LocalVersion) -> None:
     head = request.head
     for step in head.steps:
         check_types("steps.edge_types", step.edge_types, _edge_types(version))
@@ -301,7 +313,9 @@ def _check_walk(request: Frame[pb.WalkRequest], version: sampling.LocalVersion) 
     check_values("attempts", request.optional_array("attempts", "int64"), 0, MAX_ATTEMPT)
 
 
-def _check_has_edge(request: Frame[pb.JoinRequest], version: sampling.LocalVersion) -> None:
+def _check_has_edge(
+    request: Frame[storaged_pb.HasEdgeRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     ids = request.array("ids", "int64")
@@ -311,7 +325,7 @@ def _check_has_edge(request: Frame[pb.JoinRequest], version: sampling.LocalVersi
 
 
 def _check_read_edges_between(
-    request: Frame[pb.ReadBetweenRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadInducedEdgesRequest], version: sampling.LocalVersion
 ) -> None:
     _check_node_fields(request, version)
     cols = request.array("cols", "int64")
@@ -320,7 +334,7 @@ def _check_read_edges_between(
 
 
 def _check_read_neighbors(
-    request: Frame[pb.ReadNeighborsRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadNeighborsRequest], version: sampling.LocalVersion
 ) -> None:
     _check_node_fields(request, version)
     head = request.head
@@ -328,7 +342,7 @@ def _check_read_neighbors(
 
 
 def _check_read_node_types(
-    request: Frame[pb.ReadNodeTypesRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadNodeTypesRequest], version: sampling.LocalVersion
 ) -> None:
     head = request.head
     check_range("node_type", head.node_type, -1, _node_types(version) - 1)
@@ -337,7 +351,7 @@ def _check_read_node_types(
 
 
 def _check_read_graph_labels(
-    request: Frame[pb.ReadLabelsRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadGraphLabelsRequest], version: sampling.LocalVersion
 ) -> None:
     head = request.head
     check_parts("parts", head.parts, version)
@@ -345,14 +359,15 @@ def _check_read_graph_labels(
 
 
 def _check_read_nodes_by_label(
-    request: Frame[pb.ReadLabelledRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadNodesByLabelRequest], version: sampling.LocalVersion
 ) -> None:
     head = request.head
     check_parts("parts", head.parts, version)
 
 
 def _check_evaluate_terms(
-    request: Frame[pb.JudgeRequest | pb.ReadSpreadRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.EvaluateTermsRequest | storaged_pb.ReadWeightHistogramRequest],
+    version: sampling.LocalVersion,
 ) -> None:
     head = request.head
     check_element("element", head.element)
@@ -364,19 +379,25 @@ def _check_evaluate_terms(
     check_parts("parts", head.parts, version)
 
 
-def _check_filter_rows(request: Frame[pb.RestrictRequest], version: sampling.LocalVersion) -> None:
+def _check_filter_rows(
+    request: Frame[storaged_pb.FilterRowsRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     check_parts("parts", head.parts, version)
 
 
 def _check_read_weight_histogram(
-    request: Frame[pb.ReadSpreadRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadWeightHistogramRequest], version: sampling.LocalVersion
 ) -> None:
     _check_evaluate_terms(request, version)
 
 
 def _check_node_type(
-    request: Frame[pb.ReadNodeFeaturesRequest | pb.ReadNodesRequest | pb.ReadNodesAtRequest],
+    request: Frame[
+        storaged_pb.ReadNodeFeaturesRequest
+        | storaged_pb.ReadNodesRequest
+        | storaged_pb.ReadNodesAtRequest
+    ],
     version: sampling.LocalVersion,
 ) -> None:
     head = request.head
@@ -384,20 +405,28 @@ def _check_node_type(
 
 
 def _check_edge_type(
-    request: Frame[pb.ReadEdgeFeaturesRequest | pb.ReadEdgesAtRequest | pb.ReadEdgesRequest],
+    request: Frame[
+        storaged_pb.ReadEdgeFeaturesRequest
+        | storaged_pb.ReadEdgesAtRequest
+        | storaged_pb.ReadEdgesRequest
+    ],
     version: sampling.LocalVersion,
 ) -> None:
     head = request.head
     check_types("type_id", [head.type_id], _edge_types(version))
 
 
-def _check_read_nodes(request: Frame[pb.ReadNodesRequest], version: sampling.LocalVersion) -> None:
+def _check_read_nodes(
+    request: Frame[storaged_pb.ReadNodesRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     _check_node_type(request, version)
     check_parts("part", [head.part], version)
 
 
-def _check_read_edges(request: Frame[pb.ReadEdgesRequest], version: sampling.LocalVersion) -> None:
+def _check_read_edges(
+    request: Frame[storaged_pb.ReadEdgesRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     _check_edge_type(request, version)
     check_parts("part", [head.part], version)
@@ -409,20 +438,22 @@ def _check_places(request: Frame[object], version: sampling.LocalVersion) -> Non
 
 
 def _check_read_nodes_at(
-    request: Frame[pb.ReadNodesAtRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadNodesAtRequest], version: sampling.LocalVersion
 ) -> None:
     _check_node_type(request, version)
     _check_places(request, version)
 
 
 def _check_read_edges_at(
-    request: Frame[pb.ReadEdgesAtRequest], version: sampling.LocalVersion
+    request: Frame[storaged_pb.ReadEdgesAtRequest], version: sampling.LocalVersion
 ) -> None:
     _check_edge_type(request, version)
     _check_places(request, version)
 
 
-def _check_push_pagerank(request: Frame[pb.RankRequest], version: sampling.LocalVersion) -> None:
+def _check_push_pagerank(
+    request: Frame[storaged_pb.PushPagerankRequest], version: sampling.LocalVersion
+) -> None:
     head = request.head
     check_types("edge_types", head.edge_types, _edge_types(version))
     check_range("top", head.top, 1, MAX_OUTPUTS)
@@ -431,31 +462,31 @@ def _check_push_pagerank(request: Frame[pb.RankRequest], version: sampling.Local
 
 
 _CHECKS: Mapping[type, Callable[[Frame[Any], sampling.LocalVersion], None]] = {
-    pb.DrawNodesRequest: _check_draw_nodes,
-    pb.DrawNumberedRequest: _check_draw_by_index,
-    pb.DrawEdgesRequest: _check_draw_edges,
-    pb.DrawNeighborsRequest: _check_draw_neighbors,
-    pb.ExpandRequest: _check_expand,
-    pb.GrowRequest: _check_sample_k_hop,
-    pb.ReadNeighborsRequest: _check_read_neighbors,
-    pb.ReadDegreesRequest: _check_node_fields,
-    pb.ReadBetweenRequest: _check_read_edges_between,
-    pb.ReadNodeTypesRequest: _check_read_node_types,
-    pb.ReadLabelsRequest: _check_read_graph_labels,
-    pb.ReadLabelledRequest: _check_read_nodes_by_label,
-    pb.WalkRequest: _check_walk,
-    pb.JoinRequest: _check_has_edge,
-    pb.JudgeRequest: _check_evaluate_terms,
-    pb.RestrictRequest: _check_filter_rows,
-    pb.ReadNodeFeaturesRequest: _check_node_type,
-    pb.ReadEdgeFeaturesRequest: _check_edge_type,
-    pb.ReadNodesRequest: _check_read_nodes,
-    pb.ReadNodesAtRequest: _check_read_nodes_at,
-    pb.ReadEdgesAtRequest: _check_read_edges_at,
-    pb.ReadEdgesRequest: _check_read_edges,
-    pb.ReadSpreadRequest: _check_read_weight_histogram,
-    pb.RankRequest: _check_push_pagerank,
-    pb.RaiseImportancesRequest: _check_fanouts,
+    storaged_pb.DrawNodesRequest: _check_draw_nodes,
+    storaged_pb.DrawNodesByNumberRequest: _check_draw_by_index,
+    storaged_pb.DrawEdgesRequest: _check_draw_edges,
+    storaged_pb.DrawNeighborsRequest: _check_draw_neighbors,
+    storaged_pb.ExpandRequest: _check_expand,
+    storaged_pb.SampleKHopRequest: _check_sample_k_hop,
+    storaged_pb.ReadNeighborsRequest: _check_read_neighbors,
+    storaged_pb.ReadDegreesRequest: _check_node_fields,
+    storaged_pb.ReadInducedEdgesRequest: _check_read_edges_between,
+    storaged_pb.ReadNodeTypesRequest: _check_read_node_types,
+    storaged_pb.ReadGraphLabelsRequest: _check_read_graph_labels,
+    storaged_pb.ReadNodesByLabelRequest: _check_read_nodes_by_label,
+    storaged_pb.WalkRequest: _check_walk,
+    storaged_pb.HasEdgeRequest: _check_has_edge,
+    storaged_pb.EvaluateTermsRequest: _check_evaluate_terms,
+    storaged_pb.FilterRowsRequest: _check_filter_rows,
+    storaged_pb.ReadNodeFeaturesRequest: _check_node_type,
+    storaged_pb.ReadEdgeFeaturesRequest: _check_edge_type,
+    storaged_pb.ReadNodesRequest: _check_read_nodes,
+    storaged_pb.ReadNodesAtRequest: _check_read_nodes_at,
+    storaged_pb.ReadEdgesAtRequest: _check_read_edges_at,
+    storaged_pb.ReadEdgesRequest: _check_read_edges,
+    storaged_pb.ReadWeightHistogramRequest: _check_read_weight_histogram,
+    storaged_pb.PushPagerankRequest: _check_push_pagerank,
+    storaged_pb.UpdateImportanceRequest: _check_fanouts,
 }
 """The checks of every request that names a version."""
 

@@ -126,7 +126,7 @@ class _RunningTask:
                 STOPPED if self._cancelled else FAILED, cause=memory_error(error).message
             )
         except Exception as error:  # whatever it was, metad has to hear of it
-            logger.exception("build_crashed", extra={"job": self.assignment.job_id})
+            logger.exception("task_crashed", extra={"job": self.assignment.job_id})
             self._set_progress(FAILED, cause=redact(repr(error)))
         finally:
             self.done.set()
@@ -315,7 +315,7 @@ class _RunningTask:
                 kept_steps += 1
             elif kept_steps and last.get("is") == "begun":
                 logger.info(
-                    "build_resumed",
+                    "task_resumed",
                     extra={
                         "job": self.assignment.job_id,
                         "part": last["part"],
@@ -364,7 +364,8 @@ class _RunningTask:
                 cause=f"the task's process ended with {code} and no word{reason}. {tail[-500:]}",
             )
             logger.error(
-                "build_died", extra={"job": self.assignment.job_id, "code": code, "stderr": tail}
+                "task_process_died",
+                extra={"job": self.assignment.job_id, "code": code, "stderr": tail},
             )
 
     def _remove_partial_export(self) -> None:
@@ -468,7 +469,7 @@ class TaskRunner:
                 task = self._tasks.pop(key)
                 if not task.done.is_set():
                     logger.info(
-                        "build_stopped",
+                        "task_stopped",
                         extra={"job": task.assignment.job_id, "attempt": task.assignment.attempt},
                     )
                     task.cancel()
@@ -488,7 +489,7 @@ class TaskRunner:
                     continue
                 task = self._tasks[key] = _RunningTask(assignment, self)
                 logger.info(
-                    "build_ordered",
+                    "task_assigned",
                     extra={
                         "job": assignment.job_id,
                         "attempt": assignment.attempt,

@@ -156,7 +156,7 @@ class VersionLoader:
                 if self._load_next():
                     continue
             except Exception:  # this thread goes on, whatever it was
-                logger.exception("opening_crashed")
+                logger.exception("version_loading_crashed")
             self._due.wait(self._wait_s)
 
     def _load_next(self) -> bool:
@@ -182,7 +182,8 @@ class VersionLoader:
                     Exception
                 ) as error:  # one version's trouble, whatever it was, is not the others'
                     logger.exception(
-                        "opening_failed", extra={"space": space.name, "version": desired.version}
+                        "version_loading_failed",
+                        extra={"space": space.name, "version": desired.version},
                     )
                     attempt.consecutive_failures += 1
                     self._refuse(space, desired, f"it can not be opened: {redact(repr(error))}")

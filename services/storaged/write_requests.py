@@ -17,20 +17,23 @@ from asterism_model import request_validation
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.admission import BlockExtent, RegisteredChunk
 from storaged.store.block_store import Block
 from storaged.store.keys import COLUMNS
 
 Sections = dict[str, NDArray[Any]]
-_CHUNK_BOUNDED = {int(kind): ("eid",) for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.EDGE_FEATURES)}
+_CHUNK_BOUNDED = {
+    int(kind): ("eid",)
+    for kind in (storaged_pb.OUT_EDGES, storaged_pb.IN_EDGES, storaged_pb.EDGE_FEATURES)
+}
 """Kinds of blocks whose edge ids `check_chunk` compares with those of the registered chunk."""
 _BLOCK = 1 << 15
 """Edge ids that stay in a core's cache between two passes."""
 
 
 def decode_blocks(
-    request: Frame[pb.WriteBlocksRequest], schema: Schema, local_parts: Collection[int]
+    request: Frame[storaged_pb.WriteBlocksRequest], schema: Schema, local_parts: Collection[int]
 ) -> list[Block]:
     """Return the blocks of a WriteBlocks request, one per partition.
 
@@ -84,7 +87,10 @@ def decode_blocks(
 
 
 def _check_parts(
-    head: pb.WriteBlocksRequest, parts: Sequence[int], schema: Schema, local_parts: Collection[int]
+    head: storaged_pb.WriteBlocksRequest,
+    parts: Sequence[int],
+    schema: Schema,
+    local_parts: Collection[int],
 ) -> None:
     if not head.load_id:
         raise InvalidRequest("load_id=0: expected the id of an open load")
@@ -102,7 +108,9 @@ def _check_parts(
         raise InvalidRequest(f"parts={parts}: expected each partition once")
 
 
-def _offsets(request: Frame[pb.WriteBlocksRequest], parts: Sequence[int]) -> NDArray[np.int64]:
+def _offsets(
+    request: Frame[storaged_pb.WriteBlocksRequest], parts: Sequence[int]
+) -> NDArray[np.int64]:
     offsets: NDArray[np.int64] = request.array("offsets", "int64")
     if (
         offsets.size != len(parts) + 1
@@ -149,7 +157,7 @@ def _slice_rows(arrays: Sections, start: int, stop: int) -> Iterator[tuple[str, 
             yield name, array[start:stop]
 
 
-def registered_chunk_number(head: pb.WriteBlocksRequest) -> int:
+def registered_chunk_number(head: storaged_pb.WriteBlocksRequest) -> int:
     """Return the number of the registered chunk that a request's blocks belong to."""
     return head.chunk // request_validation.PIECES_PER_CHUNK
 
@@ -164,7 +172,7 @@ def block_extents(blocks: Sequence[Block]) -> set[BlockExtent]:
 
 
 def check_chunk(
-    request: Frame[pb.WriteBlocksRequest], schema: Schema, chunk: RegisteredChunk
+    request: Frame[storaged_pb.WriteBlocksRequest], schema: Schema, chunk: RegisteredChunk
 ) -> None:
     """Raise InvalidRequest if the rows of a request do not belong to the registered chunk.
 
@@ -185,7 +193,7 @@ def check_chunk(
         ends = [schema.node_type_id(end) for end in (edge_type.src_type, edge_type.dst_type)]
         is_registered = (
             edge_type.missing == "create"
-            and head.kind in (pb.NODES, pb.NODE_BIRTHS)
+            and head.kind in (storaged_pb.NODES, storaged_pb.NODE_REVIVALS)
             and head.type_id in ends
         )
         max_rows *= 2
@@ -194,7 +202,7 @@ def check_chunk(
     number = registered_chunk_number(head)
     if not is_registered:
         registered = f"{'node' if chunk.is_nodes else 'edge'} type {chunk.type_id}"
-        kind = pb.BlockKind.Name(head.kind)
+        kind = storaged_pb.BlockKind.Name(head.kind)
         raise InvalidRequest(
             f"chunk {number} of load {head.load_id}: expected rows of {registered}, as "
             f"registered, found {kind} of type {head.type_id}"

@@ -257,7 +257,7 @@ def report_by_storageds(nodes: int) -> None:
                 return sum(
                     float(line.rsplit(" ", 1)[1])
                     for line in lines
-                    if line.startswith("asterism_bytes_total")
+                    if line.startswith("asterism_peer_bytes_total")
                 )
 
             print(

@@ -34,7 +34,7 @@ from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_graphkit.random.partition_choice import part_of
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 REQUESTED_ROWS = 100_000
 
@@ -56,8 +56,10 @@ def direct_reader(graph: Graph, rows: int) -> tuple[TcpTransport, Callable[[int]
         ids[hosts[part_of(ids, len(hosts), space.schema.placement)]], (8, REQUESTED_ROWS)
     )
     transport = TcpTransport(address, RemoteTransport(address))
-    version_ref = store.At(space_id=space.space_id, version=version.version, digest=version.digest)
-    head = store.ReadNodeFeaturesRequest(
+    version_ref = storaged_pb.VersionRef(
+        space_id=space.space_id, version=version.version, digest=version.digest
+    )
+    head = storaged_pb.ReadNodeFeaturesRequest(
         at=version_ref, type_id=space.schema.node_type_id("row"), names=["x"]
     )
     return transport, lambda i: transport.call(

@@ -36,7 +36,7 @@ from asterism.formats.rmat import rmat
 from asterism.graph import Graph
 from asterism_proto import framing
 from asterism_proto.methods import GRAPH
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 CHUNK = 1 << 20
 WIDTH = 128
@@ -395,7 +395,9 @@ def show_decode(remote: Graph, args: argparse.Namespace) -> None:
             flush=True,
         )
     transport._send = send
-    assert isinstance(framing.decode(captured["data"], wire.SampleNeighborsReply).head.version, int)
+    assert isinstance(
+        framing.decode(captured["data"], graphd_pb.SampleNeighborsReply).head.version, int
+    )
 
 
 @contextlib.contextmanager

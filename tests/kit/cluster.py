@@ -31,7 +31,7 @@ STOP_S = HANG_S / 5
 """After which a daemon that does not end is killed."""
 LOG_TAIL = 60
 FAST_HEARTBEATS = ("--heartbeat-interval-s", "0.2")
-"""Beats of a test cluster: what is gone is noticed soon."""
+"""Heartbeats of a test cluster: what is gone is noticed soon."""
 
 
 def _online_addresses(client: asterism.Client) -> set[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from asterism_daemonkit.calls import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
 from metad.app import Metad
@@ -59,7 +59,7 @@ class LargeCatalog:
         counter.load("wide")
         job = counter.submit("wide")
         counter.build(*self.hosts)
-        assert counter.job(job.job_id).state == pb.FINISHED
+        assert counter.job(job.job_id).state == common_pb.FINISHED
         first.stop()
         _write_jobs(folder, space.space_id)
         self.metad = self._start_metad()
@@ -154,16 +154,16 @@ def finish_tasks(counter: MetadClient, *uuids: str) -> None:
 
 def report_running(
     counter: MetadClient, uuid: str, *, done: int, total: int
-) -> list[mpb.TaskOrder]:
+) -> list[metad_pb.TaskAssignment]:
     """Have a storageds' orders be under way."""
     task_orders = list(counter.poll(uuid).orders)
     counter.heartbeat(
         uuid,
         *(
-            mpb.TaskReport(
+            metad_pb.TaskReport(
                 task_id=o.task_id,
                 attempt=o.attempt,
-                state=pb.RUNNING,
+                state=common_pb.RUNNING,
                 phase="sweep",
                 rows_done=done,
                 rows_total=total,

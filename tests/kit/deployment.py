@@ -16,8 +16,8 @@ from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import Method
 from asterism_proto.transport import Content
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone.transport import FolderTransport
 from graphd.app import Graphd
 from graphd.settings import GraphdSettings
@@ -210,19 +210,21 @@ class Deployment:
         ) as client:  # one that has seen no newer version
             return client.graph(space).sample_nodes(3, "n", seed=1).version
 
-    def state(self) -> mpb.CatalogState:
+    def state(self) -> metad_pb.CatalogState:
         """Return the state of metad's catalog."""
-        state: mpb.CatalogState = self.client.session.catalog("describe_catalog", pb.Empty())
+        state: metad_pb.CatalogState = self.client.session.catalog(
+            "describe_catalog", common_pb.Empty()
+        )
         return state
 
-    def adopt(self, cluster: str = "") -> mpb.CatalogState:
+    def adopt(self, cluster: str = "") -> metad_pb.CatalogState:
         """Adopt metad's catalog once all storageds have reported; return the state before."""
         wait_until(
-            lambda: all(f.reported for f in self.state().ahead if f.role == mpb.STORAGED),
+            lambda: all(f.reported for f in self.state().ahead if f.role == metad_pb.STORAGED),
             "every storaged has reported its inventory",
         )
-        state: mpb.CatalogState = self.client.session.catalog(
-            "adopt_catalog", mpb.AdoptCatalogRequest(cluster=cluster)
+        state: metad_pb.CatalogState = self.client.session.catalog(
+            "adopt_catalog", metad_pb.AdoptCatalogRequest(cluster=cluster)
         )
         return state
 

@@ -17,18 +17,18 @@ from asterism_daemonkit.tcp_server import TcpServer
 from asterism_proto.errors import Internal
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 METHOD = STORE["read_degrees"]
 Answer = Callable[[Frame, CallContext], Frame]
 
 
 def request(*values: int) -> Frame:
-    return Frame(pb.ReadDegreesRequest(node_type=7), {"ids": np.array(values, np.int64)})
+    return Frame(storaged_pb.ReadDegreesRequest(node_type=7), {"ids": np.array(values, np.int64)})
 
 
 def echo(frame: Frame, call: CallContext) -> Frame:
-    return Frame(pb.ReadDegreesReply(), frame.arrays)
+    return Frame(storaged_pb.ReadDegreesReply(), frame.arrays)
 
 
 @dataclass
@@ -74,7 +74,7 @@ def endpoints(
         raise Internal("not asked here")
 
     handlers: dict[str, Handler] = {method.path: reject for method in STORE.values()}
-    handlers[STORE["find_stream"].path] = lambda *_: pb.FindStreamReply(
+    handlers[STORE["find_binary_endpoint"].path] = lambda *_: storaged_pb.FindBinaryEndpointReply(
         port=announced[-1].port, key=announced[-1].key, local=announced[-1].socket_name
     )
     stream = TcpServer(

@@ -11,8 +11,8 @@ from asterism_daemonkit.calls import LocalTransport
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.methods import CATALOG, HEARTBEATS
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.app import Components
 from metad.model.hosts import Follower, HighestIds, Role
 from metad.settings import MetadSettings
@@ -43,21 +43,23 @@ class MetadClient:
     def heartbeat(
         self,
         uuid: str,
-        *tasks: mpb.TaskReport,
+        *tasks: metad_pb.TaskReport,
         incarnation: int = 1,
-        role: int = mpb.STORAGED,
+        role: int = metad_pb.STORAGED,
         **fields: Any,
-    ) -> mpb.BeatReply:
+    ) -> metad_pb.HeartbeatReply:
         """A daemon's word."""
-        request = mpb.BeatRequest(
-            role=cast(mpb.Role, role),
+        request = metad_pb.HeartbeatRequest(
+            role=cast(metad_pb.Role, role),
             uuid=uuid,
             incarnation=incarnation,
             address=f"{uuid}:9779",
             tasks=tasks,
             **fields,
         )
-        return cast(mpb.BeatReply, self._transport.call(HEARTBEATS["beat"], request, 10.0))
+        return cast(
+            metad_pb.HeartbeatReply, self._transport.call(HEARTBEATS["heartbeat"], request, 10.0)
+        )
 
     def poll(
         self,
@@ -66,19 +68,19 @@ class MetadClient:
         known_revision: int = 0,
         wait_s: float = 0.0,
         incarnation: int = 1,
-        role: int = mpb.STORAGED,
+        role: int = metad_pb.STORAGED,
         **fields: Any,
-    ) -> mpb.PollReply:
+    ) -> metad_pb.PollReply:
         """The desired state of a daemon."""
-        request = mpb.PollRequest(
-            role=cast(mpb.Role, role),
+        request = metad_pb.PollRequest(
+            role=cast(metad_pb.Role, role),
             uuid=uuid,
             incarnation=incarnation,
             known_revision=known_revision,
             wait_s=wait_s,
             **fields,
         )
-        return cast(mpb.PollReply, self._transport.call(HEARTBEATS["poll"], request, 10.0))
+        return cast(metad_pb.PollReply, self._transport.call(HEARTBEATS["poll"], request, 10.0))
 
     def report(self, name: str, request: Any) -> Any:
         """A call of the daemons' service."""
@@ -86,30 +88,33 @@ class MetadClient:
 
     def find_dead_loads(self, uuid: str, *loads: int, space_id: int = 1) -> list[int]:
         """Which of the loads that a storaged holds blocks of may go."""
-        request = mpb.LoadsHeld(uuid=uuid, space_id=space_id, loads=loads)
+        request = metad_pb.FindDeadLoadsRequest(uuid=uuid, space_id=space_id, loads=loads)
         return list(
             cast(
-                mpb.DeadLoads, self._transport.call(HEARTBEATS["find_dead_loads"], request, 10.0)
+                metad_pb.FindDeadLoadsReply,
+                self._transport.call(HEARTBEATS["find_dead_loads"], request, 10.0),
             ).loads
         )
 
     def report_inventory(
-        self, uuid: str, spaces: Sequence[mpb.InventorySpace], **fields: Any
+        self, uuid: str, spaces: Sequence[metad_pb.InventorySpace], **fields: Any
     ) -> None:
         """Report what a storaged holds."""
         self._transport.call(
-            HEARTBEATS["report_inventory"], mpb.Inventory(uuid=uuid, spaces=spaces, **fields), 10.0
+            HEARTBEATS["report_inventory"],
+            metad_pb.Inventory(uuid=uuid, spaces=spaces, **fields),
+            10.0,
         )
 
     def create(
         self, name: str = "graph", schema: Schema = SCHEMA, *, if_not_exists: bool = False
-    ) -> pb.Space:
+    ) -> common_pb.Space:
         """A space."""
         return cast(
-            pb.Space,
+            common_pb.Space,
             self.ask(
                 "create_space",
-                mpb.CreateSpaceRequest(
+                metad_pb.CreateSpaceRequest(
                     name=name, schema=schema.to_proto(), if_not_exists=if_not_exists
                 ),
             ),
@@ -117,49 +122,54 @@ class MetadClient:
 
     def begin(
         self, space: str = "graph", *, resume_key: str = "", source: str = "test"
-    ) -> mpb.Load:
+    ) -> metad_pb.Load:
         """A load."""
         return cast(
-            mpb.Load,
+            metad_pb.Load,
             self.ask(
                 "begin_load",
-                mpb.BeginLoadRequest(space=space, source=source, resume_key=resume_key),
+                metad_pb.BeginLoadRequest(space=space, source=source, resume_key=resume_key),
             ),
         )
 
     def register(
-        self, load: mpb.Load, *chunks: mpb.Chunk, written: Sequence[int] = ()
-    ) -> list[mpb.Chunk]:
+        self, load: metad_pb.Load, *chunks: metad_pb.Chunk, written: Sequence[int] = ()
+    ) -> list[metad_pb.Chunk]:
         """Chunks with their bases."""
         return list(
             self.ask(
                 "register_chunks",
-                mpb.RegisterChunksRequest(load_id=load.load_id, chunks=chunks, written=written),
+                metad_pb.RegisterChunksRequest(
+                    load_id=load.load_id, chunks=chunks, written=written
+                ),
             ).chunks
         )
 
-    def commit(self, load: mpb.Load, *written: int) -> mpb.Load:
+    def commit(self, load: metad_pb.Load, *written: int) -> metad_pb.Load:
         """A load's commit; hosts that have to be sealed before hold nothing of it."""
-        request = mpb.CommitLoadRequest(load_id=load.load_id, written=written)
-        committed = cast(mpb.Load, self.ask("commit_load", request))
+        request = metad_pb.CommitLoadRequest(load_id=load.load_id, written=written)
+        committed = cast(metad_pb.Load, self.ask("commit_load", request))
         if committed.unsealed:
             request.seals.extend(
-                mpb.HostSeal(host=host, number=committed.seal) for host in committed.unsealed
+                metad_pb.HostSeal(host=host, number=committed.seal) for host in committed.unsealed
             )
-            committed = cast(mpb.Load, self.ask("commit_load", request))
+            committed = cast(metad_pb.Load, self.ask("commit_load", request))
         return committed
 
     def load(self, space: str = "graph") -> int:
         """A load that is begun and committed; its commit number."""
         return self.commit(self.begin(space)).commit
 
-    def submit(self, space: str = "graph") -> pb.Job:
+    def submit(self, space: str = "graph") -> common_pb.Job:
         """A build."""
-        return cast(pb.Job, self.ask("submit_job", mpb.SubmitJobRequest(space=space, kind="build")))
+        return cast(
+            common_pb.Job,
+            self.ask("submit_job", metad_pb.SubmitJobRequest(space=space, kind="build")),
+        )
 
-    def job(self, job_id: int) -> pb.Job:
+    def job(self, job_id: int) -> common_pb.Job:
         """A job as it is."""
-        return cast(pb.Job, self.ask("get_job", mpb.JobRequest(job_id=job_id)))
+        return cast(common_pb.Job, self.ask("get_job", metad_pb.JobRequest(job_id=job_id)))
 
     def build(self, *uuids: str, incarnation: int = 1) -> None:
         """Let the storageds finish whatever they are ordered to build."""
@@ -211,30 +221,38 @@ class InProcessMetad(MetadClient):
         self.components.maintenance.tick()
 
 
-def edge_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
+def edge_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> metad_pb.Chunk:
     """A chunk of edges."""
-    return mpb.Chunk(index=index, element=pb.EDGE, type_id=type_id, rows=rows, digest=digest)
+    return metad_pb.Chunk(
+        index=index, element=common_pb.EDGE, type_id=type_id, rows=rows, digest=digest
+    )
 
 
-def node_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> mpb.Chunk:
+def node_chunk(index: int, rows: int = 10, digest: str = "d", type_id: int = 0) -> metad_pb.Chunk:
     """A chunk of nodes."""
-    return mpb.Chunk(index=index, element=pb.NODE, type_id=type_id, rows=rows, digest=digest)
+    return metad_pb.Chunk(
+        index=index, element=common_pb.NODE, type_id=type_id, rows=rows, digest=digest
+    )
 
 
-def finished_report(order: mpb.TaskOrder, *, weight_name: str = "") -> mpb.TaskReport:
+def finished_report(
+    order: metad_pb.TaskAssignment, *, weight_name: str = ""
+) -> metad_pb.TaskReport:
     """A storaged's word that an order is done: three nodes and two edges in each part, copies
     agreeing.
     """
     totals = []
     for part in order.parts:
         totals += [
-            pb.Total(part=part, element=pb.NODE, type_id=t, count=3, positive=3, weight=1.5)
+            common_pb.PartitionStats(
+                part=part, element=common_pb.NODE, type_id=t, count=3, positive=3, weight=1.5
+            )
             for t in range(2)
         ]
         totals += [
-            pb.Total(
+            common_pb.PartitionStats(
                 part=part,
-                element=pb.EDGE,
+                element=common_pb.EDGE,
                 type_id=t,
                 count=2,
                 positive=2,
@@ -247,12 +265,12 @@ def finished_report(order: mpb.TaskOrder, *, weight_name: str = "") -> mpb.TaskR
         ]
     for total in totals:
         total.weight_name = weight_name
-    return mpb.TaskReport(
+    return metad_pb.TaskReport(
         task_id=order.task_id,
         attempt=order.attempt,
-        state=pb.FINISHED,
+        state=common_pb.FINISHED,
         rows_done=10,
         rows_total=10,
         totals=totals,
-        images=[pb.PartImage(part=part, digest=f"image-{part}") for part in order.parts],
+        images=[common_pb.PartImage(part=part, digest=f"image-{part}") for part in order.parts],
     )

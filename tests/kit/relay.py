@@ -19,7 +19,7 @@ from asterism_proto.methods import HEARTBEATS
 LOST = 0.1
 """Share of beats, and of answers, that do not arrive."""
 _MAX_REMEMBERED = 60
-"""Beats that may come again."""
+"""Heartbeats that may come again."""
 _WORKERS = 16
 
 
@@ -41,9 +41,9 @@ class FaultyRelay(grpc.GenericRpcHandler):
     def __init__(self, target: str, seed: int = 0) -> None:
         self.is_faulty = False
         self.repeated = 0
-        """Beats that came once more."""
+        """Heartbeats that came once more."""
         self.lost = 0
-        """Beats, or answers to them, that did not arrive."""
+        """Heartbeats, or answers to them, that did not arrive."""
         self._random, self._lock = random.Random(seed), threading.Lock()
         self._heartbeats: list[bytes] = []
         self._channel = grpc.insecure_channel(target)
@@ -61,7 +61,7 @@ class FaultyRelay(grpc.GenericRpcHandler):
             try:
                 return (
                     self._forward_heartbeat(data, timeout_s, forward)
-                    if path == HEARTBEATS["beat"].path
+                    if path == HEARTBEATS["heartbeat"].path
                     else forward(data, timeout_s)
                 )
             except grpc.RpcError as error:

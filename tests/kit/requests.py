@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from asterism_daemonkit.calls import CallContext
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_proto.methods import CATALOG, Method
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from tests.kit.waiting import wait_until
 
 READ, WRITE = CATALOG["describe_space"], CATALOG["drop_space"]
@@ -33,10 +33,12 @@ class StubGraphd:
     """Set once a caller did."""
 
 
-def request(method: Method) -> meta.SpaceRequest | meta.DropSpaceRequest:
+def request(method: Method) -> metad_pb.SpaceRequest | metad_pb.DropSpaceRequest:
     """One that the doors answer."""
     return (
-        meta.SpaceRequest(space="shop") if method is READ else meta.DropSpaceRequest(space="shop")
+        metad_pb.SpaceRequest(space="shop")
+        if method is READ
+        else metad_pb.DropSpaceRequest(space="shop")
     )
 
 
@@ -79,16 +81,16 @@ def stub_graphd(
     stub = StubGraphd()
     respond = answer_at_once if make_handler is None else make_handler(stub)
 
-    def read(message: meta.SpaceRequest, call: CallContext) -> pb.Space:
+    def read(message: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
         stub.calls.append("read")
         stub.call_arrived.set()
         respond(call)
-        return pb.Space(name=message.space)
+        return common_pb.Space(name=message.space)
 
-    def write(message: meta.DropSpaceRequest, call: CallContext) -> pb.Empty:
+    def write(message: metad_pb.DropSpaceRequest, call: CallContext) -> common_pb.Empty:
         stub.calls.append("write")
         respond(call)
-        return pb.Empty()
+        return common_pb.Empty()
 
     methods = {method.python_name: method for method in (READ, WRITE)}
     handlers = {READ.path: read, WRITE.path: write}

@@ -23,7 +23,7 @@ from asterism_daemonkit.daemon_identity import FILE_NAME as IDENTITY
 from asterism_daemonkit.daemon_identity import open_folder
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import AsterismError, Corrupt
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_file
 from metad.store.rocksdb_store import RocksStore
 from storaged.build.completion import CompletedPart, part_folder
@@ -524,7 +524,7 @@ def small_files(folder: Path) -> list[Subject]:
     target = folder / "small"
     open_folder(target, "storaged").release()
     ClusterIdentity(target / "cluster").check(_CLUSTER)
-    reply = meta.PollReply()
+    reply = metad_pb.PollReply()
     route = reply.spaces.add()
     route.space.name, route.space.space_id = "shop", 1
     route.versions.add(version=3, digest="d" * 64).totals.add(

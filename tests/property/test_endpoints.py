@@ -53,7 +53,7 @@ class Endpoints:
             "version": [0, manifest.version],
             "digest": [manifest.digest],
             "at": [
-                storaged_pb2.At(
+                storaged_pb2.VersionRef(
                     space_id=manifest.space_id, version=manifest.version, digest=manifest.digest
                 )
             ],

@@ -49,7 +49,7 @@ class JobMachine(RuleBasedStateMachine):
     """What is true after every event, and of every step from one state to the next."""
 
     sent = Bundle("sent")
-    """Beats on their way: they may come late, twice, in any order, or never."""
+    """Heartbeats on their way: they may come late, twice, in any order, or never."""
 
     def __init__(self) -> None:
         super().__init__()

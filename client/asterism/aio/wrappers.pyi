@@ -61,7 +61,7 @@ from asterism.records.versions import PinInfo, VersionInfo
 from asterism.transport.retry_budget import Traffic
 from asterism.verification import VerificationReport
 from asterism_model.schema import Schema
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 Inner = TypeVar("Inner")
 
@@ -778,7 +778,7 @@ class AsyncLoad(AsyncWrapper[Load]):
     ) -> int: ...
     async def write_rows(
         self, index: int, rows: WriteRows, *, ends_known: bool = False
-    ) -> meta.Chunk: ...
+    ) -> metad_pb.Chunk: ...
 
 class AsyncNodePasses(AsyncWrapper[NodePasses]):
     @property

@@ -22,7 +22,7 @@ from asterism_model.backup_manifest import (
     part_folder,
 )
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def backup(
     deadline = time.monotonic() + timeout_s
     folder = RemoteFolder(absolute_address(address), confined=True)
     entry = client.session.catalog(
-        "export_space", meta.ExportSpaceRequest(space=space, version=version or 0)
+        "export_space", metad_pb.ExportSpaceRequest(space=space, version=version or 0)
     )
     manifest = entry.manifest
     existing = _existing_record(folder)

@@ -15,7 +15,7 @@ from asterism.records.catalog import Job, SpaceInfo
 from asterism_io.remote_storage import RemoteFolder, absolute_address
 from asterism_model.backup_manifest import CATALOG_FILE, MANIFEST_FILE, BackupManifest
 from asterism_proto.errors import Conflict, Corrupt, NotFound, NotReady
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 def restore(
@@ -70,7 +70,7 @@ def restore(
             "never became whole; ask for the backup again"
         ) from error
     record = BackupManifest.from_bytes(content)
-    entry = meta.SpaceRecord()
+    entry = metad_pb.SpaceRecord()
     try:
         entry.ParseFromString(folder.read_file(record.find_file(CATALOG_FILE)))
     except DecodeError as error:
@@ -87,7 +87,9 @@ def restore(
     try:
         client.session.catalog(
             "import_space",
-            meta.ImportSpaceRequest(name=space, record=entry, address=absolute_address(address)),
+            metad_pb.ImportSpaceRequest(
+                name=space, record=entry, address=absolute_address(address)
+            ),
         )
         job = client.submit_job(space, "restore", options=options)
     except Conflict:  # at either call: a restore that is under way already may end between the two
@@ -112,5 +114,5 @@ def _is_restored(client: CatalogClient, space: str, record: BackupManifest) -> b
     """Whether a restore of this very backup has made the space: it went on while nobody waited for
     it.
     """
-    versions = client.session.catalog("list_versions", meta.SpaceRequest(space=space)).versions
+    versions = client.session.catalog("list_versions", metad_pb.SpaceRequest(space=space)).versions
     return any(version.origin_space_id and version.digest == record.digest for version in versions)

@@ -27,8 +27,8 @@ from asterism_model.schema import EdgeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import SamplingRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 Request = TypeVar("Request", bound=SamplingRequest)
 Sample = TypeVar("Sample")
@@ -141,7 +141,7 @@ class GraphCalls:
         nodes: ArrayLike,
         ntype: NodeTypes,
         edge_types: Sequence[int],
-        direction: pb.Direction,
+        direction: common_pb.Direction,
         *,
         argument: str = "nodes",
         version: int | None = None,
@@ -169,9 +169,9 @@ class GraphCalls:
         )
 
     @staticmethod
-    def _local_type(edge_type: EdgeType, direction: pb.Direction) -> str:
+    def _local_type(edge_type: EdgeType, direction: common_pb.Direction) -> str:
         """The type of the nodes that edges are asked of."""
-        return edge_type.src_type if direction == pb.OUT else edge_type.dst_type
+        return edge_type.src_type if direction == common_pb.OUT else edge_type.dst_type
 
     def _types(self, ntype: ArrayLike, ids: Ids) -> Types:
         types = validation.ids("ntype", ntype, minimum=-1)
@@ -209,7 +209,7 @@ class GraphCalls:
 
     def _name_column(self, ids: Ids, kind: int, version: int | None) -> contract.StringColumn:
         """The column of names of some nodes of one type; empty where there is no such node."""
-        head = wire.NodeFeaturesRequest(
+        head = graphd_pb.NodeFeaturesRequest(
             space=self.space,
             version=self._version(version),
             type_id=kind,
@@ -382,7 +382,7 @@ class GraphCalls:
     ) -> tuple[EdgeRows, int]:
         """Edges by place, and how many there are."""
         type_id, _ = self._session.edge_type(self.space, etype)
-        head = wire.EdgesAtRequest(
+        head = graphd_pb.EdgesAtRequest(
             space=self.space,
             version=self._version(version),
             type_id=type_id,
@@ -390,7 +390,7 @@ class GraphCalls:
             where=where,
         )
         reply = self._session.read("edges_at", head, {"places": positions})
-        total = reply.with_head(wire.EdgesAtReply).head.count
+        total = reply.with_head(graphd_pb.EdgesAtReply).head.count
         rows = EdgeRows(
             src=reply.array("src", "int64"),
             dst=reply.array("dst", "int64"),
@@ -403,11 +403,11 @@ class GraphCalls:
     def _nodes_at(self, ntype: str, positions: Ids, version: int | None) -> tuple[Ids, int, int]:
         """Nodes by place, how many there are, and of which version."""
         type_id, _ = self._session.node_type(self.space, ntype)
-        head = wire.NodesAtRequest(
+        head = graphd_pb.NodesAtRequest(
             space=self.space, version=self._version(version), type_id=type_id
         )
         reply = self._session.read("nodes_at", head, {"places": positions})
-        total = reply.with_head(wire.NodesAtReply).head.count
+        total = reply.with_head(graphd_pb.NodesAtReply).head.count
         return reply.array("ids", "int64"), total, version_of(reply.head)
 
     def _graph(self) -> GraphProtocol:
@@ -415,11 +415,11 @@ class GraphCalls:
         return cast(GraphProtocol, self)
 
 
-def parse_direction(direction: str) -> pb.Direction:
+def parse_direction(direction: str) -> common_pb.Direction:
     """A direction as it travels."""
     if direction not in ("out", "in"):
         raise InvalidRequest(f"direction {direction!r}: expected out or in")
-    return pb.OUT if direction == "out" else pb.IN
+    return common_pb.OUT if direction == "out" else common_pb.IN
 
 
 def version_of(head: VersionReply) -> int:

@@ -23,7 +23,7 @@ from asterism.records.samples import NodeBatch, Subgraph
 from asterism.records.versions import VersionInfo
 from asterism_model.schema import Feature
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 _MANIFEST, _ONE_TYPE = "manifest.json", "_N"
 """Of `asterism.export.assignment`: its record of what it wrote, and what it calls the node type of
@@ -263,7 +263,7 @@ class Clusters(ArrayRecord):
                         )
                         index += 1
                 newer_commits = graph._session.catalog(
-                    "list_commits", meta.ListCommitsRequest(space=graph.space, after=info.cut)
+                    "list_commits", metad_pb.ListCommitsRequest(space=graph.space, after=info.cut)
                 ).commits
                 if newer_commits:
                     raise Conflict(
@@ -428,7 +428,7 @@ class ClusterGrouping:
 
 def describe_version(graph: GraphProtocol, version: int | None) -> VersionInfo:
     """What a version holds, the one that a graph reads."""
-    request = meta.ManifestRequest(space=graph.space, version=graph._version(version))
+    request = metad_pb.ManifestRequest(space=graph.space, version=graph._version(version))
     return graph._session.manifest(graph._session.catalog("get_manifest", request), graph.space)
 
 

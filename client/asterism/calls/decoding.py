@@ -37,17 +37,17 @@ from asterism.records.samples import (
 from asterism_model.schema import Schema
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 Arrays = Mapping[str, NDArray[Any]]
 Request_co = TypeVar("Request_co", covariant=True)
 SubgraphRequest = (
-    wire.SampleSubgraphRequest
-    | wire.SampleEgoSubgraphsRequest
-    | wire.SampleLaborRequest
-    | wire.SampleHgtRequest
-    | wire.InducedSubgraphRequest
+    graphd_pb.SampleSubgraphRequest
+    | graphd_pb.SampleEgoSubgraphsRequest
+    | graphd_pb.SampleLaborRequest
+    | graphd_pb.SampleHgtRequest
+    | graphd_pb.InducedSubgraphRequest
 )
 
 
@@ -80,7 +80,7 @@ def _single_type(types: Sequence[int]) -> Types:
     return np.array(types[0] if types else -1, np.int32)
 
 
-def node_sample(call: SamplingCall[wire.SampleNodesRequest]) -> NodeSample:
+def node_sample(call: SamplingCall[graphd_pb.SampleNodesRequest]) -> NodeSample:
     """Drawn nodes."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32")
@@ -97,13 +97,13 @@ def node_sample(call: SamplingCall[wire.SampleNodesRequest]) -> NodeSample:
     )
 
 
-def nodes_like(call: SamplingCall[wire.SampleNodesLikeRequest]) -> NodeRows:
+def nodes_like(call: SamplingCall[graphd_pb.SampleNodesLikeRequest]) -> NodeRows:
     """Nodes of the types of others."""
     nodes: Ids = call.reply.array("ids", "int64", 2)
     return _rows(call, nodes, call.reply.array("types", "int32")[:, None], infer_types=True)
 
 
-def negatives(call: SamplingCall[wire.SampleNegativesRequest]) -> NodeRows:
+def negatives(call: SamplingCall[graphd_pb.SampleNegativesRequest]) -> NodeRows:
     """Nodes that are not some others."""
     return _rows(
         call,
@@ -114,7 +114,7 @@ def negatives(call: SamplingCall[wire.SampleNegativesRequest]) -> NodeRows:
 
 
 def _rows(
-    call: SamplingCall[wire.SampleNodesLikeRequest | wire.SampleNegativesRequest],
+    call: SamplingCall[graphd_pb.SampleNodesLikeRequest | graphd_pb.SampleNegativesRequest],
     nodes: Ids,
     types: Types,
     *,
@@ -134,7 +134,7 @@ def _rows(
     )
 
 
-def graph_labels(call: SamplingCall[wire.SampleGraphLabelsRequest]) -> GraphLabels:
+def graph_labels(call: SamplingCall[graphd_pb.SampleGraphLabelsRequest]) -> GraphLabels:
     """Drawn labels of graphs."""
     indptr = call.reply.array("labels.indptr", "int64").tolist()
     text = call.reply.array("labels.values", "uint8").tobytes()
@@ -144,7 +144,7 @@ def graph_labels(call: SamplingCall[wire.SampleGraphLabelsRequest]) -> GraphLabe
     )
 
 
-def edge_sample(call: SamplingCall[wire.SampleEdgesRequest]) -> EdgeSample:
+def edge_sample(call: SamplingCall[graphd_pb.SampleEdgesRequest]) -> EdgeSample:
     """Drawn edges."""
     request, reply = call.request, call.reply
     return EdgeSample(
@@ -162,7 +162,7 @@ def edge_sample(call: SamplingCall[wire.SampleEdgesRequest]) -> EdgeSample:
     )
 
 
-def neighbor_sample(call: SamplingCall[wire.SampleNeighborsRequest]) -> NeighborSample:
+def neighbor_sample(call: SamplingCall[graphd_pb.SampleNeighborsRequest]) -> NeighborSample:
     """Drawn neighbors."""
     request, reply = call.request, call.reply
     types = reply.optional_array("types", "int32", 2)
@@ -182,7 +182,7 @@ def neighbor_sample(call: SamplingCall[wire.SampleNeighborsRequest]) -> Neighbor
     )
 
 
-def fanout_sample(call: SamplingCall[wire.SampleFanoutRequest]) -> FanoutSample:
+def fanout_sample(call: SamplingCall[graphd_pb.SampleFanoutRequest]) -> FanoutSample:
     """Drawn neighbors, hop after hop."""
     request, reply = call.request, call.reply
     hops = []
@@ -213,7 +213,7 @@ def fanout_sample(call: SamplingCall[wire.SampleFanoutRequest]) -> FanoutSample:
     )
 
 
-def walk_sample(call: SamplingCall[wire.RandomWalkRequest]) -> WalkSample:
+def walk_sample(call: SamplingCall[graphd_pb.RandomWalkRequest]) -> WalkSample:
     """Walks."""
     request, reply = call.request, call.reply
     nodes = reply.array("nodes", "int64", 2)
@@ -235,7 +235,7 @@ def walk_sample(call: SamplingCall[wire.RandomWalkRequest]) -> WalkSample:
     )
 
 
-def visit_sample(call: SamplingCall[wire.SamplePinsageRequest]) -> VisitSample:
+def visit_sample(call: SamplingCall[graphd_pb.SamplePinsageRequest]) -> VisitSample:
     """Nodes by visits."""
     request, reply = call.request, call.reply
     node_types, last_edge_type = (
@@ -243,7 +243,7 @@ def visit_sample(call: SamplingCall[wire.SamplePinsageRequest]) -> VisitSample:
         call.schema.edge_types[request.steps[-1].edge_types[0]],
     )
     node_type = call.schema.node_type_id(
-        last_edge_type.src_type if request.direction == pb.IN else last_edge_type.dst_type
+        last_edge_type.src_type if request.direction == common_pb.IN else last_edge_type.dst_type
     )
     return VisitSample(
         nodes=reply.array("ids", "int64", 2),
@@ -256,7 +256,7 @@ def visit_sample(call: SamplingCall[wire.SamplePinsageRequest]) -> VisitSample:
     )
 
 
-def subgraph(call: SamplingCall[wire.SampleSubgraphRequest]) -> Subgraph:
+def subgraph(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> Subgraph:
     """A sampled subgraph."""
     result = _subgraph(
         call,
@@ -267,14 +267,14 @@ def subgraph(call: SamplingCall[wire.SampleSubgraphRequest]) -> Subgraph:
     return replace(result, times=_times(call)) if call.request.until.want_times else result
 
 
-def ego_subgraphs(call: SamplingCall[wire.SampleEgoSubgraphsRequest]) -> Subgraph:
+def ego_subgraphs(call: SamplingCall[graphd_pb.SampleEgoSubgraphsRequest]) -> Subgraph:
     """Subgraphs around seeds."""
     return _subgraph(
         call, list(call.request.edge_types), disjoint=call.request.disjoint, seed=call.request.seed
     )
 
 
-def labor_subgraph(call: SamplingCall[wire.SampleLaborRequest]) -> Subgraph:
+def labor_subgraph(call: SamplingCall[graphd_pb.SampleLaborRequest]) -> Subgraph:
     """A subgraph whose edges were kept by shared variates."""
     return _subgraph(
         call,
@@ -284,12 +284,12 @@ def labor_subgraph(call: SamplingCall[wire.SampleLaborRequest]) -> Subgraph:
     )
 
 
-def hgt_subgraph(call: SamplingCall[wire.SampleHgtRequest]) -> Subgraph:
+def hgt_subgraph(call: SamplingCall[graphd_pb.SampleHgtRequest]) -> Subgraph:
     """A subgraph of nodes drawn by budgets, with all edges among them."""
     return _subgraph(call, list(call.request.edge_types), disjoint=False, seed=call.request.seed)
 
 
-def induced_subgraph(call: SamplingCall[wire.InducedSubgraphRequest]) -> Subgraph:
+def induced_subgraph(call: SamplingCall[graphd_pb.InducedSubgraphRequest]) -> Subgraph:
     """An induced subgraph: nothing of it is drawn. Nodes may be those of the request, numbered by
     their places there.
     """
@@ -371,22 +371,26 @@ def _ends(call: SamplingCall[SubgraphRequest], edge_type: int) -> tuple[Ids, Ids
         call.reply.array(f"ends.{edge_type}", "int32").astype(np.int64),
     )
     return (
-        (remote_ends, local_ends) if call.request.direction == pb.IN else (local_ends, remote_ends)
+        (remote_ends, local_ends)
+        if call.request.direction == common_pb.IN
+        else (local_ends, remote_ends)
     )
 
 
-def _times(call: SamplingCall[wire.SampleSubgraphRequest]) -> dict[str, Values]:
+def _times(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> dict[str, Values]:
     """The times of edges, of the edge types that have any."""
     out = {}
     for e in (hop_fanout.edge_type for hop_fanout in call.request.reach):
-        if dtype := edge_time_dtype(call.schema, e, incoming=call.request.direction == pb.IN):
+        if dtype := edge_time_dtype(
+            call.schema, e, incoming=call.request.direction == common_pb.IN
+        ):
             out[call.schema.edge_types[e].name] = call.reply.arrays.get(
                 f"times.{e}", np.zeros(0, dtype)
             )
     return out
 
 
-def layer_sample(call: SamplingCall[wire.SampleLayerRequest]) -> LayerSample:
+def layer_sample(call: SamplingCall[graphd_pb.SampleLayerRequest]) -> LayerSample:
     """One layer."""
     layer = _layer(call, "", len(call.arrays["nodes"]), call.request.count)
     return LayerSample(
@@ -400,7 +404,7 @@ def layer_sample(call: SamplingCall[wire.SampleLayerRequest]) -> LayerSample:
     )
 
 
-def layer_stack(call: SamplingCall[wire.SampleLayersRequest]) -> LayerStack:
+def layer_stack(call: SamplingCall[graphd_pb.SampleLayersRequest]) -> LayerStack:
     """Layer upon layer."""
     seeds: Ids = call.arrays["nodes"]
     layers: list[Layer] = []
@@ -418,7 +422,7 @@ def layer_stack(call: SamplingCall[wire.SampleLayersRequest]) -> LayerStack:
 
 
 def _layer(
-    call: SamplingCall[wire.SampleLayerRequest | wire.SampleLayersRequest],
+    call: SamplingCall[graphd_pb.SampleLayerRequest | graphd_pb.SampleLayersRequest],
     hop: str,
     rows: int,
     count: int,
@@ -439,7 +443,7 @@ def _layer(
     )
 
 
-def _reshape_to_layers(call: SamplingCall[wire.SampleLayersRequest], nodes: Ids) -> Ids:
+def _reshape_to_layers(call: SamplingCall[graphd_pb.SampleLayersRequest], nodes: Ids) -> Ids:
     return nodes.reshape(-1, call.request.width) if call.request.width else nodes
 
 
@@ -459,7 +463,7 @@ def adjacency(
 
 
 def _features(
-    call: SamplingCall[SubgraphRequest | wire.SampleFanoutRequest], prefix: str
+    call: SamplingCall[SubgraphRequest | graphd_pb.SampleFanoutRequest], prefix: str
 ) -> NodeFeatures | None:
     """Features that came along for some of the nodes, by node type; types that can not be among
     them are left out.

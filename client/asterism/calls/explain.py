@@ -20,7 +20,7 @@ from asterism.records.explanation import (
 from asterism_model import unicode_text
 from asterism_model.graph_prices import price_request, section_sizes
 from asterism_model.prices import check_reply
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class Explainer:
@@ -63,13 +63,15 @@ class _ExplainCalls(AllCalls):
         arrays: dict[str, NDArray[Any]],
         check: Callable[[decoding.SamplingReply], None] = lambda _: None,
     ) -> Any:
-        request = wire.ExplainRequest(
+        request = graphd_pb.ExplainRequest(
             space=self.space, version=head.version, method=method, request=head.SerializeToString()
         )
         price = price_request(head, section_sizes(arrays))
         if price is not None:
             check_reply(price)
-        reply = self._session.read("explain", request, arrays).with_head(wire.ExplainReply).head
+        reply = (
+            self._session.read("explain", request, arrays).with_head(graphd_pb.ExplainReply).head
+        )
         check(reply)
         return Explanation(
             method=method,
@@ -105,7 +107,7 @@ class _ExplainCalls(AllCalls):
         )
 
 
-def _price(price: wire.Price) -> RequestPrice:
+def _price(price: graphd_pb.Price) -> RequestPrice:
     return RequestPrice(
         formula=price.formula,
         rows=price.rows,

@@ -12,7 +12,7 @@ from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import FanoutSample
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 FeatureSelection = Sequence[str] | Mapping[str, Sequence[str]] | None
 """Features to bring along: names, or names by node type."""
@@ -95,12 +95,12 @@ class FanoutCalls(GraphCalls):
         )
         resolved_seed = validation.seed(seed)
         counts = [validation.count(f"fanouts[{h}]", fanout) for h, fanout in enumerate(fanouts)]
-        head = wire.SampleFanoutRequest(
+        head = graphd_pb.SampleFanoutRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,
             hops=[
-                wire.Hop(edge_types=step, count=fanout)
+                graphd_pb.Hop(edge_types=step, count=fanout)
                 for step, fanout in zip(steps, counts, strict=True)
             ],
             node_type=node_type,
@@ -118,7 +118,7 @@ class FanoutCalls(GraphCalls):
         return self._call("sample_fanout", decoding.fanout_sample, head, arrays | time_arrays)
 
 
-def requested_features(schema: Schema, columns: FeatureSelection) -> list[wire.NodeColumns]:
+def requested_features(schema: Schema, columns: FeatureSelection) -> list[graphd_pb.NodeColumns]:
     """Features to bring along, as they travel.
 
     Raises
@@ -134,7 +134,7 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[wire.N
         )
     if isinstance(columns, Mapping):
         return [
-            wire.NodeColumns(type_id=schema.node_type_id(name), names=list(names))
+            graphd_pb.NodeColumns(type_id=schema.node_type_id(name), names=list(names))
             for name, names in columns.items()
         ]
     available = [
@@ -148,7 +148,7 @@ def requested_features(schema: Schema, columns: FeatureSelection) -> list[wire.N
                 f"{', '.join(t.name for t in schema.node_types)}"
             )
     return [
-        wire.NodeColumns(type_id=type_id, names=names)
+        graphd_pb.NodeColumns(type_id=type_id, names=names)
         for type_id, names in enumerate(available)
         if names
     ]

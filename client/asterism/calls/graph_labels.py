@@ -12,7 +12,7 @@ from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, version_of
 from asterism.records.samples import GraphLabels, GraphNodes
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class GraphLabelCalls(GraphCalls):
@@ -47,7 +47,7 @@ class GraphLabelCalls(GraphCalls):
         --------
         >>> batch = graph.graph_nodes(graph.sample_graph_labels(32).labels)  # doctest: +SKIP
         """
-        head = wire.SampleGraphLabelsRequest(
+        head = graphd_pb.SampleGraphLabelsRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
@@ -83,7 +83,7 @@ class GraphLabelCalls(GraphCalls):
                 raise InvalidRequest(f"labels[{position}] {label!r}: expected bytes or text")
         texts = [label.encode() if isinstance(label, str) else label for label in labels]
         indptr = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
-        head = wire.GraphNodesRequest(space=self.space, version=self._version(version))
+        head = graphd_pb.GraphNodesRequest(space=self.space, version=self._version(version))
         sections: dict[str, NDArray[Any]] = {
             "labels.indptr": indptr,
             "labels.values": np.frombuffer(b"".join(texts), np.uint8),

@@ -14,7 +14,7 @@ from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class HgtCalls(GraphCalls):
@@ -105,7 +105,7 @@ class HgtCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             seeds, ntype, edge_types, wire_direction, argument="seeds", version=version
         )
-        head = wire.SampleHgtRequest(
+        head = graphd_pb.SampleHgtRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
@@ -127,7 +127,7 @@ class HgtCalls(GraphCalls):
 
     def _layer_counts(
         self, counts: Sequence[int] | Mapping[str, Sequence[int]]
-    ) -> list[wire.NodeCounts]:
+    ) -> list[graphd_pb.NodeCounts]:
         """Counts by node type and layer, checked."""
         by_type = (
             counts
@@ -149,6 +149,6 @@ class HgtCalls(GraphCalls):
                 )
         ids = [self._session.node_type(self.space, name)[0] for name in by_type]
         return [
-            wire.NodeCounts(type_id=type_id, counts=layer_counts)
+            graphd_pb.NodeCounts(type_id=type_id, counts=layer_counts)
             for type_id, layer_counts in zip(ids, lists, strict=True)
         ]

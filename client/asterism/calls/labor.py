@@ -12,7 +12,7 @@ from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class LaborCalls(GraphCalls):
@@ -105,12 +105,12 @@ class LaborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             seeds, ntype, edge_types, wire_direction, argument="seeds", version=version
         )
-        head = wire.SampleLaborRequest(
+        head = graphd_pb.SampleLaborRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
             reach=[
-                wire.Reach(edge_type=etype, counts=hops)
+                graphd_pb.EdgeTypeFanouts(edge_type=etype, counts=hops)
                 for etype, hops in zip(edge_types, counts, strict=True)
             ],
             node_type=node_type,

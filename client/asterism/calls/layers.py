@@ -20,9 +20,9 @@ from asterism.records.samples import (
     Types,
 )
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
-_MEASURES = {"sum": wire.SUM, "sqrt": wire.SQRT, "squares": wire.SQUARES}
+_MEASURES = {"sum": graphd_pb.SUM, "sqrt": graphd_pb.SQRT, "squares": graphd_pb.SQUARES}
 
 
 class LayerCalls(GraphCalls):
@@ -96,7 +96,7 @@ class LayerCalls(GraphCalls):
             self.space, validation.type_names("etypes", etypes)
         )
         width, node_type, arrays = self._layers(nodes, ntype, edge_types, direction, version)
-        head = wire.SampleLayerRequest(
+        head = graphd_pb.SampleLayerRequest(
             edge_types=edge_types,
             count=validation.count("n", n),
             **self._layer_request_fields(
@@ -155,9 +155,9 @@ class LayerCalls(GraphCalls):
         ]
         sizes = [validation.count(f"counts[{h}]", count) for h, count in enumerate(counts)]
         width, node_type, arrays = self._layers(nodes, ntype, steps[0], direction, version)
-        head = wire.SampleLayersRequest(
+        head = graphd_pb.SampleLayersRequest(
             hops=[
-                wire.Hop(edge_types=step, count=size)
+                graphd_pb.Hop(edge_types=step, count=size)
                 for step, size in zip(steps, sizes, strict=True)
             ],
             **self._layer_request_fields(
@@ -227,7 +227,7 @@ class LayerCalls(GraphCalls):
             )
         elif col_type is not None:
             arrays["col_types"] = self._types(col_type, col_ids)
-        head = wire.AdjacencyRequest(
+        head = graphd_pb.AdjacencyRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,
@@ -374,7 +374,7 @@ class LayerCalls(GraphCalls):
         array([ 1, -1], dtype=int32)
         """
         node_type, arrays = self._type_sections("ids", ids, ntype, version)
-        head = wire.NodeTypesRequest(
+        head = graphd_pb.NodeTypesRequest(
             space=self.space, version=self._version(version), node_type=node_type
         )
         return self._session.read("node_types", head, arrays).array("types", "int32")

@@ -22,8 +22,8 @@ from asterism.transport.waiting import FairSemaphore
 from asterism_model import unicode_text
 from asterism_model.request_validation import PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 PIECE_BYTES = 24 << 20
 """Of one Write, so that it stays below 32 MiB. How a chunk splits is part of its blocks' keys: a
@@ -53,13 +53,13 @@ class Load:
     1
     """
 
-    def __init__(self, session: Session, message: meta.Load) -> None:
+    def __init__(self, session: Session, message: metad_pb.Load) -> None:
         self._session = session
         self.load_id = message.load_id
         self.space = message.space
         self._lock = FairSemaphore(session.waiter)
         self._commit = int(message.commit)
-        self._chunks: dict[int, meta.Chunk] = {chunk.index: chunk for chunk in message.chunks}
+        self._chunks: dict[int, metad_pb.Chunk] = {chunk.index: chunk for chunk in message.chunks}
         self._unreported_chunks: list[int] = []
         """Written, but not yet known to metad."""
         self.written: set[int] = {chunk.index for chunk in message.chunks if chunk.written}
@@ -187,7 +187,7 @@ class Load:
             Bad rows that were left out, for the record.
         """
         with self._lock:
-            request = meta.CommitLoadRequest(
+            request = metad_pb.CommitLoadRequest(
                 load_id=self.load_id,
                 rejected=rejected,
                 written=self._unreported_chunks,
@@ -200,14 +200,16 @@ class Load:
 
     def abandon(self) -> None:
         """Give the load up: what it wrote is removed."""
-        self._session.catalog("abandon_load", meta.LoadRequest(load_id=self.load_id))
+        self._session.catalog("abandon_load", metad_pb.LoadRequest(load_id=self.load_id))
 
-    def write_rows(self, index: int, rows: WriteRows, *, ends_known: bool = False) -> meta.Chunk:
+    def write_rows(
+        self, index: int, rows: WriteRows, *, ends_known: bool = False
+    ) -> metad_pb.Chunk:
         """Write rows that were checked already (`asterism.calls.writes`); give back their chunk."""
         if not 0 <= index <= MAX_CHUNK_ROWS:
             raise InvalidRequest(f"chunk {index}: expected 0 to {MAX_CHUNK_ROWS}")
         chunk = self._register(
-            meta.Chunk(
+            metad_pb.Chunk(
                 index=index,
                 element=rows.element,
                 type_id=rows.type_id,
@@ -218,7 +220,7 @@ class Load:
         if chunk.written:
             return chunk
         for number, (start, stop) in enumerate(row_ranges(rows.count, rows.columns)):
-            head = wire.WriteRequest(
+            head = graphd_pb.WriteRequest(
                 space=self.space,
                 load_id=self.load_id,
                 chunk=index * PIECES + number,
@@ -239,19 +241,19 @@ class Load:
             chunk.written = True
         return chunk
 
-    def _register(self, chunk: meta.Chunk) -> meta.Chunk:
+    def _register(self, chunk: metad_pb.Chunk) -> metad_pb.Chunk:
         with self._lock:
             existing = self._chunks.get(chunk.index)
             if existing is not None and existing.digest == chunk.digest:
                 return existing
             reply = self._session.catalog(
                 "register_chunks",
-                meta.RegisterChunksRequest(
+                metad_pb.RegisterChunksRequest(
                     load_id=self.load_id, chunks=[chunk], written=self._unreported_chunks
                 ),
             )
             self._unreported_chunks.clear()
-            registered: meta.Chunk = reply.chunks[0]
+            registered: metad_pb.Chunk = reply.chunks[0]
             self._chunks[chunk.index] = registered
             if registered.written:
                 self.written.add(chunk.index)
@@ -261,7 +263,7 @@ class Load:
 def begin_load(session: Session, space: str, *, source: str = "", resume_key: str = "") -> Load:
     """Begin a load into a space, or find the one that bears ``resume_key``."""
     session.schema(space)
-    request = meta.BeginLoadRequest(space=space, source=source, resume_key=resume_key)
+    request = metad_pb.BeginLoadRequest(space=space, source=source, resume_key=resume_key)
     return Load(session, session.catalog("begin_load", request))
 
 
@@ -271,7 +273,7 @@ def find_nodes(
     """bool[n]: which ids of a type exist, committed or written by ``load_id``."""
     reply = session.graph(
         "find_nodes",
-        wire.FindNodesRequest(space=space, type_id=type_id, load_id=load_id),
+        graphd_pb.FindNodesRequest(space=space, type_id=type_id, load_id=load_id),
         {"ids": ids},
     )
     return reply.array("exists", "uint8").astype(np.bool_)

@@ -10,7 +10,7 @@ from asterism.calls.base import GraphCalls, Names
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import NodeRows
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class NegativeCalls(GraphCalls):
@@ -73,7 +73,7 @@ class NegativeCalls(GraphCalls):
         if unknown not in ("error", "none"):
             raise InvalidRequest(f"unknown {unknown!r}: expected 'error' or 'none'")
         node_type, arrays = self._type_sections("src", src, ntype, version)
-        head = wire.SampleNodesLikeRequest(
+        head = graphd_pb.SampleNodesLikeRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
@@ -174,7 +174,7 @@ class NegativeCalls(GraphCalls):
         )
         if edge_types:
             arrays["sources"] = validation.pair_sources(pair_ids)
-        head = wire.SampleNegativesRequest(
+        head = graphd_pb.SampleNegativesRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),

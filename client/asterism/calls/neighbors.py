@@ -13,7 +13,7 @@ from asterism.calls.string_ids import NodeTypes
 from asterism.client_state import expand_edge_types
 from asterism.records.samples import EdgeRows, Ids, RaggedNeighbors, TopNeighbors
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 SORT_KEYS = {None: "", "id": "id", "weight": "weight"}
 
@@ -64,7 +64,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
-        head = wire.NeighborsRequest(
+        head = graphd_pb.NeighborsRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,
@@ -136,7 +136,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
-        head = wire.NeighborsRequest(
+        head = graphd_pb.NeighborsRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,
@@ -245,7 +245,7 @@ class NeighborCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
-        head = wire.DegreesRequest(
+        head = graphd_pb.DegreesRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,

@@ -8,7 +8,7 @@ from asterism.calls import validation
 from asterism.calls.base import GraphCalls, Names, parse_direction, version_of
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import PageRanks
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class PageRankCalls(GraphCalls):
@@ -95,7 +95,7 @@ class PageRankCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, edge_types, wire_direction, version=version
         )
-        head = wire.PersonalizedPagerankRequest(
+        head = graphd_pb.PersonalizedPagerankRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,

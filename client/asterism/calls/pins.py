@@ -16,7 +16,7 @@ from asterism.records.versions import PinInfo
 from asterism_model import unicode_text
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound, Stale
 from asterism_proto.methods import CATALOG
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 PinnedGraph = TypeVar("PinnedGraph")
 """The graph that a pin gives: `asterism.graph.Graph`, which imports this module."""
@@ -92,7 +92,7 @@ class Lease:
         with contextlib.suppress(AsterismError):
             self._session.transport.call(
                 CATALOG["release_pin"],
-                meta.PinRequest(pin_id=self.pin.pin_id),
+                metad_pb.PinRequest(pin_id=self.pin.pin_id),
                 min(_RELEASE_S, self._session.timeout_s),
             )
 
@@ -103,7 +103,7 @@ class Lease:
             try:
                 self._session.transport.call(
                     CATALOG["renew_pin"],
-                    meta.PinRequest(pin_id=self.pin.pin_id),
+                    metad_pb.PinRequest(pin_id=self.pin.pin_id),
                     min(self.pin.term_s / 3, self._session.timeout_s),
                 )
             except NotFound as error:
@@ -140,7 +140,7 @@ class PinnedVersion(Generic[PinnedGraph]):
         if self._lease is not None:
             raise InvalidRequest("this pin has had its block; ask for another one with graph.pin()")
         requested_at = time.monotonic()
-        request = meta.PinVersionRequest(
+        request = metad_pb.PinVersionRequest(
             space=self._space, version=self._version, term_s=self._term_s, owner=self._owner
         )
         pin = PinInfo.from_proto(self._session.catalog("pin_version", request))

@@ -10,8 +10,8 @@ from asterism.calls import decoding, validation
 from asterism.calls.base import GraphCalls, Names, parse_direction
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import VisitSample
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 class VisitCountCalls(GraphCalls):
@@ -93,11 +93,11 @@ class VisitCountCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, steps[0], wire_direction, version=version
         )
-        head = wire.SamplePinsageRequest(
+        head = graphd_pb.SamplePinsageRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
-            steps=[store.Step(edge_types=step) for step in steps],
+            steps=[storaged_pb.Step(edge_types=step) for step in steps],
             traversals=validation.count("traversals", traversals, minimum=1),
             termination=validation.number("termination", termination, 0, 1),
             walks=validation.count("walks", walks, minimum=1),

@@ -12,7 +12,7 @@ from asterism.client_state import Session
 from asterism.records.query_result import QueryResult, decode_result
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import DTYPES
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 _DTYPES = frozenset(np.dtype(name) for name in DTYPES)
 """An array's own word for its type takes several times as long to ask."""
@@ -28,7 +28,7 @@ def query(
     version: int = 0,
 ) -> QueryResult:
     """Have statements run, and give the last one's table."""
-    head = wire.QueryRequest(
+    head = graphd_pb.QueryRequest(
         space=space,
         version=version,
         statement=statement,
@@ -38,7 +38,7 @@ def query(
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in (parameters or {}).items():
         bind_parameter(name, value, head, arrays)
-    reply = session.graph("query", head, arrays).with_head(wire.QueryReply)
+    reply = session.graph("query", head, arrays).with_head(graphd_pb.QueryReply)
     result = decode_result(reply)
     for changed in reply.head.changed:
         session.forget(changed)
@@ -48,7 +48,7 @@ def query(
 
 
 def bind_parameter(
-    name: str, value: Any, head: wire.QueryRequest, arrays: dict[str, NDArray[Any]]
+    name: str, value: Any, head: graphd_pb.QueryRequest, arrays: dict[str, NDArray[Any]]
 ) -> None:
     """Put a parameter where it travels: scalars and texts in the message, arrays beside it."""
     if isinstance(value, np.generic):

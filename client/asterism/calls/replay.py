@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from asterism.calls import decoding, validation
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.methods import GRAPH, SamplingRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 _CRC_BYTES = 4
 DECODERS: Mapping[str, Callable[[decoding.SamplingCall[Any]], Any]] = {
@@ -52,7 +52,7 @@ def make_token(
     request = type(head)()
     request.CopyFrom(head)  # type: ignore[arg-type]  # of the same type
     request.version = reply_head.version
-    replay = wire.Replay(
+    replay = graphd_pb.Replay(
         method=method,
         request=request.SerializeToString(),
         digest=reply_head.digest,
@@ -62,7 +62,7 @@ def make_token(
     return encode_token(replay)
 
 
-def encode_token(replay: wire.Replay) -> str:
+def encode_token(replay: graphd_pb.Replay) -> str:
     """A token: base64url of the message and its CRC-32, unpadded."""
     content = replay.SerializeToString()
     return (
@@ -72,7 +72,7 @@ def encode_token(replay: wire.Replay) -> str:
     )
 
 
-def decode_token(token: str) -> tuple[wire.Replay, SamplingRequest]:
+def decode_token(token: str) -> tuple[graphd_pb.Replay, SamplingRequest]:
     """A token's content, and the request in it; InvalidRequest where it is not a token."""
     message = (
         f"token {_shorten(token)}: it is cut short, altered or no token at all; give what a "
@@ -83,7 +83,7 @@ def decode_token(token: str) -> tuple[wire.Replay, SamplingRequest]:
         content, crc = raw[:-_CRC_BYTES], raw[-_CRC_BYTES:]
         if len(raw) < _CRC_BYTES or zlib.crc32(content) != int.from_bytes(crc, "little"):
             raise InvalidRequest(message)
-        replay = wire.Replay.FromString(content)
+        replay = graphd_pb.Replay.FromString(content)
         if replay.method not in DECODERS:
             raise InvalidRequest(
                 f"token {_shorten(token)}: a call of {replay.method!r} can not be made "
@@ -96,7 +96,7 @@ def decode_token(token: str) -> tuple[wire.Replay, SamplingRequest]:
 
 
 def replay_sections(
-    replay: wire.Replay,
+    replay: graphd_pb.Replay,
     request: SamplingRequest,
     nodes: ArrayLike | None,
     exclude: validation.Exclusions,
@@ -104,7 +104,7 @@ def replay_sections(
     """The sections of a call that is made again with these nodes, but for their types."""
     if nodes is None:
         return {}
-    if isinstance(request, wire.SampleNegativesRequest):
+    if isinstance(request, graphd_pb.SampleNegativesRequest):
         arrays = validation.exclusion_sections(nodes, exclude, shared=request.rows == 1)
         return (
             {**arrays, "sources": validation.pair_sources(nodes)} if request.joined_by else arrays
@@ -117,7 +117,9 @@ def replay_sections(
     return {"nodes": validation.ids("nodes", flat, minimum=-1)}
 
 
-def check_nodes(replay: wire.Replay, request: SamplingRequest, arrays: decoding.Arrays) -> None:
+def check_nodes(
+    replay: graphd_pb.Replay, request: SamplingRequest, arrays: decoding.Arrays
+) -> None:
     """Refuse nodes, or types or times of them, that are not those of the call."""
     rows = _rows(arrays)
     has_times = "until" in request.DESCRIPTOR.fields_by_name and request.HasField("until")
@@ -138,7 +140,7 @@ def check_nodes(replay: wire.Replay, request: SamplingRequest, arrays: decoding.
         )
 
 
-def check_version(replay: wire.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
+def check_version(replay: graphd_pb.Replay, space: str, reply_head: decoding.SamplingReply) -> None:
     """Refuse an answer from a version of the same number that holds something else."""
     if reply_head.digest != replay.digest:
         raise NotFound(

@@ -16,7 +16,7 @@ from asterism.records.samples import (
     NodeSample,
 )
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class SamplingCalls(GraphCalls):
@@ -81,7 +81,7 @@ class SamplingCalls(GraphCalls):
         array([12, 3, 3, 40])
         """
         resolved_seed = validation.seed(seed)
-        head = wire.SampleNodesRequest(
+        head = graphd_pb.SampleNodesRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,
@@ -132,7 +132,7 @@ class SamplingCalls(GraphCalls):
             ``probabilities`` float64[n] or None.
         """
         resolved_seed = validation.seed(seed)
-        head = wire.SampleEdgesRequest(
+        head = graphd_pb.SampleEdgesRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,
@@ -232,7 +232,7 @@ class SamplingCalls(GraphCalls):
             times, len(arrays["nodes"]), strict=strict, strategy=strategy, edge_times=edge_times
         )
         resolved_seed = validation.seed(seed)
-        head = wire.SampleNeighborsRequest(
+        head = graphd_pb.SampleNeighborsRequest(
             space=self.space,
             version=self._version(version),
             seed=resolved_seed,

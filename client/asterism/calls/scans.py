@@ -13,7 +13,7 @@ from asterism.client_state import VersionReply
 from asterism.records.samples import Cursor, EdgeBatch, NodeBatch
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 _DONE = -1
 """A cursor's row: the part has been read to its end."""
@@ -68,7 +68,7 @@ class ScanCalls(GraphCalls):
         """
         type_id, _ = self._session.node_type(self.space, ntype)
         feature_names = validation.names(names)
-        head = wire.ScanNodesRequest(
+        head = graphd_pb.ScanNodesRequest(
             space=self.space, type_id=type_id, names=feature_names, weight=weight
         )
         for reply, cursor in self._scan_replies(
@@ -101,7 +101,7 @@ class ScanCalls(GraphCalls):
         """
         type_id, _ = self._session.edge_type(self.space, etype)
         feature_names = validation.names(names)
-        head = wire.ScanEdgesRequest(
+        head = graphd_pb.ScanEdgesRequest(
             space=self.space, type_id=type_id, names=feature_names, weight=weight
         )
         for reply, cursor in self._scan_replies(
@@ -121,7 +121,7 @@ class ScanCalls(GraphCalls):
     def _scan_replies(
         self,
         method: str,
-        head: wire.ScanNodesRequest | wire.ScanEdgesRequest,
+        head: graphd_pb.ScanNodesRequest | graphd_pb.ScanEdgesRequest,
         id_section: str,
         version: int | None,
         rows: int,

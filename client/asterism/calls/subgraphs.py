@@ -13,8 +13,8 @@ from asterism.calls.fanouts import FeatureSelection, requested_features
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import Subgraph
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 class _RequestPart(NamedTuple):
@@ -114,7 +114,7 @@ class SubgraphCalls(GraphCalls):
             strategy=strategy,
             edge_times=edge_times,
         )
-        head = wire.SampleSubgraphRequest(
+        head = graphd_pb.SampleSubgraphRequest(
             seed=validation.seed(seed),
             replace=replace,
             uniform=not weighted,
@@ -207,7 +207,7 @@ class SubgraphCalls(GraphCalls):
         edge_types, request_part = self._khop_request(
             seeds, fanouts, etypes, ntype, direction, expand, version
         )
-        head = wire.SampleEgoSubgraphsRequest(
+        head = graphd_pb.SampleEgoSubgraphsRequest(
             seed=validation.seed(seed),
             edge_types=edge_types
             if among is None
@@ -293,7 +293,7 @@ class SubgraphCalls(GraphCalls):
         node_type, arrays = self._member_sections(nodes, ntype, edge_types, version)
         if indptr is not None:
             arrays["indptr"] = validation.indptr(indptr, len(arrays["nodes"]))
-        head = wire.InducedSubgraphRequest(
+        head = graphd_pb.InducedSubgraphRequest(
             space=self.space,
             version=self._version(version),
             edge_types=edge_types,
@@ -338,7 +338,7 @@ class SubgraphCalls(GraphCalls):
             "space": self.space,
             "version": self._version(version),
             "reach": [
-                wire.Reach(edge_type=etype, counts=hops)
+                graphd_pb.EdgeTypeFanouts(edge_type=etype, counts=hops)
                 for etype, hops in zip(edge_types, counts, strict=True)
             ],
             "node_type": node_type,
@@ -369,6 +369,6 @@ class SubgraphCalls(GraphCalls):
             nodes,
             next(iter(ends)) if ntype is None and ends else ntype,
             edge_types,
-            pb.OUT,
+            common_pb.OUT,
             version=version,
         )

@@ -21,7 +21,7 @@ from asterism.records.samples import (
 )
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 MAX_COUNT = 1 << 31
 
@@ -87,7 +87,7 @@ def times(values: ArrayLike, rows: int) -> Values:
 
 def temporal_filter(
     values: ArrayLike | None, rows: int, *, strict: bool, strategy: str, edge_times: bool
-) -> tuple[pb.Until | None, dict[str, Values]]:
+) -> tuple[common_pb.TemporalFilter | None, dict[str, Values]]:
     """Until when a request's nodes see edges, and its section; (None, {}) where they see all."""
     if strategy not in ("uniform", "last"):
         raise InvalidRequest(f"strategy {strategy!r}: expected 'uniform' or 'last'")
@@ -98,9 +98,9 @@ def temporal_filter(
                 "times; say the time of each node"
             )
         return None, {}
-    return pb.Until(strict=strict, last=strategy == "last", want_times=edge_times), {
-        "times": times(values, rows)
-    }
+    return common_pb.TemporalFilter(
+        strict=strict, last=strategy == "last", want_times=edge_times
+    ), {"times": times(values, rows)}
 
 
 def require_length(argument: str, array: NDArray[Any], rows: int) -> None:

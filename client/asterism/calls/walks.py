@@ -12,8 +12,8 @@ from asterism.calls.metapaths import Metapath, parse_metapaths
 from asterism.calls.string_ids import NodeTypes
 from asterism.records.samples import WalkSample
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 class WalkCalls(GraphCalls):
@@ -118,11 +118,11 @@ class WalkCalls(GraphCalls):
         node_type, arrays = self._seed_sections(
             nodes, ntype, steps[0], wire_direction, version=version
         )
-        head = wire.RandomWalkRequest(
+        head = graphd_pb.RandomWalkRequest(
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
-            steps=[store.Step(edge_types=step) for step in steps],
+            steps=[storaged_pb.Step(edge_types=step) for step in steps],
             length=len(steps) if length is None else validation.count("length", length),
             node_type=node_type,
             uniform=not weighted,

@@ -20,9 +20,9 @@ from asterism.records.samples import FeatureValue
 from asterism_model.schema import Schema
 from asterism_model.string_ids import ID_COLUMN, StringColumn, display_string
 from asterism_proto.errors import Deadline, InvalidRequest, Unavailable
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 Columns = dict[str, FeatureValue]
 NO_FEATURES: Mapping[str, Any] = MappingProxyType({})
@@ -38,8 +38,8 @@ _END = re.compile(r"(?P<end>src|dst)\[(?P<at>\d+)\] = \d+")
 class WriteRows:
     """Rows of one kind and type."""
 
-    kind: store.BlockKind
-    element: pb.Element
+    kind: storaged_pb.BlockKind
+    element: common_pb.Element
     type_id: int
     count: int
     columns: Columns
@@ -76,8 +76,8 @@ def node_upserts(
     _add_weights(columns, validation.weights(weights, count, owner))
     columns |= _prefix_columns(validation.features(features, count, owner))
     return WriteRows(
-        kind=store.NODES,
-        element=pb.NODE,
+        kind=storaged_pb.NODES,
+        element=common_pb.NODE,
         type_id=type_id,
         count=count,
         columns=columns,
@@ -125,8 +125,8 @@ def edge_upserts(
         if strings is not None
     }
     return WriteRows(
-        kind=store.OUT_EDGES,
-        element=pb.EDGE,
+        kind=storaged_pb.OUT_EDGES,
+        element=common_pb.EDGE,
         type_id=type_id,
         count=count,
         columns=columns,
@@ -140,8 +140,8 @@ def node_deletes(session: Session, space: str, ntype: str, ids: ArrayLike) -> Wr
     type_id, _ = session.node_type(space, ntype)
     checked, _ = names.ids_and_names("ids", ids, session.schema(space))
     return WriteRows(
-        kind=store.NODE_DELETES,
-        element=pb.NODE,
+        kind=storaged_pb.NODE_DELETES,
+        element=common_pb.NODE,
         type_id=type_id,
         count=len(checked),
         columns={"ids": checked},
@@ -170,8 +170,8 @@ def edge_deletes(
     for name in ("dst", "eid"):
         validation.require_length(name, _values_of(columns[name]), count)
     return WriteRows(
-        kind=store.OUT_EDGE_DELETES,
-        element=pb.EDGE,
+        kind=storaged_pb.OUT_EDGE_DELETES,
+        element=common_pb.EDGE,
         type_id=type_id,
         count=count,
         columns=columns,
@@ -188,11 +188,11 @@ def write_small(session: Session, space: str, rows: WriteRows) -> int:
         Where nobody answered. Rows that may be sent again were; of others it is open whether they
         were written.
     """
-    head = wire.WriteOnceRequest(space=space, kind=rows.kind, type_id=rows.type_id)
+    head = graphd_pb.WriteOnceRequest(space=space, kind=rows.kind, type_id=rows.type_id)
     arrays = column_sections(rows.columns)
     for attempt in range(_ATTEMPTS):
         try:
-            reply = session.graph("write_once", head, arrays).with_head(wire.WriteOnceReply)
+            reply = session.graph("write_once", head, arrays).with_head(graphd_pb.WriteOnceReply)
             return reply.head.commit
         except InvalidRequest as error:
             raise with_string_id(error, rows) from error

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 METHODS = ("random", "hash", "metis", "ldg", "fennel")
 
 Space = Annotated[str, typer.Option(help="Graph space to export.")]
-Out = Annotated[
-    str, typer.Option(metavar="FOLDER|ADDRESS", help="Folder or address to write to.")
-]
+Out = Annotated[str, typer.Option(metavar="FOLDER|ADDRESS", help="Folder or address to write to.")]
 PartAddresses = Annotated[
     str,
     typer.Option(

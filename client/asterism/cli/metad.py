@@ -11,8 +11,8 @@ import typer
 from asterism.cli.context import command_context
 from asterism.cli.output import table
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -25,7 +25,7 @@ _REPORT_TIMEOUT_S = 20.0
 app = typer.Typer(no_args_is_help=True, help="The catalog of metad, as daemons follow it.")
 
 
-def catalog_document(state: meta.CatalogState) -> dict[str, Any]:
+def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:
     """Return a catalog's state as a JSON document."""
     return {
         "cluster": state.cluster,
@@ -35,7 +35,7 @@ def catalog_document(state: meta.CatalogState) -> dict[str, Any]:
         "ahead": [
             {
                 "host": f.uuid,
-                "role": meta.Role.Name(f.role),
+                "role": metad_pb.Role.Name(f.role),
                 "cluster": f.cluster,
                 "history": f.followed.history,
                 "revision": f.followed.revision,
@@ -97,7 +97,7 @@ def adopt(
             typer.confirm("Give this up?", abort=True)
         if will_adopt:
             state = client.session.catalog(
-                "adopt_catalog", meta.AdoptCatalogRequest(cluster=cluster)
+                "adopt_catalog", metad_pb.AdoptCatalogRequest(cluster=cluster)
             )
     command.output.result(
         {"adopted": will_adopt, **catalog_document(state)},
@@ -105,22 +105,22 @@ def adopt(
     )
 
 
-def _wait_for_reports(client: Client) -> meta.CatalogState:
+def _wait_for_reports(client: Client) -> metad_pb.CatalogState:
     """Return the catalog's state once all storageds that are ahead have reported, or after a
     timeout.
     """
     deadline = time.monotonic() + _REPORT_TIMEOUT_S
     while True:
-        state: meta.CatalogState = client.session.catalog("describe_catalog", pb.Empty())
+        state: metad_pb.CatalogState = client.session.catalog("describe_catalog", common_pb.Empty())
         if (
-            all(f.reported for f in state.ahead if f.role == meta.STORAGED)
+            all(f.reported for f in state.ahead if f.role == metad_pb.STORAGED)
             or time.monotonic() > deadline
         ):
             return state
         time.sleep(0.2)
 
 
-def _render_state(state: meta.CatalogState, *, done: bool) -> RenderableType:
+def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType:
     from rich.console import Group
 
     if not state.ahead:
@@ -129,7 +129,7 @@ def _render_state(state: meta.CatalogState, *, done: bool) -> RenderableType:
         )
     ahead_rows = [
         (
-            meta.Role.Name(f.role).lower(),
+            metad_pb.Role.Name(f.role).lower(),
             f.uuid,
             f.followed.revision,
             f.cluster or state.cluster,
@@ -167,7 +167,7 @@ def _render_state(state: meta.CatalogState, *, done: bool) -> RenderableType:
     )
 
 
-def _describe_unknown(unknown_data: meta.UnknownData) -> str:
+def _describe_unknown(unknown_data: metad_pb.UnknownData) -> str:
     if unknown_data.loads:
         return f"loads {', '.join(map(str, unknown_data.loads[:10]))}" + (
             " and more" if len(unknown_data.loads) > 10 else ""

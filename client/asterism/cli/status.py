@@ -10,7 +10,7 @@ from asterism.cli.context import command_context
 from asterism.cli.exit_codes import ExitCode
 from asterism.cli.output import format_timestamp, table
 from asterism.cli.spaces import spaces_table
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -47,7 +47,7 @@ def status(context: typer.Context) -> None:
     command = command_context(context)
     with command.client(allow_read_only=True) as client:
         hosts, spaces = list(client.hosts()), list(client.spaces())
-        fault = client.session.catalog("describe_catalog", pb.Empty()).fault if hosts else ""
+        fault = client.session.catalog("describe_catalog", common_pb.Empty()).fault if hosts else ""
     problems = [*([fault] if fault else []), *readiness_problems(hosts, spaces)]
     command.output.result(
         {"ready": not problems, "missing": problems, "hosts": hosts, "spaces": spaces},

@@ -10,8 +10,8 @@ from asterism_model.html import table
 from asterism_model.schema import Schema
 from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 TERMINAL_STATES = frozenset({"FINISHED", "FAILED", "STOPPED"})
 """States that a job does not leave by itself."""
@@ -39,7 +39,7 @@ class SpaceInfo:
         )
 
     @classmethod
-    def from_proto(cls, message: pb.Space) -> SpaceInfo:
+    def from_proto(cls, message: common_pb.Space) -> SpaceInfo:
         """As it came over the wire."""
         return cls(
             name=message.name,
@@ -77,14 +77,14 @@ class Task:
     """Of a finished task that publishes nothing."""
 
     @classmethod
-    def from_proto(cls, message: pb.Task) -> Task:
+    def from_proto(cls, message: common_pb.Task) -> Task:
         """As it came over the wire."""
         return cls(
             task_id=message.task_id,
             host=message.host,
             parts=tuple(message.parts),
             attempt=message.attempt,
-            state=pb.JobState.Name(message.state),
+            state=common_pb.JobState.Name(message.state),
             phase=message.phase,
             rows_done=message.rows_done,
             rows_total=message.rows_total,
@@ -167,7 +167,7 @@ class Job:
         return self.state in TERMINAL_STATES
 
     @classmethod
-    def from_proto(cls, message: pb.Job) -> Job:
+    def from_proto(cls, message: common_pb.Job) -> Job:
         """As it came over the wire."""
         return cls(
             job_id=message.job_id,
@@ -175,8 +175,8 @@ class Job:
             kind=message.kind,
             options=dict(message.options),
             target_version=message.target_version,
-            state=pb.JobState.Name(message.state),
-            ending=pb.JobState.Name(message.ending) if message.ending else "",
+            state=common_pb.JobState.Name(message.state),
+            ending=common_pb.JobState.Name(message.ending) if message.ending else "",
             cut=message.cut,
             version=message.version,
             cause=message.cause,
@@ -206,15 +206,15 @@ class Host:
     free_bytes: int
 
     @classmethod
-    def from_proto(cls, message: meta.Host) -> Host:
+    def from_proto(cls, message: metad_pb.Host) -> Host:
         """As it came over the wire."""
         return cls(
             uuid=message.uuid,
-            role=meta.Role.Name(message.role),
+            role=metad_pb.Role.Name(message.role),
             address=message.address,
             http_address=message.http_address,
             online=message.online,
-            last_beat_ms=message.last_beat_ms,
+            last_beat_ms=message.last_heartbeat_ms,
             parts=message.parts,
             free_bytes=message.free_bytes,
         )
@@ -222,7 +222,7 @@ class Host:
 
 def parse_job_state(name: str) -> str:
     """A job's state as it travels; InvalidRequest where it is none."""
-    if name.upper() not in pb.JobState.keys()[1:]:
+    if name.upper() not in common_pb.JobState.keys()[1:]:
         raise InvalidRequest(
             f"job state {name!r}: expected QUEUE, RUNNING, FINISHED, FAILED or STOPPED"
         )

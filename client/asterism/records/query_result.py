@@ -13,7 +13,7 @@ from asterism.records.arrays import RaggedColumn, Values
 from asterism_model.html import table
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 MAX_SHOWN_ROWS = 20
 """Rows that a table shows of itself."""
@@ -206,7 +206,7 @@ class QueryResult:
         )
 
 
-def decode_result(reply: Frame[wire.QueryReply]) -> QueryResult:
+def decode_result(reply: Frame[graphd_pb.QueryReply]) -> QueryResult:
     """The table in a reply."""
     head = reply.head
     columns = [
@@ -233,7 +233,7 @@ def decode_result(reply: Frame[wire.QueryReply]) -> QueryResult:
 
 
 def _value(
-    index: int, column: wire.Column, reply: Frame[wire.QueryReply]
+    index: int, column: graphd_pb.Column, reply: Frame[graphd_pb.QueryReply]
 ) -> Value | _DictionaryEncoded:
     array = reply.arrays.get(f"c.{index}")
     if array is not None:

@@ -10,8 +10,8 @@ from asterism_model.elements import OWN_WEIGHTS, canonical_weight_name
 from asterism_model.indexes import Index, indexes_from_proto
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.weight_stats import WeightStats, compute_weight_stats
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class PinInfo:
     """Unless it is renewed."""
 
     @classmethod
-    def from_proto(cls, message: meta.Pin) -> PinInfo:
+    def from_proto(cls, message: metad_pb.Pin) -> PinInfo:
         """As it came over the wire."""
         return cls(
             pin_id=message.pin_id,
@@ -62,7 +62,7 @@ class VersionInfo:
     """That draws under conditions take."""
 
     @classmethod
-    def from_proto(cls, message: pb.Manifest) -> VersionInfo:
+    def from_proto(cls, message: common_pb.Manifest) -> VersionInfo:
         """As it came over the wire."""
         shares = [_stats_from_proto(total) for total in message.totals]
         return cls(
@@ -111,7 +111,7 @@ class VersionInfo:
         ]
 
 
-def _stats_from_proto(message: pb.Total) -> PartitionStats:
+def _stats_from_proto(message: common_pb.PartitionStats) -> PartitionStats:
     """Return the statistics in a message, with one name for the rows' own weights."""
     stats = PartitionStats.from_proto(message)
     return replace(stats, weight_name="") if stats.weight_name in OWN_WEIGHTS else stats

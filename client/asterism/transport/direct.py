@@ -14,7 +14,7 @@ from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, Method
 from asterism_proto.transport import Content
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 if TYPE_CHECKING:
     from graphd.in_process import InProcessGraphd
@@ -94,10 +94,10 @@ class DirectTransport(GrpcTransport):
                 )
             return self._direct
 
-    def _fetch_routes(self, known_revision: int, timeout_s: float) -> wire.GetRoutesReply:
+    def _fetch_routes(self, known_revision: int, timeout_s: float) -> graphd_pb.GetRoutesReply:
         """Return a graphd's routes, unless they are known, and its limits."""
         method = GRAPH["get_routes"]
-        data = method.pack(Frame(wire.GetRoutesRequest(known_revision=known_revision)))
+        data = method.pack(Frame(graphd_pb.GetRoutesRequest(known_revision=known_revision)))
         reply = method.unpack_reply(self._send_queued(method, data, time.monotonic() + timeout_s))
         assert isinstance(reply, Frame)
-        return reply.with_head(wire.GetRoutesReply).head
+        return reply.with_head(graphd_pb.GetRoutesReply).head

@@ -18,7 +18,7 @@ from asterism.records.samples import EdgeSample, Ids, NeighborSample, NodeSample
 from asterism.records.versions import VersionInfo
 from asterism.verification.row_census import EdgeEnds
 from asterism_model.schema import Schema
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 NODE, EDGE = "NODE", "EDGE"
 DRAWS_PER_REQUEST = 1 << 16
@@ -92,7 +92,7 @@ class DrawSource:
         """A version's sealed totals; draws and scans are pinned to it from here on."""
         info = VersionInfo.from_proto(
             self._session.catalog(
-                "get_manifest", meta.ManifestRequest(space=self.graph.space, version=version)
+                "get_manifest", metad_pb.ManifestRequest(space=self.graph.space, version=version)
             )
         )
         self.version = info.version

@@ -12,7 +12,7 @@ from asterism_model import string_ids
 from asterism_model.validation import as_mapping, check_keys, enum_name, validate_name
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import DTYPES
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 RESERVED_NAMES = frozenset({"weight", "id", "src", "dst", "eid"})
 """Names that neither a feature nor a weight table may have."""
@@ -115,21 +115,21 @@ def features_to_dict(features: Iterable[Feature]) -> dict[str, Any]:
     }
 
 
-def features_to_proto(features: Iterable[Feature]) -> list[pb.Feature]:
+def features_to_proto(features: Iterable[Feature]) -> list[common_pb.Feature]:
     """Return features as messages, without the strings of ids, which ``ids`` implies."""
     return [
-        pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape)
+        common_pb.Feature(name=f.name, kind=f.kind.upper(), dtype=f.dtype, shape=f.shape)
         for f in features
         if f != STRING_ID_FEATURE
     ]
 
 
-def features_from_proto(messages: Iterable[pb.Feature]) -> tuple[Feature, ...]:
+def features_from_proto(messages: Iterable[common_pb.Feature]) -> tuple[Feature, ...]:
     """Return the features in messages."""
     return tuple(
         Feature(
             name=f.name,
-            kind=enum_name(pb.FeatureKind, f.kind, "dense"),
+            kind=enum_name(common_pb.FeatureKind, f.kind, "dense"),
             dtype=f.dtype or "float32",
             shape=tuple(f.shape),
         )

@@ -25,7 +25,7 @@ from asterism_model.schema.types import (
 from asterism_model.schema.weight_tables import DEGREE_COLUMNS, is_degree
 from asterism_model.validation import as_mapping, check_distinct, check_keys, enum_name
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 MAX_PARTS = 4096
 
@@ -206,9 +206,9 @@ class Schema:
             raise InvalidRequest(f"parts {scalars['parts']!r}: expected a whole number")
         return cls(node_types=nodes, edge_types=edges, **scalars)
 
-    def to_proto(self) -> pb.Schema:
+    def to_proto(self) -> common_pb.Schema:
         """Return the schema as a message."""
-        return pb.Schema(
+        return common_pb.Schema(
             node_types=[node_type_to_proto(t) for t in self.node_types],
             edge_types=[edge_type_to_proto(t) for t in self.edge_types],
             parts=self.parts,
@@ -219,7 +219,7 @@ class Schema:
         )
 
     @classmethod
-    def from_proto(cls, message: pb.Schema) -> Schema:
+    def from_proto(cls, message: common_pb.Schema) -> Schema:
         """Return the schema in a message; unset enums get their defaults, unknown ones are
         InvalidRequest.
         """
@@ -227,10 +227,10 @@ class Schema:
             node_types=tuple(node_type_from_proto(t) for t in message.node_types),
             edge_types=tuple(edge_type_from_proto(t) for t in message.edge_types),
             parts=message.parts,
-            ids=enum_name(pb.IdScope, message.ids, "per_type"),
+            ids=enum_name(common_pb.IdScope, message.ids, "per_type"),
             salt=message.salt,
-            placement=enum_name(pb.Placement, message.placement, "mod"),
-            direction=enum_name(pb.Direction, message.direction, "out"),
+            placement=enum_name(common_pb.Placement, message.placement, "mod"),
+            direction=enum_name(common_pb.Direction, message.direction, "out"),
         )
 
 

@@ -32,7 +32,7 @@ from asterism_model.schema.weight_tables import (
 )
 from asterism_model.validation import check_distinct, check_keys, enum_name, validate_name
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 _NODE_OPTIONS = ("graph_label", "time")
 """Keys of a node type's plain values that name one of its features."""
@@ -219,9 +219,9 @@ def edge_type_from_dict(name: object, data: Any) -> EdgeType:
     )
 
 
-def node_type_to_proto(node_type: NodeType) -> pb.NodeType:
+def node_type_to_proto(node_type: NodeType) -> common_pb.NodeType:
     """Return a node type as a message."""
-    return pb.NodeType(
+    return common_pb.NodeType(
         name=node_type.name,
         weighted=node_type.weighted,
         graph_label=node_type.graph_label,
@@ -232,7 +232,7 @@ def node_type_to_proto(node_type: NodeType) -> pb.NodeType:
     )
 
 
-def node_type_from_proto(message: pb.NodeType) -> NodeType:
+def node_type_from_proto(message: common_pb.NodeType) -> NodeType:
     """Return the node type in a message."""
     return NodeType(
         name=message.name,
@@ -245,9 +245,9 @@ def node_type_from_proto(message: pb.NodeType) -> NodeType:
     )
 
 
-def edge_type_to_proto(edge_type: EdgeType) -> pb.EdgeType:
+def edge_type_to_proto(edge_type: EdgeType) -> common_pb.EdgeType:
     """Return an edge type as a message."""
-    return pb.EdgeType(
+    return common_pb.EdgeType(
         src_type=edge_type.src_type,
         relation=edge_type.relation,
         dst_type=edge_type.dst_type,
@@ -261,15 +261,15 @@ def edge_type_to_proto(edge_type: EdgeType) -> pb.EdgeType:
     )
 
 
-def edge_type_from_proto(message: pb.EdgeType) -> EdgeType:
+def edge_type_from_proto(message: common_pb.EdgeType) -> EdgeType:
     """Return the edge type in a message."""
     return EdgeType(
         src_type=message.src_type,
         relation=message.relation,
         dst_type=message.dst_type,
         weighted=message.weighted,
-        multiplicity=enum_name(pb.Multiplicity, message.multiplicity, "multi"),
-        missing=enum_name(pb.Missing, message.missing, "reject"),
+        multiplicity=enum_name(common_pb.Multiplicity, message.multiplicity, "multi"),
+        missing=enum_name(common_pb.Missing, message.missing, "reject"),
         time=message.time,
         features=features_from_proto(message.features),
         tables=tables_from_proto(message.tables),

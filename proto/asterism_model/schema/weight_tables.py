@@ -18,7 +18,7 @@ from asterism_model.validation import (
     validate_name,
 )
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 DEGREE_COLUMNS = {"in_degree": True, "out_degree": False}
 """Degrees as columns of expressions over nodes, of one edge type as ``in_degree:buys``; True where
@@ -136,19 +136,21 @@ def tables_to_dict(tables: Sequence[WeightTable]) -> dict[str, Any]:
     return {"tables": plain} if plain else {}
 
 
-def tables_to_proto(tables: Sequence[WeightTable]) -> list[pb.WeightTable]:
+def tables_to_proto(tables: Sequence[WeightTable]) -> list[common_pb.WeightTable]:
     """As they travel."""
     return [
-        pb.WeightTable(name=t.name, expression=t.expression, invalid=t.invalid.upper())
+        common_pb.WeightTable(name=t.name, expression=t.expression, invalid=t.invalid.upper())
         for t in tables
     ]
 
 
-def tables_from_proto(messages: Iterable[pb.WeightTable]) -> tuple[WeightTable, ...]:
+def tables_from_proto(messages: Iterable[common_pb.WeightTable]) -> tuple[WeightTable, ...]:
     """Tables from the wire."""
     return tuple(
         WeightTable(
-            name=t.name, expression=t.expression, invalid=enum_name(pb.Invalid, t.invalid, "fail")
+            name=t.name,
+            expression=t.expression,
+            invalid=enum_name(common_pb.Invalid, t.invalid, "fail"),
         )
         for t in messages
     )

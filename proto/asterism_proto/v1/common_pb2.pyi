@@ -110,7 +110,7 @@ class Frame(_message.Message):
     body: bytes
     def __init__(self, body: _Optional[bytes] = ...) -> None: ...
 
-class Until(_message.Message):
+class TemporalFilter(_message.Message):
     __slots__ = ("strict", "last", "want_times")
     STRICT_FIELD_NUMBER: _ClassVar[int]
     LAST_FIELD_NUMBER: _ClassVar[int]
@@ -224,7 +224,7 @@ class Space(_message.Message):
     created_ms: int
     def __init__(self, space_id: _Optional[int] = ..., name: _Optional[str] = ..., schema: _Optional[_Union[Schema, _Mapping]] = ..., parts: _Optional[_Iterable[_Union[PartHosts, _Mapping]]] = ..., version: _Optional[int] = ..., created_ms: _Optional[int] = ...) -> None: ...
 
-class Total(_message.Message):
+class PartitionStats(_message.Message):
     __slots__ = ("part", "element", "type_id", "count", "positive", "weight", "weight_name", "audit_tv", "audit_rel", "mix_out", "mix_in", "count_in", "dropped", "underflow", "zero", "subnormal", "negative", "nan", "infinite", "squares", "largest")
     PART_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -308,13 +308,13 @@ class Manifest(_message.Message):
     cut: int
     job_id: int
     created_ms: int
-    totals: _containers.RepeatedCompositeFieldContainer[Total]
+    totals: _containers.RepeatedCompositeFieldContainer[PartitionStats]
     images: _containers.RepeatedCompositeFieldContainer[PartImage]
     digest: str
     origin_space_id: int
     origin_job_id: int
     indexes: _containers.RepeatedCompositeFieldContainer[Index]
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ...) -> None: ...
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., cut: _Optional[int] = ..., job_id: _Optional[int] = ..., created_ms: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[PartitionStats, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., digest: _Optional[str] = ..., origin_space_id: _Optional[int] = ..., origin_job_id: _Optional[int] = ..., indexes: _Optional[_Iterable[_Union[Index, _Mapping]]] = ...) -> None: ...
 
 class TypeAudit(_message.Message):
     __slots__ = ("element", "type_id", "count", "positive", "weight", "table_tv", "table_rel", "alias_rows", "row_tv", "row_rel", "underflow")
@@ -395,12 +395,12 @@ class TaskResult(_message.Message):
     files: _containers.RepeatedCompositeFieldContainer[ExportedFile]
     bytes_before: int
     bytes_after: int
-    totals: _containers.RepeatedCompositeFieldContainer[Total]
+    totals: _containers.RepeatedCompositeFieldContainer[PartitionStats]
     images: _containers.RepeatedCompositeFieldContainer[PartImage]
     files_read: int
     bytes_read: int
     units: _containers.RepeatedCompositeFieldContainer[PartUnits]
-    def __init__(self, audit: _Optional[_Iterable[_Union[TypeAudit, _Mapping]]] = ..., folder: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ExportedFile, _Mapping]]] = ..., bytes_before: _Optional[int] = ..., bytes_after: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., files_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., units: _Optional[_Iterable[_Union[PartUnits, _Mapping]]] = ...) -> None: ...
+    def __init__(self, audit: _Optional[_Iterable[_Union[TypeAudit, _Mapping]]] = ..., folder: _Optional[str] = ..., files: _Optional[_Iterable[_Union[ExportedFile, _Mapping]]] = ..., bytes_before: _Optional[int] = ..., bytes_after: _Optional[int] = ..., totals: _Optional[_Iterable[_Union[PartitionStats, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[PartImage, _Mapping]]] = ..., files_read: _Optional[int] = ..., bytes_read: _Optional[int] = ..., units: _Optional[_Iterable[_Union[PartUnits, _Mapping]]] = ...) -> None: ...
 
 class Task(_message.Message):
     __slots__ = ("task_id", "job_id", "host", "attempt", "state", "phase", "rows_done", "rows_total", "causes", "started_ms", "finished_ms", "parts", "rows_per_s", "eta_s", "retry_at_ms", "result")

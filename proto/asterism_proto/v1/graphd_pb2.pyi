@@ -239,9 +239,9 @@ class SampleNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    until: _common_pb2.Until
+    until: _common_pb2.TemporalFilter
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -296,10 +296,10 @@ class SampleFanoutRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    until: _common_pb2.Until
+    until: _common_pb2.TemporalFilter
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -387,7 +387,7 @@ class SampleLayersReply(_message.Message):
     digest: str
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
-class Reach(_message.Message):
+class EdgeTypeFanouts(_message.Message):
     __slots__ = ("edge_type", "counts")
     EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
@@ -416,7 +416,7 @@ class SampleSubgraphRequest(_message.Message):
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
     replace: bool
     uniform: bool
@@ -426,10 +426,10 @@ class SampleSubgraphRequest(_message.Message):
     want_edge_ids: bool
     want_weights: bool
     weight: str
-    until: _common_pb2.Until
+    until: _common_pb2.TemporalFilter
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -460,7 +460,7 @@ class SampleEgoSubgraphsRequest(_message.Message):
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
     replace: bool
     uniform: bool
@@ -473,7 +473,7 @@ class SampleEgoSubgraphsRequest(_message.Message):
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleEgoSubgraphsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -503,7 +503,7 @@ class SampleLaborRequest(_message.Message):
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[Reach]
+    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
     importance: int
     uniform: bool
@@ -515,7 +515,7 @@ class SampleLaborRequest(_message.Message):
     weight: str
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[Reach, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLaborReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -995,7 +995,7 @@ class ExplainRequest(_message.Message):
     request: bytes
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., method: _Optional[str] = ..., request: _Optional[bytes] = ...) -> None: ...
 
-class Asked(_message.Message):
+class StorageRequest(_message.Message):
     __slots__ = ("round", "method", "host", "address", "rows", "sent", "received")
     ROUND_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -1040,12 +1040,12 @@ class ExplainReply(_message.Message):
     PRICE_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    asked: _containers.RepeatedCompositeFieldContainer[Asked]
+    asked: _containers.RepeatedCompositeFieldContainer[StorageRequest]
     shares: _containers.RepeatedCompositeFieldContainer[DrawShare]
     reply_bytes: int
     condition: str
     price: Price
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[Asked, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[StorageRequest, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
 
 class Price(_message.Message):
     __slots__ = ("formula", "rows", "bytes", "scratch", "steps", "exact", "limits")
@@ -1198,14 +1198,14 @@ class GetRoutesRequest(_message.Message):
     def __init__(self, known_revision: _Optional[int] = ...) -> None: ...
 
 class GetRoutesReply(_message.Message):
-    __slots__ = ("revision", "told", "limits")
+    __slots__ = ("revision", "desired_state", "limits")
     REVISION_FIELD_NUMBER: _ClassVar[int]
-    TOLD_FIELD_NUMBER: _ClassVar[int]
+    DESIRED_STATE_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     revision: int
-    told: _metad_pb2.PollReply
+    desired_state: _metad_pb2.PollReply
     limits: RequestLimits
-    def __init__(self, revision: _Optional[int] = ..., told: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ..., limits: _Optional[_Union[RequestLimits, _Mapping]] = ...) -> None: ...
+    def __init__(self, revision: _Optional[int] = ..., desired_state: _Optional[_Union[_metad_pb2.PollReply, _Mapping]] = ..., limits: _Optional[_Union[RequestLimits, _Mapping]] = ...) -> None: ...
 
 class RequestLimits(_message.Message):
     __slots__ = ("rows", "memory_bytes", "steps")

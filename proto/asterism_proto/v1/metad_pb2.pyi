@@ -289,13 +289,13 @@ class JobList(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_beat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start")
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_heartbeat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ONLINE_FIELD_NUMBER: _ClassVar[int]
-    LAST_BEAT_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_HEARTBEAT_MS_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -306,13 +306,13 @@ class Host(_message.Message):
     address: str
     http_address: str
     online: bool
-    last_beat_ms: int
+    last_heartbeat_ms: int
     incarnation: int
     parts: int
     free_bytes: int
     held_bytes: int
     start: int
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_beat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_heartbeat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
 
 class HostList(_message.Message):
     __slots__ = ("hosts",)
@@ -404,11 +404,11 @@ class TaskReport(_message.Message):
     rows_done: int
     rows_total: int
     cause: str
-    totals: _containers.RepeatedCompositeFieldContainer[_common_pb2.Total]
+    totals: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartitionStats]
     images: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartImage]
     result: _common_pb2.TaskResult
     permanent: bool
-    def __init__(self, task_id: _Optional[int] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., cause: _Optional[str] = ..., totals: _Optional[_Iterable[_Union[_common_pb2.Total, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[_common_pb2.PartImage, _Mapping]]] = ..., result: _Optional[_Union[_common_pb2.TaskResult, _Mapping]] = ..., permanent: bool = ...) -> None: ...
+    def __init__(self, task_id: _Optional[int] = ..., attempt: _Optional[int] = ..., state: _Optional[_Union[_common_pb2.JobState, str]] = ..., phase: _Optional[str] = ..., rows_done: _Optional[int] = ..., rows_total: _Optional[int] = ..., cause: _Optional[str] = ..., totals: _Optional[_Iterable[_Union[_common_pb2.PartitionStats, _Mapping]]] = ..., images: _Optional[_Iterable[_Union[_common_pb2.PartImage, _Mapping]]] = ..., result: _Optional[_Union[_common_pb2.TaskResult, _Mapping]] = ..., permanent: bool = ...) -> None: ...
 
 class HeldVersion(_message.Message):
     __slots__ = ("space_id", "version")
@@ -418,7 +418,7 @@ class HeldVersion(_message.Message):
     version: int
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
-class BeatRequest(_message.Message):
+class HeartbeatRequest(_message.Message):
     __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start", "followed", "highest", "removed")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
@@ -452,7 +452,7 @@ class BeatRequest(_message.Message):
     removed: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., removed: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class BeatReply(_message.Message):
+class HeartbeatReply(_message.Message):
     __slots__ = ("revision", "lease_s", "position")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     LEASE_S_FIELD_NUMBER: _ClassVar[int]
@@ -614,7 +614,7 @@ class AdoptCatalogRequest(_message.Message):
     cluster: str
     def __init__(self, cluster: _Optional[str] = ...) -> None: ...
 
-class TaskOrder(_message.Message):
+class TaskAssignment(_message.Message):
     __slots__ = ("task_id", "job_id", "attempt", "kind", "space_id", "parts", "cut", "loads", "commits", "options", "version", "manifest", "indexes")
     class OptionsEntry(_message.Message):
         __slots__ = ("key", "value")
@@ -651,7 +651,7 @@ class TaskOrder(_message.Message):
     indexes: _containers.RepeatedCompositeFieldContainer[_common_pb2.Index]
     def __init__(self, task_id: _Optional[int] = ..., job_id: _Optional[int] = ..., attempt: _Optional[int] = ..., kind: _Optional[str] = ..., space_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., cut: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., commits: _Optional[_Iterable[int]] = ..., options: _Optional[_Mapping[str, str]] = ..., version: _Optional[int] = ..., manifest: _Optional[_Union[_common_pb2.Manifest, _Mapping]] = ..., indexes: _Optional[_Iterable[_Union[_common_pb2.Index, _Mapping]]] = ...) -> None: ...
 
-class KeptJob(_message.Message):
+class RetainedJob(_message.Message):
     __slots__ = ("space_id", "job_id")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
@@ -683,19 +683,19 @@ class PollReply(_message.Message):
     REMOVALS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
-    orders: _containers.RepeatedCompositeFieldContainer[TaskOrder]
+    orders: _containers.RepeatedCompositeFieldContainer[TaskAssignment]
     storaged: _containers.RepeatedCompositeFieldContainer[Host]
     open_loads: _containers.RepeatedScalarFieldContainer[int]
     abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
-    kept_jobs: _containers.RepeatedCompositeFieldContainer[KeptJob]
+    kept_jobs: _containers.RepeatedCompositeFieldContainer[RetainedJob]
     cluster: str
     position: CatalogPosition
     continues: bool
     adopted: bool
     removals: _containers.RepeatedCompositeFieldContainer[RemovalOrder]
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskOrder, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[KeptJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., continues: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., continues: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
 
-class LoadsHeld(_message.Message):
+class FindDeadLoadsRequest(_message.Message):
     __slots__ = ("uuid", "space_id", "loads", "cluster")
     UUID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
@@ -767,7 +767,7 @@ class FingerprintList(_message.Message):
     next_after: int
     def __init__(self, loads: _Optional[_Iterable[_Union[LoadFingerprint, _Mapping]]] = ..., next_after: _Optional[int] = ...) -> None: ...
 
-class DeadLoads(_message.Message):
+class FindDeadLoadsReply(_message.Message):
     __slots__ = ("loads",)
     LOADS_FIELD_NUMBER: _ClassVar[int]
     loads: _containers.RepeatedScalarFieldContainer[int]

@@ -18,7 +18,7 @@ class BlockKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     NODE_DELETES: _ClassVar[BlockKind]
     OUT_EDGE_DELETES: _ClassVar[BlockKind]
     IN_EDGE_DELETES: _ClassVar[BlockKind]
-    NODE_BIRTHS: _ClassVar[BlockKind]
+    NODE_REVIVALS: _ClassVar[BlockKind]
     NODE_TIMES: _ClassVar[BlockKind]
 BLOCK_KIND_UNSPECIFIED: BlockKind
 NODES: BlockKind
@@ -28,14 +28,14 @@ EDGE_FEATURES: BlockKind
 NODE_DELETES: BlockKind
 OUT_EDGE_DELETES: BlockKind
 IN_EDGE_DELETES: BlockKind
-NODE_BIRTHS: BlockKind
+NODE_REVIVALS: BlockKind
 NODE_TIMES: BlockKind
 
-class FindStreamRequest(_message.Message):
+class FindBinaryEndpointRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class FindStreamReply(_message.Message):
+class FindBinaryEndpointReply(_message.Message):
     __slots__ = ("port", "key", "local")
     PORT_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
@@ -45,7 +45,7 @@ class FindStreamReply(_message.Message):
     local: str
     def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ..., local: _Optional[str] = ...) -> None: ...
 
-class At(_message.Message):
+class VersionRef(_message.Message):
     __slots__ = ("space_id", "version", "digest", "where")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -54,10 +54,10 @@ class At(_message.Message):
     space_id: int
     version: int
     digest: str
-    where: Where
-    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., where: _Optional[_Union[Where, _Mapping]] = ...) -> None: ...
+    where: RowFilter
+    def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., where: _Optional[_Union[RowFilter, _Mapping]] = ...) -> None: ...
 
-class Where(_message.Message):
+class RowFilter(_message.Message):
     __slots__ = ("text", "element", "types", "weight", "both", "counts", "positives", "weights")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
@@ -77,35 +77,35 @@ class Where(_message.Message):
     weights: _containers.RepeatedScalarFieldContainer[float]
     def __init__(self, text: _Optional[str] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., types: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ..., both: bool = ..., counts: _Optional[_Iterable[int]] = ..., positives: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ...) -> None: ...
 
-class JudgeRequest(_message.Message):
+class EvaluateTermsRequest(_message.Message):
     __slots__ = ("at", "element", "type_id", "parts", "terms")
     AT_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     element: _common_pb2.Element
     type_id: int
     parts: _containers.RepeatedScalarFieldContainer[int]
     terms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class JudgeReply(_message.Message):
+class EvaluateTermsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class RestrictRequest(_message.Message):
+class FilterRowsRequest(_message.Message):
     __slots__ = ("at", "parts", "terms")
     AT_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
     terms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
 
-class RestrictReply(_message.Message):
+class FilterRowsReply(_message.Message):
     __slots__ = ("way",)
     WAY_FIELD_NUMBER: _ClassVar[int]
     way: str
@@ -169,7 +169,7 @@ class ExistsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class ListBirthsRequest(_message.Message):
+class ListRevivalsRequest(_message.Message):
     __slots__ = ("space_id", "load_id", "loads")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
@@ -179,13 +179,13 @@ class ListBirthsRequest(_message.Message):
     loads: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class ListBirthsReply(_message.Message):
+class ListRevivalsReply(_message.Message):
     __slots__ = ("deletes",)
     DELETES_FIELD_NUMBER: _ClassVar[int]
     deletes: bool
     def __init__(self, deletes: bool = ...) -> None: ...
 
-class ReadBirthsRequest(_message.Message):
+class ReadRevivalsRequest(_message.Message):
     __slots__ = ("space_id", "load_id", "loads", "type_id", "chunk")
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
@@ -199,7 +199,7 @@ class ReadBirthsRequest(_message.Message):
     chunk: int
     def __init__(self, space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., type_id: _Optional[int] = ..., chunk: _Optional[int] = ...) -> None: ...
 
-class ReadBirthsReply(_message.Message):
+class ReadRevivalsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -216,7 +216,7 @@ class DrawNodesRequest(_message.Message):
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     REST_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
     seed: int
@@ -227,13 +227,13 @@ class DrawNodesRequest(_message.Message):
     want_probabilities: bool
     rest: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNodesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class DrawNumberedRequest(_message.Message):
+class DrawNodesByNumberRequest(_message.Message):
     __slots__ = ("at", "types", "seed", "uniform", "want_probabilities", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -241,15 +241,15 @@ class DrawNumberedRequest(_message.Message):
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     seed: int
     uniform: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
-class DrawNumberedReply(_message.Message):
+class DrawNodesByNumberReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -266,7 +266,7 @@ class DrawEdgesRequest(_message.Message):
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     REST_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
     seed: int
@@ -277,7 +277,7 @@ class DrawEdgesRequest(_message.Message):
     want_probabilities: bool
     rest: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawEdgesReply(_message.Message):
     __slots__ = ()
@@ -300,7 +300,7 @@ class DrawNeighborsRequest(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     DIFFERENT_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     count: int
@@ -314,8 +314,8 @@ class DrawNeighborsRequest(_message.Message):
     want_probabilities: bool
     weight: str
     different: bool
-    until: _common_pb2.Until
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ...) -> None: ...
+    until: _common_pb2.TemporalFilter
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()
@@ -342,7 +342,7 @@ class WalkRequest(_message.Message):
     Q_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     PATHS_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     length: int
     node_type: int
@@ -355,27 +355,27 @@ class WalkRequest(_message.Message):
     q: float
     weight: str
     paths: bool
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., paths: bool = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., paths: bool = ...) -> None: ...
 
 class WalkReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class JoinRequest(_message.Message):
+class HasEdgeRequest(_message.Message):
     __slots__ = ("at", "edge_types", "direction")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     direction: _common_pb2.Direction
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
 
-class JoinReply(_message.Message):
+class HasEdgeReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class Along(_message.Message):
+class HopFanout(_message.Message):
     __slots__ = ("edge_type", "count")
     EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -383,7 +383,7 @@ class Along(_message.Message):
     count: int
     def __init__(self, edge_type: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
-class Variates(_message.Message):
+class LaborParams(_message.Message):
     __slots__ = ("layer_dependency", "importance")
     LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
     IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
@@ -405,9 +405,9 @@ class ExpandRequest(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     VARIATES_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     hop: int
-    along: _containers.RepeatedCompositeFieldContainer[Along]
+    along: _containers.RepeatedCompositeFieldContainer[HopFanout]
     replace: bool
     uniform: bool
     direction: _common_pb2.Direction
@@ -415,15 +415,15 @@ class ExpandRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    until: _common_pb2.Until
-    variates: Variates
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., variates: _Optional[_Union[Variates, _Mapping]] = ...) -> None: ...
+    until: _common_pb2.TemporalFilter
+    variates: LaborParams
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., variates: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
 
 class ExpandReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class Growth(_message.Message):
+class KHopFanouts(_message.Message):
     __slots__ = ("edge_type", "counts")
     EDGE_TYPE_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
@@ -431,7 +431,7 @@ class Growth(_message.Message):
     counts: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class GrowRequest(_message.Message):
+class SampleKHopRequest(_message.Message):
     __slots__ = ("at", "reach", "disjoint", "every", "most_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
     AT_FIELD_NUMBER: _ClassVar[int]
     REACH_FIELD_NUMBER: _ClassVar[int]
@@ -447,8 +447,8 @@ class GrowRequest(_message.Message):
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     VARIATES_FIELD_NUMBER: _ClassVar[int]
-    at: At
-    reach: _containers.RepeatedCompositeFieldContainer[Growth]
+    at: VersionRef
+    reach: _containers.RepeatedCompositeFieldContainer[KHopFanouts]
     disjoint: bool
     every: bool
     most_bytes: int
@@ -459,11 +459,11 @@ class GrowRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    until: _common_pb2.Until
-    variates: Variates
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[Growth, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.Until, _Mapping]] = ..., variates: _Optional[_Union[Variates, _Mapping]] = ...) -> None: ...
+    until: _common_pb2.TemporalFilter
+    variates: LaborParams
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[KHopFanouts, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., variates: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
 
-class GrowReply(_message.Message):
+class SampleKHopReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -477,7 +477,7 @@ class ReadNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
@@ -485,7 +485,7 @@ class ReadNeighborsRequest(_message.Message):
     want_edge_ids: bool
     weight: str
     top: int
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
 
 class ReadNeighborsReply(_message.Message):
     __slots__ = ()
@@ -500,20 +500,20 @@ class ReadDegreesRequest(_message.Message):
     MEASURES_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
     measures: bool
     uniform: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measures: bool = ..., uniform: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measures: bool = ..., uniform: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadDegreesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class ReadBetweenRequest(_message.Message):
+class ReadInducedEdgesRequest(_message.Message):
     __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -522,16 +522,16 @@ class ReadBetweenRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
-class ReadBetweenReply(_message.Message):
+class ReadInducedEdgesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -539,39 +539,39 @@ class ReadNodeTypesRequest(_message.Message):
     __slots__ = ("at", "node_type")
     AT_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     node_type: int
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., node_type: _Optional[int] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., node_type: _Optional[int] = ...) -> None: ...
 
 class ReadNodeTypesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class ReadLabelsRequest(_message.Message):
+class ReadGraphLabelsRequest(_message.Message):
     __slots__ = ("at", "parts", "cursor")
     AT_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
     cursor: int
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., cursor: _Optional[int] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., cursor: _Optional[int] = ...) -> None: ...
 
-class ReadLabelsReply(_message.Message):
+class ReadGraphLabelsReply(_message.Message):
     __slots__ = ("next_cursor",)
     NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
     next_cursor: int
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
-class ReadLabelledRequest(_message.Message):
+class ReadNodesByLabelRequest(_message.Message):
     __slots__ = ("at", "parts")
     AT_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
 
-class ReadLabelledReply(_message.Message):
+class ReadNodesByLabelReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
@@ -581,11 +581,11 @@ class ReadNodeFeaturesRequest(_message.Message):
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
     names: _containers.RepeatedScalarFieldContainer[str]
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodeFeaturesReply(_message.Message):
     __slots__ = ()
@@ -596,10 +596,10 @@ class ReadEdgeFeaturesRequest(_message.Message):
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReadEdgeFeaturesReply(_message.Message):
     __slots__ = ()
@@ -614,14 +614,14 @@ class ReadNodesRequest(_message.Message):
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
     part: int
     cursor: int
     limit: int
     names: _containers.RepeatedScalarFieldContainer[str]
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodesReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -633,9 +633,9 @@ class ReadNodesAtRequest(_message.Message):
     __slots__ = ("at", "type_id")
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ...) -> None: ...
 
 class ReadNodesAtReply(_message.Message):
     __slots__ = ()
@@ -646,10 +646,10 @@ class ReadEdgesAtRequest(_message.Message):
     AT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadEdgesAtReply(_message.Message):
     __slots__ = ()
@@ -663,13 +663,13 @@ class ReadEdgesRequest(_message.Message):
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     type_id: int
     part: int
     cursor: int
     limit: int
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadEdgesReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -677,25 +677,25 @@ class ReadEdgesReply(_message.Message):
     next_cursor: int
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
-class ReadSpreadRequest(_message.Message):
+class ReadWeightHistogramRequest(_message.Message):
     __slots__ = ("at", "element", "type_id", "parts", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     element: _common_pb2.Element
     type_id: int
     parts: _containers.RepeatedScalarFieldContainer[int]
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ...) -> None: ...
 
-class ReadSpreadReply(_message.Message):
+class ReadWeightHistogramReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class RankRequest(_message.Message):
+class PushPagerankRequest(_message.Message):
     __slots__ = ("at", "edge_types", "direction", "uniform", "alpha", "epsilon", "top", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
@@ -705,7 +705,7 @@ class RankRequest(_message.Message):
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
+    at: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     direction: _common_pb2.Direction
     uniform: bool
@@ -713,26 +713,26 @@ class RankRequest(_message.Message):
     epsilon: float
     top: int
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
-class RankReply(_message.Message):
+class PushPagerankReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class RaiseImportancesRequest(_message.Message):
+class UpdateImportanceRequest(_message.Message):
     __slots__ = ("at", "along", "uniform", "direction", "weight")
     AT_FIELD_NUMBER: _ClassVar[int]
     ALONG_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: At
-    along: _containers.RepeatedCompositeFieldContainer[Along]
+    at: VersionRef
+    along: _containers.RepeatedCompositeFieldContainer[HopFanout]
     uniform: bool
     direction: _common_pb2.Direction
     weight: str
-    def __init__(self, at: _Optional[_Union[At, _Mapping]] = ..., along: _Optional[_Iterable[_Union[Along, _Mapping]]] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., along: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
-class RaiseImportancesReply(_message.Message):
+class UpdateImportanceReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

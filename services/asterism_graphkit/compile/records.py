@@ -65,7 +65,7 @@ def _record_typeof(cls: Any) -> Callable[[Any, Any], Any]:
                 typeof_impl(record[i], context) if scalar is None else scalar
                 for i, scalar in enumerate(scalars)
             ]
-            found = known[key] = types.BaseTuple.from_types(fields, cls)
+            found = known[key] = types.BaseTuple.from_types(fields, cls)  # type: ignore[no-untyped-call]
         return found
 
     return typeof_record

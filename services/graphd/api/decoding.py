@@ -17,16 +17,16 @@ from asterism_model.filters.syntax import parse
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators import reads
 from graphd.operators.sampling import Ids, Types
 
 InducedRequest = (
-    wire.AdjacencyRequest
-    | wire.InducedSubgraphRequest
-    | wire.SampleEgoSubgraphsRequest
-    | wire.SampleHgtRequest
+    graphd_pb.AdjacencyRequest
+    | graphd_pb.InducedSubgraphRequest
+    | graphd_pb.SampleEgoSubgraphsRequest
+    | graphd_pb.SampleHgtRequest
 )
 """Requests for edges among nodes."""
 
@@ -103,21 +103,21 @@ def decode_edge_types(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(types))
 
 
-def decode_direction(schema: Schema, direction: int) -> pb.Direction:
+def decode_direction(schema: Schema, direction: int) -> common_pb.Direction:
     """Return OUT or IN, the latter where the space keeps in-copies."""
-    if direction in (pb.DIRECTION_UNSPECIFIED, pb.OUT):
-        return pb.OUT
-    if direction != pb.IN:
+    if direction in (common_pb.DIRECTION_UNSPECIFIED, common_pb.OUT):
+        return common_pb.OUT
+    if direction != common_pb.IN:
         raise InvalidRequest(f"direction {direction}: expected OUT or IN")
     if not schema.has_in:
         raise InvalidRequest(
             "direction in: the space keeps out-edges only; make it with direction: both"
         )
-    return pb.IN
+    return common_pb.IN
 
 
 def decode_fanouts(
-    schema: Schema, reach: Sequence[wire.Reach], direction: pb.Direction
+    schema: Schema, reach: Sequence[graphd_pb.EdgeTypeFanouts], direction: common_pb.Direction
 ) -> tuple[khop.HopFanout, ...]:
     """Return how many neighbors of each node are drawn along each edge type, hop by hop."""
     check_types("edge", schema, [fanout.edge_type for fanout in reach])
@@ -125,7 +125,7 @@ def decode_fanouts(
     def ends(edge_type: int) -> tuple[int, int]:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
-        return (src, dst) if direction == pb.OUT else (dst, src)
+        return (src, dst) if direction == common_pb.OUT else (dst, src)
 
     return khop.build_fanouts(
         ends,

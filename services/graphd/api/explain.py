@@ -18,7 +18,7 @@ from asterism_proto import framing
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS, STORE, SamplingRequest
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import decode_nodes
 from graphd.api.global_draws import GlobalDrawRequest, decode_global_draw
 from graphd.api.neighbors import HopRequest, decode_hop
@@ -36,7 +36,7 @@ class RecordingDispatcher(Dispatcher):
 
     def __init__(self, inner: Dispatcher) -> None:
         self._inner = inner
-        self.requests: list[wire.Asked] = []
+        self.requests: list[graphd_pb.StorageRequest] = []
         self._round = 0
 
     def dispatch(
@@ -51,7 +51,7 @@ class RecordingDispatcher(Dispatcher):
         replies = self._inner.dispatch(name, space, host_requests, call)
         for (host, request), reply in zip(host_requests, replies, strict=True):
             self.requests.append(
-                wire.Asked(
+                graphd_pb.StorageRequest(
                     round=self._round,
                     method=STORE[name].python_name,
                     host=space.hosts[host],
@@ -90,8 +90,8 @@ class ExplainHandler:
         self._versions, self._operations, self._checks = versions, operations, checks
 
     def explain(
-        self, request: Frame[wire.ExplainRequest], call: CallContext
-    ) -> Frame[wire.ExplainReply]:
+        self, request: Frame[graphd_pb.ExplainRequest], call: CallContext
+    ) -> Frame[graphd_pb.ExplainReply]:
         """Make a sampling call, and return its explanation."""
         method = request.head.method
         sampling_request = _decode_request(request)
@@ -107,10 +107,10 @@ class ExplainHandler:
         reply_head = cast(SampleReply, reply.head)
         sampling_request.head.version = reply_head.version
 
-        def build_reply(context: RequestContext) -> wire.ExplainReply:
+        def build_reply(context: RequestContext) -> graphd_pb.ExplainReply:
             for entry in recorder.requests:
                 entry.address = context.dispatcher.address(entry.host)
-            return wire.ExplainReply(
+            return graphd_pb.ExplainReply(
                 version=reply_head.version,
                 digest=reply_head.digest,
                 asked=recorder.requests,
@@ -123,7 +123,7 @@ class ExplainHandler:
         return Frame(self._versions.run_at_version(sampling_request, call, build_reply))
 
 
-def _decode_request(request: Frame[wire.ExplainRequest]) -> Frame[SamplingRequest]:
+def _decode_request(request: Frame[graphd_pb.ExplainRequest]) -> Frame[SamplingRequest]:
     """Return the sampling request that is to be explained."""
     head = request.head
     if head.method not in SAMPLING_METHODS:
@@ -143,7 +143,7 @@ def _decode_request(request: Frame[wire.ExplainRequest]) -> Frame[SamplingReques
 
 def _price(
     context: RequestContext, request: Frame[SamplingRequest], limits: Limits
-) -> wire.Price | None:
+) -> graphd_pb.Price | None:
     """Return what a call takes at most, with the share of each limit."""
     uncapped = price_request(
         request.head,
@@ -154,7 +154,7 @@ def _price(
     if uncapped is None:
         return None
     price = uncapped.cap(limits)
-    return wire.Price(
+    return graphd_pb.Price(
         formula=price.formula,
         rows=price.rows,
         bytes=price.bytes,
@@ -162,7 +162,7 @@ def _price(
         steps=price.steps,
         exact=price.exact,
         limits=[
-            wire.Limit(setting=setting, value=value, limit=limit)
+            graphd_pb.Limit(setting=setting, value=value, limit=limit)
             for setting, value, limit in price.usage(limits)
         ],
     )
@@ -172,39 +172,39 @@ def _filter_plan(context: RequestContext, head: SamplingRequest) -> str:
     """Return how the rows of a call's condition are found; "" where it has none.
 
     Also "" for calls whose shares are not explained."""
-    if isinstance(head, wire.SampleNodesRequest | wire.SampleEdgesRequest):
+    if isinstance(head, graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest):
         element = _element(head)
         draw = decode_global_draw(element, context.space.schema, head)
         return with_filter(context, element, draw.types, head).filter_plan
-    if isinstance(head, wire.SampleNeighborsRequest | wire.SampleFanoutRequest):
+    if isinstance(head, graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest):
         params = _decode_first_hop(context, head)
         return with_filter(context, EDGE, params.edge_types, head).filter_plan
     return ""
 
 
 def _element(head: GlobalDrawRequest) -> int:
-    return NODE if isinstance(head, wire.SampleNodesRequest) else EDGE
+    return NODE if isinstance(head, graphd_pb.SampleNodesRequest) else EDGE
 
 
 def _decode_first_hop(context: RequestContext, head: HopRequest) -> NeighborParams:
-    hop: wire.Hop | wire.SampleNeighborsRequest = (
-        head.hops[0] if isinstance(head, wire.SampleFanoutRequest) else head
+    hop: graphd_pb.Hop | graphd_pb.SampleNeighborsRequest = (
+        head.hops[0] if isinstance(head, graphd_pb.SampleFanoutRequest) else head
     )
     return decode_hop(context.space.schema, head, hop.edge_types, hop.count, 0)
 
 
 def _shares(
     context: RequestContext, request: Frame[SamplingRequest], reply: Frame[Message]
-) -> list[wire.DrawShare]:
+) -> list[graphd_pb.DrawShare]:
     """Return where the draws of a call were expected to fall, and did."""
     head = request.head
-    if isinstance(head, wire.SampleNodesRequest | wire.SampleEdgesRequest):
+    if isinstance(head, graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest):
         return _global_shares(context, head, reply)
-    if not isinstance(head, wire.SampleNeighborsRequest | wire.SampleFanoutRequest):
+    if not isinstance(head, graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest):
         return []
     if head.HasField("until"):  # every node has shares of its own
         return []
-    hop = ".0" if isinstance(head, wire.SampleFanoutRequest) else ""
+    hop = ".0" if isinstance(head, graphd_pb.SampleFanoutRequest) else ""
     params = _decode_first_hop(context, head)
     filtered_context = with_filter(context, EDGE, params.edge_types, head)
     nodes, types = decode_nodes(Frame(head, request.arrays), context.space.schema)
@@ -227,7 +227,7 @@ def _shares(
         for edge_type in params.edge_types
     }
     return [
-        wire.DrawShare(
+        graphd_pb.DrawShare(
             type_id=edge_type,
             part=-1,
             share=share / max(shares.sum(), 1e-300),
@@ -241,7 +241,7 @@ def _shares(
 
 def _global_shares(
     context: RequestContext, head: GlobalDrawRequest, reply: Frame[Message]
-) -> list[wire.DrawShare]:
+) -> list[graphd_pb.DrawShare]:
     space, schema, element = context.space, context.space.schema, _element(head)
     draw = decode_global_draw(element, schema, head)
     filtered_context = with_filter(context, element, draw.types, head)
@@ -255,7 +255,7 @@ def _global_shares(
         type_ids * schema.parts + parts, minlength=(max(draw.types) + 1) * schema.parts
     )
     return [
-        wire.DrawShare(
+        graphd_pb.DrawShare(
             type_id=type_id,
             part=part,
             host=space.hosts[space.host_of_part[part]],

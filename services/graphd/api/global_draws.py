@@ -5,33 +5,33 @@ from __future__ import annotations
 from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import check_types, decode_nodes, decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext, Sections
 
-GlobalDrawRequest = wire.SampleNodesRequest | wire.SampleEdgesRequest
+GlobalDrawRequest = graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest
 
 
 def sample_nodes(
-    context: RequestContext, request: Frame[wire.SampleNodesRequest]
-) -> Frame[wire.SampleNodesReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleNodesRequest]
+) -> Frame[graphd_pb.SampleNodesReply]:
     """Draw nodes."""
-    return sample_reply(context, wire.SampleNodesReply, _draw(context, NODE, request.head))
+    return sample_reply(context, graphd_pb.SampleNodesReply, _draw(context, NODE, request.head))
 
 
 def sample_edges(
-    context: RequestContext, request: Frame[wire.SampleEdgesRequest]
-) -> Frame[wire.SampleEdgesReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleEdgesRequest]
+) -> Frame[graphd_pb.SampleEdgesReply]:
     """Draw edges."""
-    return sample_reply(context, wire.SampleEdgesReply, _draw(context, EDGE, request.head))
+    return sample_reply(context, graphd_pb.SampleEdgesReply, _draw(context, EDGE, request.head))
 
 
 def sample_nodes_like(
-    context: RequestContext, request: Frame[wire.SampleNodesLikeRequest]
-) -> Frame[wire.SampleNodesLikeReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleNodesLikeRequest]
+) -> Frame[graphd_pb.SampleNodesLikeReply]:
     """Draw nodes of the types that others have."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -55,7 +55,7 @@ def sample_nodes_like(
         head.node_type,
         types,
     )
-    return sample_reply(context, wire.SampleNodesLikeReply, sections)
+    return sample_reply(context, graphd_pb.SampleNodesLikeReply, sections)
 
 
 def decode_global_draw(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.replies import read_reply, sample_reply
 from graphd.operators import graph_labels
 from graphd.operators.sampling import RequestContext
@@ -11,27 +11,27 @@ from graphd.operators.sampling import RequestContext
 
 def sample_graph_labels(
     context: RequestContext,
-    request: Frame[wire.SampleGraphLabelsRequest],
+    request: Frame[graphd_pb.SampleGraphLabelsRequest],
     cache: graph_labels.GraphLabelCache,
-) -> Frame[wire.SampleGraphLabelsReply]:
+) -> Frame[graphd_pb.SampleGraphLabelsReply]:
     """Draw labels of graphs."""
     head = request.head
     sections = graph_labels.sample_labels(context, cache, head.seed, head.count)
-    return sample_reply(context, wire.SampleGraphLabelsReply, sections)
+    return sample_reply(context, graphd_pb.SampleGraphLabelsReply, sections)
 
 
 def graph_nodes(
-    context: RequestContext, request: Frame[wire.GraphNodesRequest]
-) -> Frame[wire.GraphNodesReply]:
+    context: RequestContext, request: Frame[graphd_pb.GraphNodesRequest]
+) -> Frame[graphd_pb.GraphNodesReply]:
     """Read the nodes of graphs."""
     sections = graph_labels.label_nodes(context, *_labels(request))
-    return read_reply(context, wire.GraphNodesReply, sections)
+    return read_reply(context, graphd_pb.GraphNodesReply, sections)
 
 
-def check_labels(request: Frame[wire.GraphNodesRequest]) -> None:
+def check_labels(request: Frame[graphd_pb.GraphNodesRequest]) -> None:
     """Raise InvalidRequest where the labels are missing."""
     _labels(request)
 
 
-def _labels(request: Frame[wire.GraphNodesRequest]) -> graph_labels.ByteStrings:
+def _labels(request: Frame[graphd_pb.GraphNodesRequest]) -> graph_labels.ByteStrings:
     return request.array("labels.indptr", "int64"), request.array("labels.values", "uint8")

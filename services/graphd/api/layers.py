@@ -9,8 +9,8 @@ from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import (
     decode_direction,
     decode_edge_types,
@@ -24,18 +24,18 @@ from graphd.operators import layers, reads
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import Ids, RequestContext, Types
 
-LayerRequest = wire.SampleLayerRequest | wire.SampleLayersRequest
+LayerRequest = graphd_pb.SampleLayerRequest | graphd_pb.SampleLayersRequest
 _MEASURES: dict[int, int] = {
-    wire.LAYER_MEASURE_UNSPECIFIED: measures.SUM,
-    wire.SUM: measures.SUM,
-    wire.SQRT: measures.SQRT,
-    wire.SQUARES: measures.SQUARES,
+    graphd_pb.LAYER_MEASURE_UNSPECIFIED: measures.SUM,
+    graphd_pb.SUM: measures.SUM,
+    graphd_pb.SQRT: measures.SQRT,
+    graphd_pb.SQUARES: measures.SQUARES,
 }
 
 
 def sample_layer(
-    context: RequestContext, request: Frame[wire.SampleLayerRequest]
-) -> Frame[wire.SampleLayerReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleLayerRequest]
+) -> Frame[graphd_pb.SampleLayerReply]:
     """Draw the nodes of one layer."""
     head, schema = request.head, context.space.schema
     nodes, types, count = _decode_layers(request, schema)
@@ -48,18 +48,18 @@ def sample_layer(
         head.node_type,
         types,
     )
-    return sample_reply(context, wire.SampleLayerReply, sections)
+    return sample_reply(context, graphd_pb.SampleLayerReply, sections)
 
 
-def check_hops(request: Frame[wire.SampleLayersRequest]) -> None:
+def check_hops(request: Frame[graphd_pb.SampleLayersRequest]) -> None:
     """Raise InvalidRequest where a stack of layers is empty."""
     if not request.head.hops:
         raise InvalidRequest("a stack of layers has one at least; this one has none")
 
 
 def sample_layers(
-    context: RequestContext, request: Frame[wire.SampleLayersRequest]
-) -> Frame[wire.SampleLayersReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleLayersRequest]
+) -> Frame[graphd_pb.SampleLayersReply]:
     """Draw the nodes of layer after layer."""
     head, schema = request.head, context.space.schema
     nodes, types, count = _decode_layers(request, schema)
@@ -74,12 +74,12 @@ def sample_layers(
         head.node_type,
         types,
     )
-    return sample_reply(context, wire.SampleLayersReply, sections)
+    return sample_reply(context, graphd_pb.SampleLayersReply, sections)
 
 
 def adjacency(
-    context: RequestContext, request: Frame[wire.AdjacencyRequest]
-) -> Frame[wire.AdjacencyReply]:
+    context: RequestContext, request: Frame[graphd_pb.AdjacencyRequest]
+) -> Frame[graphd_pb.AdjacencyReply]:
     """Read the edges between two lists of nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -96,7 +96,7 @@ def adjacency(
         cols,
         col_types,
     )
-    return read_reply(context, wire.AdjacencyReply, sections)
+    return read_reply(context, graphd_pb.AdjacencyReply, sections)
 
 
 def _decode_layer(
@@ -140,7 +140,7 @@ def _check_cols(
         return
     neighbor_types = {
         schema.edge_types[e].dst_type
-        if edge_params.direction == pb.OUT
+        if edge_params.direction == common_pb.OUT
         else schema.edge_types[e].src_type
         for e in edge_params.edge_types
     }

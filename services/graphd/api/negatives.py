@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import check_types, decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
@@ -16,7 +16,7 @@ from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
 
-def check_counts(request: Frame[wire.SampleNegativesRequest]) -> None:
+def check_counts(request: Frame[graphd_pb.SampleNegativesRequest]) -> None:
     """Raise InvalidRequest where a number is negative."""
     head = request.head
     if head.rows < 0 or head.count < 0:
@@ -24,8 +24,8 @@ def check_counts(request: Frame[wire.SampleNegativesRequest]) -> None:
 
 
 def sample_negatives(
-    context: RequestContext, request: Frame[wire.SampleNegativesRequest]
-) -> Frame[wire.SampleNegativesReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleNegativesRequest]
+) -> Frame[graphd_pb.SampleNegativesReply]:
     """Draw nodes that are not among some others."""
     head, schema = request.head, context.space.schema
     types: Sequence[int] = sorted(set(head.types)) or range(len(schema.node_types))
@@ -43,4 +43,4 @@ def sample_negatives(
     sections = negatives.sample_negatives(
         with_filter(context, NODE, draw.types, head), draw, head.rows, exclusions
     )
-    return sample_reply(context, wire.SampleNegativesReply, sections)
+    return sample_reply(context, graphd_pb.SampleNegativesReply, sections)

@@ -8,7 +8,7 @@ from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import (
     decode_direction,
     decode_edge_types,
@@ -21,12 +21,12 @@ from graphd.operators import feature_join, reads, sampling, temporal
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 
-HopRequest = wire.SampleNeighborsRequest | wire.SampleFanoutRequest
+HopRequest = graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest
 
 
 def sample_neighbors(
-    context: RequestContext, request: Frame[wire.SampleNeighborsRequest]
-) -> Frame[wire.SampleNeighborsReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleNeighborsRequest]
+) -> Frame[graphd_pb.SampleNeighborsReply]:
     """Draw neighbors of nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -37,18 +37,18 @@ def sample_neighbors(
     sections = sampling.sample_neighbors(
         with_filter(context, EDGE, hop.edge_types, head), hop, nodes, head.node_type, types
     )
-    return sample_reply(context, wire.SampleNeighborsReply, sections)
+    return sample_reply(context, graphd_pb.SampleNeighborsReply, sections)
 
 
-def check_hops(request: Frame[wire.SampleFanoutRequest]) -> None:
+def check_hops(request: Frame[graphd_pb.SampleFanoutRequest]) -> None:
     """Raise InvalidRequest where a fanout has no hop."""
     if not request.head.hops:
         raise InvalidRequest("a fanout has one hop at least; this one has none")
 
 
 def sample_fanout(
-    context: RequestContext, request: Frame[wire.SampleFanoutRequest]
-) -> Frame[wire.SampleFanoutReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleFanoutRequest]
+) -> Frame[graphd_pb.SampleFanoutReply]:
     """Draw neighbors of neighbors, hop after hop."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -70,12 +70,12 @@ def sample_fanout(
     sections = feature_join.join_fanout(
         context, columns, hops, nodes, head.node_type, types, sampled
     )
-    return sample_reply(context, wire.SampleFanoutReply, sections)
+    return sample_reply(context, graphd_pb.SampleFanoutReply, sections)
 
 
 def neighbors(
-    context: RequestContext, request: Frame[wire.NeighborsRequest]
-) -> Frame[wire.NeighborsReply]:
+    context: RequestContext, request: Frame[graphd_pb.NeighborsRequest]
+) -> Frame[graphd_pb.NeighborsReply]:
     """Read all neighbors of nodes, or the heaviest."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -87,12 +87,12 @@ def neighbors(
         head.node_type,
         types,
     )
-    return read_reply(context, wire.NeighborsReply, sections)
+    return read_reply(context, graphd_pb.NeighborsReply, sections)
 
 
 def degrees(
-    context: RequestContext, request: Frame[wire.DegreesRequest]
-) -> Frame[wire.DegreesReply]:
+    context: RequestContext, request: Frame[graphd_pb.DegreesRequest]
+) -> Frame[graphd_pb.DegreesReply]:
     """Count the edges of nodes, or sum their weights."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -109,7 +109,7 @@ def degrees(
                 filtered_context, edge_types, direction, False, nodes, head.node_type, types
             )
         }
-    return read_reply(context, wire.DegreesReply, sections)
+    return read_reply(context, graphd_pb.DegreesReply, sections)
 
 
 def decode_hop(
@@ -138,7 +138,7 @@ def decode_hop(
     )
 
 
-def _decode_neighbor_read(schema: Schema, head: wire.NeighborsRequest) -> reads.EdgeReadParams:
+def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> reads.EdgeReadParams:
     """Return which neighbors are read."""
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")

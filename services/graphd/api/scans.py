@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import check_types, resolve_weight_name
 from graphd.operators import reads
 from graphd.operators.filters import with_filter
@@ -12,8 +12,8 @@ from graphd.operators.sampling import RequestContext
 
 
 def scan_nodes(
-    context: RequestContext, request: Frame[wire.ScanNodesRequest]
-) -> Frame[wire.ScanNodesReply]:
+    context: RequestContext, request: Frame[graphd_pb.ScanNodesRequest]
+) -> Frame[graphd_pb.ScanNodesReply]:
     """Read a run of one partition's nodes."""
     head, schema = request.head, context.space.schema
     check_types("node", schema, [head.type_id])
@@ -25,12 +25,14 @@ def scan_nodes(
         head.limit,
         list(head.names),
     )
-    return Frame(wire.ScanNodesReply(version=context.version.version, next_cursor=cursor), sections)
+    return Frame(
+        graphd_pb.ScanNodesReply(version=context.version.version, next_cursor=cursor), sections
+    )
 
 
 def scan_edges(
-    context: RequestContext, request: Frame[wire.ScanEdgesRequest]
-) -> Frame[wire.ScanEdgesReply]:
+    context: RequestContext, request: Frame[graphd_pb.ScanEdgesRequest]
+) -> Frame[graphd_pb.ScanEdgesReply]:
     """Read a run of one partition's edges."""
     head, schema = request.head, context.space.schema
     check_types("edge", schema, [head.type_id])
@@ -42,22 +44,24 @@ def scan_edges(
         head.limit,
         list(head.names),
     )
-    return Frame(wire.ScanEdgesReply(version=context.version.version, next_cursor=cursor), sections)
+    return Frame(
+        graphd_pb.ScanEdgesReply(version=context.version.version, next_cursor=cursor), sections
+    )
 
 
 def nodes_at(
-    context: RequestContext, request: Frame[wire.NodesAtRequest]
-) -> Frame[wire.NodesAtReply]:
+    context: RequestContext, request: Frame[graphd_pb.NodesAtRequest]
+) -> Frame[graphd_pb.NodesAtReply]:
     """Read nodes by their position in a scan."""
     head = request.head
     check_types("node", context.space.schema, [head.type_id])
     sections, count = reads.nodes_at(context, head.type_id, request.array("places", "int64"))
-    return Frame(wire.NodesAtReply(version=context.version.version, count=count), sections)
+    return Frame(graphd_pb.NodesAtReply(version=context.version.version, count=count), sections)
 
 
 def edges_at(
-    context: RequestContext, request: Frame[wire.EdgesAtRequest]
-) -> Frame[wire.EdgesAtReply]:
+    context: RequestContext, request: Frame[graphd_pb.EdgesAtRequest]
+) -> Frame[graphd_pb.EdgesAtReply]:
     """Read edges by their position in a scan."""
     head = request.head
     check_types("edge", context.space.schema, [head.type_id])
@@ -66,4 +70,4 @@ def edges_at(
         head.type_id,
         request.array("places", "int64"),
     )
-    return Frame(wire.EdgesAtReply(version=context.version.version, count=count), sections)
+    return Frame(graphd_pb.EdgesAtReply(version=context.version.version, count=count), sections)

@@ -14,7 +14,7 @@ from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.api import (
     features,
     global_draws,
@@ -159,5 +159,5 @@ class GraphService:
             )
             return reads.weight_histogram(weighted_context, element, type_id), context.version
 
-        request = Frame(meta.ManifestRequest(space=space, version=version))
+        request = Frame(metad_pb.ManifestRequest(space=space, version=version))
         return self.versions.run_at_version(request, call, run)

@@ -8,7 +8,7 @@ from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import (
     check_types,
     decode_direction,
@@ -30,8 +30,8 @@ _MAX_IMPORTANCE_STEPS = 100
 
 
 def sample_subgraph(
-    context: RequestContext, request: Frame[wire.SampleSubgraphRequest]
-) -> Frame[wire.SampleSubgraphReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleSubgraphRequest]
+) -> Frame[graphd_pb.SampleSubgraphReply]:
     """Draw the k-hop neighborhood of seeds."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -44,12 +44,12 @@ def sample_subgraph(
         decode_features(schema, head.node_features),
         subgraphs.sample_subgraph(filtered_context, params, nodes, head.node_type, types),
     )
-    return sample_reply(context, wire.SampleSubgraphReply, sections)
+    return sample_reply(context, graphd_pb.SampleSubgraphReply, sections)
 
 
 def sample_ego_subgraphs(
-    context: RequestContext, request: Frame[wire.SampleEgoSubgraphsRequest]
-) -> Frame[wire.SampleEgoSubgraphsReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleEgoSubgraphsRequest]
+) -> Frame[graphd_pb.SampleEgoSubgraphsReply]:
     """Draw the nodes around seeds, and read all edges among them."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -70,12 +70,12 @@ def sample_ego_subgraphs(
             filtered_context, params, edge_params, nodes, head.node_type, types
         ),
     )
-    return sample_reply(context, wire.SampleEgoSubgraphsReply, sections)
+    return sample_reply(context, graphd_pb.SampleEgoSubgraphsReply, sections)
 
 
 def sample_labor(
-    context: RequestContext, request: Frame[wire.SampleLaborRequest]
-) -> Frame[wire.SampleLaborReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleLaborRequest]
+) -> Frame[graphd_pb.SampleLaborReply]:
     """Draw the k-hop neighborhood of seeds by one variate for each node."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -86,12 +86,12 @@ def sample_labor(
         decode_features(schema, head.node_features),
         labor.sample_labor(filtered_context, params, nodes, head.node_type, types),
     )
-    return sample_reply(context, wire.SampleLaborReply, sections)
+    return sample_reply(context, graphd_pb.SampleLaborReply, sections)
 
 
 def sample_hgt(
-    context: RequestContext, request: Frame[wire.SampleHgtRequest]
-) -> Frame[wire.SampleHgtReply]:
+    context: RequestContext, request: Frame[graphd_pb.SampleHgtRequest]
+) -> Frame[graphd_pb.SampleHgtReply]:
     """Draw nodes layer by layer by budgets, and read all edges among them."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -105,12 +105,12 @@ def sample_hgt(
         columns,
         hgt.sample_hgt(filtered_context, params, edge_params, nodes, head.node_type, types),
     )
-    return sample_reply(context, wire.SampleHgtReply, sections)
+    return sample_reply(context, graphd_pb.SampleHgtReply, sections)
 
 
 def induced_subgraph(
-    context: RequestContext, request: Frame[wire.InducedSubgraphRequest]
-) -> Frame[wire.InducedSubgraphReply]:
+    context: RequestContext, request: Frame[graphd_pb.InducedSubgraphRequest]
+) -> Frame[graphd_pb.InducedSubgraphReply]:
     """Read all edges among nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -126,11 +126,11 @@ def induced_subgraph(
     )
     joined = join_subgraph(context, columns, subgraph_sections)
     sections = {name: array for name, array in joined.items() if name not in known_sections}
-    return read_reply(context, wire.InducedSubgraphReply, sections)
+    return read_reply(context, graphd_pb.InducedSubgraphReply, sections)
 
 
 def _decode_subgraph(
-    schema: Schema, head: wire.SampleSubgraphRequest | wire.SampleEgoSubgraphsRequest
+    schema: Schema, head: graphd_pb.SampleSubgraphRequest | graphd_pb.SampleEgoSubgraphsRequest
 ) -> subgraphs.SubgraphParams:
     """Return how a subgraph expands, without times."""
     direction = decode_direction(schema, head.direction)
@@ -147,7 +147,7 @@ def _decode_subgraph(
     )
 
 
-def _decode_labor(schema: Schema, head: wire.SampleLaborRequest) -> labor.LaborParams:
+def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.LaborParams:
     """Return how a subgraph expands by LABOR."""
     if not -1 <= head.importance <= _MAX_IMPORTANCE_STEPS:
         raise InvalidRequest(
@@ -168,7 +168,7 @@ def _decode_labor(schema: Schema, head: wire.SampleLaborRequest) -> labor.LaborP
     )
 
 
-def _decode_hgt(schema: Schema, head: wire.SampleHgtRequest) -> hgt.HgtParams:
+def _decode_hgt(schema: Schema, head: graphd_pb.SampleHgtRequest) -> hgt.HgtParams:
     """Return how nodes are drawn by budgets."""
     check_types("node", schema, [entry.type_id for entry in head.counts])
     if not head.counts or not head.counts[0].counts:

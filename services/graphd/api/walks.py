@@ -6,8 +6,8 @@ from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import (
     decode_direction,
     decode_edge_types,
@@ -27,8 +27,8 @@ _MAX_WALKS = 1 << 20
 
 
 def random_walk(
-    context: RequestContext, request: Frame[wire.RandomWalkRequest]
-) -> Frame[wire.RandomWalkReply]:
+    context: RequestContext, request: Frame[graphd_pb.RandomWalkRequest]
+) -> Frame[graphd_pb.RandomWalkReply]:
     """Walk from nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -40,12 +40,12 @@ def random_walk(
         head.node_type,
         types,
     )
-    return sample_reply(context, wire.RandomWalkReply, sections)
+    return sample_reply(context, graphd_pb.RandomWalkReply, sections)
 
 
 def sample_pinsage(
-    context: RequestContext, request: Frame[wire.SamplePinsageRequest]
-) -> Frame[wire.SamplePinsageReply]:
+    context: RequestContext, request: Frame[graphd_pb.SamplePinsageRequest]
+) -> Frame[graphd_pb.SamplePinsageReply]:
     """Return the nodes that walks over a metapath visit most often."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -57,12 +57,12 @@ def sample_pinsage(
         head.node_type,
         types,
     )
-    return sample_reply(context, wire.SamplePinsageReply, sections)
+    return sample_reply(context, graphd_pb.SamplePinsageReply, sections)
 
 
 def personalized_pagerank(
-    context: RequestContext, request: Frame[wire.PersonalizedPagerankRequest]
-) -> Frame[wire.PersonalizedPagerankReply]:
+    context: RequestContext, request: Frame[graphd_pb.PersonalizedPagerankRequest]
+) -> Frame[graphd_pb.PersonalizedPagerankReply]:
     """Return the nodes at which walks from others end most often."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
@@ -70,10 +70,10 @@ def personalized_pagerank(
     sections = pagerank.pagerank(
         with_filter(context, EDGE, params.edge_types, head), params, nodes, head.node_type, types
     )
-    return read_reply(context, wire.PersonalizedPagerankReply, sections)
+    return read_reply(context, graphd_pb.PersonalizedPagerankReply, sections)
 
 
-def _decode_walk(schema: Schema, head: wire.RandomWalkRequest) -> walks.RandomWalkParams:
+def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.RandomWalkParams:
     """Return how walks go."""
     if not head.steps:
         raise InvalidRequest("a walk has one step at least; say which edge types to follow")
@@ -105,7 +105,9 @@ def _decode_walk(schema: Schema, head: wire.RandomWalkRequest) -> walks.RandomWa
     )
 
 
-def _decode_visits(schema: Schema, head: wire.SamplePinsageRequest) -> visit_counts.VisitParams:
+def _decode_visits(
+    schema: Schema, head: graphd_pb.SamplePinsageRequest
+) -> visit_counts.VisitParams:
     """Return how nodes are visited by walks over a metapath."""
     if not head.steps:
         raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
@@ -122,7 +124,9 @@ def _decode_visits(schema: Schema, head: wire.SamplePinsageRequest) -> visit_cou
     steps = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps)
     direction = decode_direction(schema, head.direction)
     edges = [
-        (edge.src_type, edge.dst_type) if direction == pb.OUT else (edge.dst_type, edge.src_type)
+        (edge.src_type, edge.dst_type)
+        if direction == common_pb.OUT
+        else (edge.dst_type, edge.src_type)
         for edge in schema.edge_types
     ]
     begins, ends = {edges[e][0] for e in steps[0]}, {edges[e][1] for e in steps[-1]}
@@ -150,7 +154,7 @@ def _decode_visits(schema: Schema, head: wire.SamplePinsageRequest) -> visit_cou
 
 
 def _decode_pagerank(
-    schema: Schema, head: wire.PersonalizedPagerankRequest
+    schema: Schema, head: graphd_pb.PersonalizedPagerankRequest
 ) -> pagerank.PagerankParams:
     """Return the parameters of PageRank."""
     if not 0 < head.alpha <= 1:

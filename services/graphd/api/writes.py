@@ -13,9 +13,9 @@ from asterism_model.request_validation import MAX_ID, PIECES_PER_CHUNK
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api.decoding import check_types
 from graphd.api.versions import VersionRunner
 from graphd.routing.routes import SpaceRoute
@@ -57,7 +57,9 @@ class WriteHandlers:
             ).commit_batch
         )
 
-    def write(self, request: Frame[wire.WriteRequest], call: CallContext) -> Frame[wire.WriteReply]:
+    def write(
+        self, request: Frame[graphd_pb.WriteRequest], call: CallContext
+    ) -> Frame[graphd_pb.WriteReply]:
         """Write one chunk's rows of one type, durably at all partitions that they touch."""
         head = request.head
 
@@ -80,17 +82,17 @@ class WriteHandlers:
                 )
             return count
 
-        return Frame(wire.WriteReply(rows=self._versions.retry_stale(head.space, call, run)))
+        return Frame(graphd_pb.WriteReply(rows=self._versions.retry_stale(head.space, call, run)))
 
     def write_once(
-        self, request: Frame[wire.WriteOnceRequest], call: CallContext
-    ) -> Frame[wire.WriteOnceReply]:
+        self, request: Frame[graphd_pb.WriteOnceRequest], call: CallContext
+    ) -> Frame[graphd_pb.WriteOnceReply]:
         """Write rows without a load, committed with others that arrive at the same time."""
         head = request.head
 
         def run(space: SpaceRoute) -> int:
             count = validation.check_rows(space.schema, head.kind, head.type_id, request)
-            if head.kind == store.OUT_EDGES:
+            if head.kind == storaged_pb.OUT_EDGES:
                 # Each by itself: an unknown node of one caller must not fail another's write.
                 row_writes.check_ends(
                     self._write_context(space, call, load_id=0, chunk=0),
@@ -112,14 +114,14 @@ class WriteHandlers:
         if count:
             self._batcher.write(head.space, small_write)
         return Frame(
-            wire.WriteOnceReply(
+            graphd_pb.WriteOnceReply(
                 rows=count, base=small_write.first_edge_id, commit=small_write.commit_number
             )
         )
 
     def find_nodes(
-        self, request: Frame[wire.FindNodesRequest], call: CallContext
-    ) -> Frame[wire.FindNodesReply]:
+        self, request: Frame[graphd_pb.FindNodesRequest], call: CallContext
+    ) -> Frame[graphd_pb.FindNodesReply]:
         """Return which ids of a type exist."""
         head = request.head
 
@@ -132,7 +134,7 @@ class WriteHandlers:
             )
 
         exists = self._versions.retry_stale(head.space, call, run)
-        return Frame(wire.FindNodesReply(), {"exists": exists})
+        return Frame(graphd_pb.FindNodesReply(), {"exists": exists})
 
     def resolve_revivals(self, name: str, load_id: int, call: CallContext) -> tuple[int, bool]:
         """Make a load ready to be committed.
@@ -155,7 +157,7 @@ class WriteHandlers:
 
     def seal(
         self, name: str, load_id: int, hosts: Collection[str], number: int, call: CallContext
-    ) -> list[meta.HostSeal]:
+    ) -> list[metad_pb.HostSeal]:
         """Seal a load on some hosts of its space before it is committed."""
         return self._versions.retry_stale(
             name,

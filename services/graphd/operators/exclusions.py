@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from asterism_graphkit.random.exclusion import ExcludedIds
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api.decoding import check_types
 from graphd.operators import reads
 from graphd.operators.sampling import Ids, RequestContext, Sections
@@ -80,8 +80,8 @@ class NeighborExclusion:
             ids[candidates],
             self._end_types,
         )
-        head = store.JoinRequest(
-            at=self.context.version_ref(), edge_types=self.edge_types, direction=pb.OUT
+        head = storaged_pb.HasEdgeRequest(
+            at=self.context.version_ref(), edge_types=self.edge_types, direction=common_pb.OUT
         )
         requests, candidate_groups = [], []
         for host, host_rows in split_merge.rows_by_owner(self.context.space, sources):
@@ -97,7 +97,7 @@ class NeighborExclusion:
             requests.append((host, Frame(head, sections)))
             candidate_groups.append(candidates if host_rows is None else candidates[host_rows])
         for group, reply in zip(
-            candidate_groups, self.context.dispatch("join", requests), strict=True
+            candidate_groups, self.context.dispatch("has_edge", requests), strict=True
         ):
             out[group] = reply.array("joined", "uint8") > 0
         return out
@@ -110,7 +110,7 @@ class NeighborExclusion:
         end_types = self._end_types
         edge_params = reads.EdgeReadParams(
             edge_types=self.edge_types,
-            direction=pb.OUT,
+            direction=common_pb.OUT,
             want_weights=False,
             want_edge_ids=False,
             sort="",
@@ -145,7 +145,7 @@ class RowExclusions:
     def from_request(
         cls,
         context: RequestContext,
-        request: Frame[wire.SampleNegativesRequest],
+        request: Frame[graphd_pb.SampleNegativesRequest],
         node_types: Sequence[int],
     ) -> RowExclusions | None:
         """Of a request for negatives of some types; None where nothing is left out.

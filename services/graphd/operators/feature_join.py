@@ -13,8 +13,8 @@ from google.protobuf.message import Message
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api.decoding import check_types
 from graphd.operators import reads
 from graphd.operators.sampling import (
@@ -55,7 +55,7 @@ class _SampleNodes:
 
 
 def decode_features(
-    schema: Schema, columns: Iterable[wire.NodeColumns]
+    schema: Schema, columns: Iterable[graphd_pb.NodeColumns]
 ) -> tuple[FeatureSelection, ...]:
     """The features that a request wants along; NotFound where a type has none of that name."""
     selections = tuple(
@@ -128,7 +128,7 @@ def _join(
         if not matching or not selection.names:
             continue
         ids = np.concatenate([group_ids for _, group_ids in matching])
-        head = store.ReadNodeFeaturesRequest(
+        head = storaged_pb.ReadNodeFeaturesRequest(
             at=context.version_ref(), type_id=selection.type_id, names=selection.names
         )
         plan = split_merge.rows_by_owner(context.space, ids) or [(0, None)]

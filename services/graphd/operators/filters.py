@@ -21,15 +21,15 @@ from asterism_model.filters.syntax import ColumnOperand, Predicate, Term, iter_t
 from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.api.decoding import RowFields, resolve_weight_name
 from graphd.operators.sampling import REPLY_BYTES, RequestContext
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
 from graphd.routing.totals import VersionTotals
 
 TermResults = dict[str, NDArray[Any]]
-_ELEMENTS = {NODE: pb.NODE, EDGE: pb.EDGE}
+_ELEMENTS = {NODE: common_pb.NODE, EDGE: common_pb.EDGE}
 
 
 def with_filter(
@@ -61,7 +61,7 @@ def with_filter(
         return weighted_context
     parsed_filter, schema = parse(head.where), context.space.schema
     predicates = {type_id: bind(parsed_filter, schema, element, type_id) for type_id in type_ids}
-    both_directions = element == EDGE and getattr(head, "direction", pb.OUT) == pb.IN
+    both_directions = element == EDGE and getattr(head, "direction", common_pb.OUT) == common_pb.IN
     key = FilterKey(
         space_id=context.space.space_id,
         version=context.version.version,
@@ -90,14 +90,14 @@ def _count_matches(
 ) -> FilteredTotals:
     """Ask the storageds what satisfies a condition."""
     space = context.space
-    where = store.Where(
+    where = storaged_pb.RowFilter(
         text=key.text,
         element=_ELEMENTS[key.element],
         types=key.types,
         weight=key.weight_name,
         both=key.both_directions,
     )
-    version_ref = store.At(
+    version_ref = storaged_pb.VersionRef(
         space_id=space.space_id,
         version=context.version.version,
         digest=context.version.digest,
@@ -110,11 +110,12 @@ def _count_matches(
             context, predicates, both_directions=key.both_directions
         )
     requests = [
-        store.RestrictRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts)
+        storaged_pb.FilterRowsRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts)
         for host in range(len(space.hosts))
     ]
     replies = context.dispatch(
-        "restrict", [(host, Frame(request, term_results)) for host, request in enumerate(requests)]
+        "filter_rows",
+        [(host, Frame(request, term_results)) for host, request in enumerate(requests)],
     )
     columns = {
         name: np.zeros((len(key.types), space.schema.parts), dtype)
@@ -125,7 +126,7 @@ def _count_matches(
             values = reply.array(name, _COLUMNS[name], 2)
             if values.shape != (len(key.types), len(request.parts)):
                 raise Internal(
-                    f"restrict gave {name} of shape {list(values.shape)} for "
+                    f"filter_rows gave {name} of shape {list(values.shape)} for "
                     f"{len(key.types)} types in {len(request.parts)} parts"
                 )
             column[:, list(request.parts)] = values
@@ -142,7 +143,7 @@ def _count_matches(
         for part in range(space.schema.parts)
     }
     totals = context.version.totals
-    plans = dict.fromkeys(cast(store.RestrictReply, reply.head).way for reply in replies)
+    plans = dict.fromkeys(cast(storaged_pb.FilterRowsReply, reply.head).way for reply in replies)
     return FilteredTotals(
         totals=VersionTotals(
             parts=totals.parts, part_totals={**totals.part_totals, **filtered_totals}
@@ -227,7 +228,7 @@ def _evaluate_terms(
     """The answer to each term, by part."""
     space = context.space
     requests = [
-        store.JudgeRequest(
+        storaged_pb.EvaluateTermsRequest(
             at=context.version_ref(),
             element=_ELEMENTS[element],
             type_id=type_id,
@@ -238,7 +239,7 @@ def _evaluate_terms(
     ]
     results: list[dict[int, NDArray[Any]]] = [{} for _ in term_texts]
     for reply in context.dispatch(
-        "judge", [(host, Frame(request)) for host, request in enumerate(requests)]
+        "evaluate_terms", [(host, Frame(request)) for host, request in enumerate(requests)]
     ):
         for name, array in reply.arrays.items():
             index, part = name.split(".")

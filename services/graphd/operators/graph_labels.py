@@ -12,7 +12,7 @@ from asterism_graphkit.operators import graph_labels
 from asterism_graphkit.random import rng
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections
 from graphd.routing import split_merge
 
@@ -90,7 +90,7 @@ def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8])
         (
             host,
             Frame(
-                store.ReadLabelledRequest(
+                storaged_pb.ReadNodesByLabelRequest(
                     at=context.version_ref(), parts=context.space.parts_of(host)
                 ),
                 {"indptr": indptr, "values": values},
@@ -99,7 +99,7 @@ def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8])
         for host in range(len(context.space.hosts))
         if context.space.parts_of(host)
     ]
-    replies = context.dispatch("read_labelled", requests)
+    replies = context.dispatch("read_nodes_by_label", requests)
     lengths = [np.diff(reply.array("indptr", "int64")) for reply in replies]
     label_indices = np.concatenate(
         [np.repeat(np.arange(len(length), dtype=np.int64), length) for length in lengths]
@@ -130,7 +130,7 @@ def _read_labels(context: RequestContext) -> ByteStrings:
             (
                 host,
                 Frame(
-                    store.ReadLabelsRequest(
+                    storaged_pb.ReadGraphLabelsRequest(
                         at=context.version_ref(), parts=context.space.parts_of(host), cursor=cursor
                     )
                 ),
@@ -138,12 +138,12 @@ def _read_labels(context: RequestContext) -> ByteStrings:
             for host, cursor in cursors.items()
         ]
         for (host, _), reply in zip(
-            requests, context.dispatch("read_labels", requests), strict=True
+            requests, context.dispatch("read_graph_labels", requests), strict=True
         ):
             lengths.append(np.diff(reply.array("labels.indptr", "int64")))
             values.append(reply.array("labels.values", "uint8"))
             size += lengths[-1].nbytes + values[-1].nbytes
-            cursors[host] = reply.with_head(store.ReadLabelsReply).head.next_cursor
+            cursors[host] = reply.with_head(storaged_pb.ReadGraphLabelsReply).head.next_cursor
         cursors = {host: cursor for host, cursor in cursors.items() if cursor >= 0}
         if size > MAX_LABEL_BYTES:
             raise InvalidRequest(

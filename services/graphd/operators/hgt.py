@@ -12,7 +12,7 @@ import numpy as np
 from asterism_graphkit.operators import hgt
 from asterism_graphkit.random import rng
 from asterism_graphkit.relabel.relabel import Relabeling
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import full_neighborhood, induced_subgraphs, reads
 from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 
@@ -27,7 +27,7 @@ class HgtParams:
     """Of a node type, layer by layer; of others none are drawn."""
     layer_count: int
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     seed: int
 
 
@@ -109,7 +109,8 @@ def _spread_budgets(
     )
     schema = context.space.schema
     ends = [
-        edge.dst_type if params.direction == pb.OUT else edge.src_type for edge in schema.edge_types
+        edge.dst_type if params.direction == common_pb.OUT else edge.src_type
+        for edge in schema.edge_types
     ]
     neighbor_types = np.array([schema.node_type_id(end) for end in ends], np.int32)[edges["types"]]
     for type_id, budget in enumerate(budgets):

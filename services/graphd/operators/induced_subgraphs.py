@@ -12,7 +12,7 @@ import numpy as np
 from asterism_graphkit.relabel.bitset import is_known_distinct
 from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import layers, reads, subgraphs
 from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 
@@ -144,7 +144,7 @@ def edges_among(
     for edge_type in edge_params.edge_types:
         edge = schema.edge_types[edge_type]
         src, dst = schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type)
-        ends[edge_type] = (src, dst) if edge_params.direction == pb.OUT else (dst, src)
+        ends[edge_type] = (src, dst) if edge_params.direction == common_pb.OUT else (dst, src)
     local, remote = (
         _ConcatenatedNodes.concatenate(nodes_by_type, {pair[side] for pair in ends.values()})
         for side in (0, 1)
@@ -177,7 +177,7 @@ def edges_among(
         if len(remote_indices) < node_count:
             endpoints = repeat_indices(sizes, 0, len(remote_indices)), remote_indices
             out[f"rows.{edge_type}"], out[f"cols.{edge_type}"] = (
-                endpoints if edge_params.direction == pb.OUT else endpoints[::-1]
+                endpoints if edge_params.direction == common_pb.OUT else endpoints[::-1]
             )
         else:
             out[f"counts.{edge_type}"], out[f"ends.{edge_type}"] = sizes, remote_indices

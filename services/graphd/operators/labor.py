@@ -19,8 +19,8 @@ from asterism_graphkit.operators import labor
 from asterism_graphkit.operators.khop import Frontier, HopFanout, Neighbors
 from asterism_graphkit.relabel.relabel import relabel
 from asterism_proto.errors import Internal
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import subgraphs
 from graphd.operators.hop_dispatch import HopDispatch, Replies
 from graphd.operators.sampling import Ids, RequestContext, Sections, Types
@@ -32,7 +32,7 @@ class LaborParams:
 
     fanouts: tuple[HopFanout, ...]
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     seed: int
     importance_steps: int
     """Steps; -1: until they change little."""
@@ -62,7 +62,7 @@ def sample_labor(
         expand_all_hops=params.expand_all_hops,
         want_edge_ids=params.want_edge_ids,
         want_weights=params.want_weights,
-        variates=store.Variates(
+        variates=storaged_pb.LaborParams(
             layer_dependency=params.layer_dependency, importance=params.importance_steps
         ),
     )
@@ -138,12 +138,13 @@ class _SharedNeighbors:
         """
         replies = self._hop_dispatch.dispatch(
             self._context,
-            "raise_importances",
+            "update_importance",
             [self._fanout],
-            lambda fanouts: store.RaiseImportancesRequest(
+            lambda fanouts: storaged_pb.UpdateImportanceRequest(
                 at=self._context.version_ref(),
                 along=[
-                    store.Along(edge_type=reach.edge_type, count=self._count) for reach in fanouts
+                    storaged_pb.HopFanout(edge_type=reach.edge_type, count=self._count)
+                    for reach in fanouts
                 ],
                 uniform=self._params.uniform,
                 direction=self._params.direction,

@@ -15,8 +15,8 @@ from asterism_graphkit.random.partition_choice import group_by_key
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import full_neighborhood, reads
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
@@ -33,7 +33,7 @@ class LayerParams:
     count: int
     replace: bool
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     measure: int
     seed: int
     hop: int
@@ -152,7 +152,7 @@ def _neighbor_types(context: RequestContext, params: LayerParams) -> Types:
     """The node type that each edge type of the schema leads to."""
     schema = context.space.schema
     ends = [
-        schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type)
+        schema.node_type_id(edge.dst_type if params.direction == common_pb.OUT else edge.src_type)
         for edge in schema.edge_types
     ]
     return np.array(ends, np.int32)
@@ -193,7 +193,7 @@ def edges_between(
     """How many edges of each node lead to ``cols``, or to those of its group, and their sections:
     int32 cols, types where several are asked for.
     """
-    head = store.ReadBetweenRequest(
+    head = storaged_pb.ReadInducedEdgesRequest(
         at=context.version_ref(),
         edge_types=edge_params.edge_types,
         node_type=node_type,
@@ -217,7 +217,9 @@ def edges_between(
             sections["groups"] = split_merge.take_rows(groups[0], rows)
         requests.append((host, Frame(head, sections)))
     results = []
-    for (_, rows), reply in zip(plan, context.dispatch("read_between", requests), strict=True):
+    for (_, rows), reply in zip(
+        plan, context.dispatch("read_induced_edges", requests), strict=True
+    ):
         arrays = dict(reply.arrays)
         results.append((rows, arrays.pop("counts"), arrays))
     return split_merge.merge_counted(len(nodes), results, context.call.remaining)

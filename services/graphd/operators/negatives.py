@@ -14,7 +14,7 @@ from asterism_graphkit.random.successive import MIN_REMAINING_SHARE
 from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads, sampling
 from graphd.operators.exclusions import RowExclusions
 from graphd.operators.sampling import GlobalDraw, Ids, RequestContext, Sections, Types
@@ -63,7 +63,7 @@ def draw_by_index(
             host_of_draw[selected] = space.host_of_part[
                 shares.parts[choose_entries_at(key, indices[selected], shares)]
             ]
-    head = store.DrawNumberedRequest(
+    head = storaged_pb.DrawNodesByNumberRequest(
         at=context.version_ref(),
         types=draw.types,
         seed=draw.seed,
@@ -82,7 +82,7 @@ def draw_by_index(
         if draw_types is not None:
             sections["kinds"] = split_merge.take_rows(draw_types, rows)
         requests.append((host, Frame(head, sections)))
-    replies = context.dispatch("draw_numbered", requests)
+    replies = context.dispatch("draw_nodes_by_number", requests)
     return split_merge.merge_rows(
         len(indices), [(rows, reply.arrays) for (_, rows), reply in zip(plan, replies, strict=True)]
     )

@@ -19,8 +19,8 @@ from asterism_graphkit.operators.pagerank_push import (
 from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
@@ -40,7 +40,7 @@ class PagerankParams:
     """What PageRank is of, and how closely."""
 
     edge_types: tuple[int, ...]
-    direction: pb.Direction
+    direction: common_pb.Direction
     uniform: bool
     alpha: float
     """The probability that a walk ends, at every step."""
@@ -105,7 +105,7 @@ def _rank_on_one_host(
     context: RequestContext, params: PagerankParams, nodes: Ids, node_types: Types
 ) -> Sections:
     """The whole of it, by the one storaged that has every part."""
-    head = store.RankRequest(
+    head = storaged_pb.PushPagerankRequest(
         at=context.version_ref(),
         edge_types=params.edge_types,
         direction=params.direction,
@@ -115,7 +115,9 @@ def _rank_on_one_host(
         top=params.top_k,
         weight=context.weight_name,
     )
-    (reply,) = context.dispatch("rank", [(0, Frame(head, {"ids": nodes, "types": node_types}))])
+    (reply,) = context.dispatch(
+        "push_pagerank", [(0, Frame(head, {"ids": nodes, "types": node_types}))]
+    )
     return dict(reply.arrays)
 
 
@@ -255,7 +257,7 @@ class _GraphCache:
         self, context: RequestContext, params: PagerankParams, relabeling: Relabeling
     ) -> None:
         self._context, self._params, self._relabeling = context, params, relabeling
-        schema, outgoing = context.space.schema, params.direction == pb.OUT
+        schema, outgoing = context.space.schema, params.direction == common_pb.OUT
         self._neighbor_types = np.array(
             [
                 schema.node_type_id(edge.dst_type if outgoing else edge.src_type)

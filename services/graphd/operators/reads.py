@@ -16,8 +16,8 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 from graphd.routing import split_merge
 
@@ -33,7 +33,7 @@ class EdgeReadParams:
     """Which neighbors are read, and how each node's are sorted."""
 
     edge_types: tuple[int, ...]
-    direction: pb.Direction
+    direction: common_pb.Direction
     want_weights: bool
     want_edge_ids: bool
     sort: str
@@ -61,7 +61,7 @@ def neighbors(
 ) -> Sections:
     """All neighbors of each node: sections as of ReadNeighborsReply."""
     by_weight = edge_params.sort == "weight"
-    head = store.ReadNeighborsRequest(
+    head = storaged_pb.ReadNeighborsRequest(
         at=context.version_ref(),
         edge_types=edge_params.edge_types,
         node_type=node_type,
@@ -104,13 +104,13 @@ def neighbors(
 def degrees(
     context: RequestContext,
     edge_types: Sequence[int],
-    direction: pb.Direction,
+    direction: common_pb.Direction,
     nodes: Ids,
     node_type: int,
     types: Types | None,
 ) -> Sections:
     """How many edges of each type each node has: section degrees int64[m, types]."""
-    head = store.ReadDegreesRequest(
+    head = storaged_pb.ReadDegreesRequest(
         at=context.version_ref(), edge_types=edge_types, node_type=node_type, direction=direction
     )
     _check_degrees(nodes, edge_types)
@@ -128,7 +128,7 @@ def _check_degrees(nodes: Ids, edge_types: Sequence[int]) -> None:
 def edge_weight_sums(
     context: RequestContext,
     edge_types: Sequence[int],
-    direction: pb.Direction,
+    direction: common_pb.Direction,
     uniform: bool,
     nodes: Ids,
     node_type: int,
@@ -137,7 +137,7 @@ def edge_weight_sums(
     """What each edge type weighs at each node, in draws by the weights of ``context``: float64[m,
     types].
     """
-    head = store.ReadDegreesRequest(
+    head = storaged_pb.ReadDegreesRequest(
         at=context.version_ref(),
         edge_types=edge_types,
         node_type=node_type,
@@ -157,7 +157,7 @@ def node_types(
     return _read_rows(
         context,
         "read_node_types",
-        store.ReadNodeTypesRequest(at=context.version_ref(), node_type=node_type),
+        storaged_pb.ReadNodeTypesRequest(at=context.version_ref(), node_type=node_type),
         nodes,
         types,
     )
@@ -198,7 +198,9 @@ def node_features(
 ) -> Sections:
     """Columns of nodes of one type, and which of them were found."""
     check_columns(context.space.schema.node_types[type_id], names)
-    head = store.ReadNodeFeaturesRequest(at=context.version_ref(), type_id=type_id, names=names)
+    head = storaged_pb.ReadNodeFeaturesRequest(
+        at=context.version_ref(), type_id=type_id, names=names
+    )
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = [
         (host, Frame(head, {"ids": split_merge.take_rows(nodes, rows)})) for host, rows in plan
@@ -213,7 +215,7 @@ def node_weights(
     """What draws from a node type by the weights of ``context`` go by, or uniformly: float64[m], 0
     where there is no such node.
     """
-    head = store.ReadNodeFeaturesRequest(
+    head = storaged_pb.ReadNodeFeaturesRequest(
         at=context.version_ref(),
         type_id=type_id,
         names=() if uniform else ("weight",),
@@ -230,7 +232,9 @@ def edge_features(
     """Columns of edges of one type, by edge id."""
     check_columns(context.space.schema.edge_types[type_id], names)
     space = context.space
-    head = store.ReadEdgeFeaturesRequest(at=context.version_ref(), type_id=type_id, names=names)
+    head = storaged_pb.ReadEdgeFeaturesRequest(
+        at=context.version_ref(), type_id=type_id, names=names
+    )
     plan: list[tuple[int, Ids | None]] = [(0, None)]
     if len(space.hosts) > 1:
         plan = [
@@ -249,7 +253,7 @@ def scan_nodes(
     """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
     schema_type = context.space.schema.node_types[type_id]
     check_columns(schema_type, names)
-    head = store.ReadNodesRequest(
+    head = storaged_pb.ReadNodesRequest(
         at=context.version_ref(),
         type_id=type_id,
         part=part,
@@ -259,13 +263,13 @@ def scan_nodes(
         weight=context.weight_name,
     )
     reply = _call_part(context, "read_nodes", part, head)
-    return dict(reply.arrays), reply.with_head(store.ReadNodesReply).head.next_cursor
+    return dict(reply.arrays), reply.with_head(storaged_pb.ReadNodesReply).head.next_cursor
 
 
 def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
     """Nodes of a type by their place in a scan of all parts, and how many there are."""
     description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
-    head = store.ReadNodesAtRequest(at=context.version_ref(), type_id=type_id)
+    head = storaged_pb.ReadNodesAtRequest(at=context.version_ref(), type_id=type_id)
     sections, count = _read_places(
         context, NODE, type_id, positions, "read_nodes_at", head, description, 8
     )
@@ -275,7 +279,7 @@ def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sec
 def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
     """Edges of a type by their place in a scan of all parts, and how many there are."""
     description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
-    head = store.ReadEdgesAtRequest(
+    head = storaged_pb.ReadEdgesAtRequest(
         at=context.version_ref(), type_id=type_id, weight=context.weight_name
     )
     sections, count = _read_places(
@@ -334,7 +338,7 @@ def scan_edges(
     """
     schema_type = context.space.schema.edge_types[type_id]
     check_columns(schema_type, names)
-    head = store.ReadEdgesRequest(
+    head = storaged_pb.ReadEdgesRequest(
         at=context.version_ref(),
         type_id=type_id,
         part=part,
@@ -347,7 +351,7 @@ def scan_edges(
     if names:
         columns = edge_features(context, type_id, names, sections["eids"])
         sections |= {name: array for name, array in columns.items() if name.startswith("f:")}
-    return sections, reply.with_head(store.ReadEdgesReply).head.next_cursor
+    return sections, reply.with_head(storaged_pb.ReadEdgesReply).head.next_cursor
 
 
 def _call_part(context: RequestContext, name: str, part: int, head: Message) -> Frame[Message]:
@@ -432,11 +436,11 @@ def check_size(sections: dict[str, NDArray[Any]], subject: str) -> None:
 
 def weight_histogram(context: RequestContext, element: int, type_id: int) -> WeightHistogram:
     """How the weights of ``context`` are spread over the rows of a type, of all parts together."""
-    kind = pb.NODE if element == NODE else pb.EDGE
+    kind = common_pb.NODE if element == NODE else common_pb.EDGE
     requests = []
     for host in range(len(context.space.hosts)):
         parts = context.space.parts_of(host)
-        head = store.ReadSpreadRequest(
+        head = storaged_pb.ReadWeightHistogramRequest(
             at=context.version_ref(),
             element=kind,
             type_id=type_id,
@@ -444,7 +448,7 @@ def weight_histogram(context: RequestContext, element: int, type_id: int) -> Wei
             weight=context.weight_name,
         )
         requests.append((host, Frame(head)))
-    replies = context.dispatch("read_spread", requests)
+    replies = context.dispatch("read_weight_histogram", requests)
     return WeightHistogram(
         counts=np.sum([reply.array("counts", "int64") for reply in replies], axis=0),
         sums=np.sum([reply.array("sums", "float64") for reply in replies], axis=0),

@@ -19,8 +19,8 @@ from asterism_graphkit.random.partition_choice import PartShares, choose_entries
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.errors import Internal, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators.temporal import TemporalFilter
 from graphd.operators.without_replacement import (
     DistinctDraws,
@@ -55,7 +55,7 @@ class RequestContext:
     """What is known of conditions by earlier requests."""
     weight_name: str = ""
     """The name of the weights that it draws by; "" are the rows' own."""
-    row_filter: store.Where | None = None
+    row_filter: storaged_pb.RowFilter | None = None
     """Which rows it is about, with their totals; None: all."""
     filter_plan: str = ""
     """How these are found, in words."""
@@ -72,9 +72,9 @@ class RequestContext:
         """The same of all rows, where only types are looked up."""
         return replace(self, row_filter=None)
 
-    def version_ref(self) -> store.At:
+    def version_ref(self) -> storaged_pb.VersionRef:
         """The version, and which of its rows are meant, as a storaged is told."""
-        return store.At(
+        return storaged_pb.VersionRef(
             space_id=self.space.space_id,
             version=self.version.version,
             digest=self.version.digest,
@@ -206,9 +206,9 @@ def _draw_request(
     *,
     exponential_keys: bool = False,
     want_rest: bool = False,
-) -> store.DrawNodesRequest | store.DrawEdgesRequest:
-    request_type: type[store.DrawNodesRequest] | type[store.DrawEdgesRequest] = (
-        store.DrawNodesRequest if draw.element == NODE else store.DrawEdgesRequest
+) -> storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest:
+    request_type: type[storaged_pb.DrawNodesRequest] | type[storaged_pb.DrawEdgesRequest] = (
+        storaged_pb.DrawNodesRequest if draw.element == NODE else storaged_pb.DrawEdgesRequest
     )
     return request_type(
         at=context.version_ref(),
@@ -337,7 +337,7 @@ class NeighborParams:
     count: int
     replace: bool
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     seed: int
     hop: int
     want_weights: bool
@@ -374,7 +374,7 @@ def sample_neighbors(
             f"{params.count} neighbors of {len(nodes)} nodes do not fit into one reply; ask "
             f"for {max_nodes} nodes at a time"
         )
-    head = store.DrawNeighborsRequest(
+    head = storaged_pb.DrawNeighborsRequest(
         at=context.version_ref(),
         edge_types=params.edge_types,
         node_type=node_type,
@@ -450,7 +450,7 @@ def neighbor_types(
     """
     schema = space.schema
     ends = [
-        schema.node_type_id(edge.dst_type if hop.direction == pb.OUT else edge.src_type)
+        schema.node_type_id(edge.dst_type if hop.direction == common_pb.OUT else edge.src_type)
         for edge in schema.edge_types
     ]
     type_ids = {ends[edge_type] for edge_type in hop.edge_types}

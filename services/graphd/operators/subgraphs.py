@@ -16,8 +16,8 @@ from asterism_graphkit.operators.khop import (
     sample_khop,
 )
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import reads
 from graphd.operators.hop_dispatch import HopDispatch
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
@@ -31,14 +31,14 @@ class SubgraphParams:
     fanouts: tuple[HopFanout, ...]
     replace: bool
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     seed: int
     disjoint: bool
     expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
     temporal_filter: TemporalFilter | None = None
-    variates: store.Variates | None = None
+    variates: storaged_pb.LaborParams | None = None
     """Whose variates keep edges, instead of drawing them for each node."""
 
 
@@ -59,7 +59,7 @@ def sample_subgraph(
     khop_params = KHopParams(
         node_type_count=len(context.space.schema.node_types),
         fanouts=params.fanouts,
-        outgoing=params.direction == pb.OUT,
+        outgoing=params.direction == common_pb.OUT,
         disjoint=params.disjoint,
         expand_all_hops=params.expand_all_hops,
         max_bytes=REPLY_BYTES,
@@ -73,10 +73,10 @@ def _sample_on_one_host(
     context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types
 ) -> Sections:
     """The whole of it, by the one storaged that has every part."""
-    head = store.GrowRequest(
+    head = storaged_pb.SampleKHopRequest(
         at=context.version_ref(),
         reach=[
-            store.Growth(edge_type=fanout.edge_type, counts=fanout.counts)
+            storaged_pb.KHopFanouts(edge_type=fanout.edge_type, counts=fanout.counts)
             for fanout in params.fanouts
         ],
         disjoint=params.disjoint,
@@ -93,7 +93,9 @@ def _sample_on_one_host(
         variates=params.variates,
     )
     times = {} if params.temporal_filter is None else {"times": params.temporal_filter.times}
-    (reply,) = context.dispatch("grow", [(0, Frame(head, {"ids": nodes, "types": types, **times}))])
+    (reply,) = context.dispatch(
+        "sample_k_hop", [(0, Frame(head, {"ids": nodes, "types": types, **times}))]
+    )
     return dict(reply.arrays)
 
 
@@ -120,13 +122,14 @@ class _StoragedExpander:
 
 def build_expand_request(
     context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]
-) -> store.ExpandRequest:
+) -> storaged_pb.ExpandRequest:
     """What a storaged is asked of a hop."""
-    return store.ExpandRequest(
+    return storaged_pb.ExpandRequest(
         at=context.version_ref(),
         hop=hop,
         along=[
-            store.Along(edge_type=fanout.edge_type, count=fanout.counts[hop]) for fanout in fanouts
+            storaged_pb.HopFanout(edge_type=fanout.edge_type, count=fanout.counts[hop])
+            for fanout in fanouts
         ],
         replace=params.replace,
         uniform=params.uniform,

@@ -13,10 +13,10 @@ from asterism_model.schema import Schema
 from asterism_model.schema.edge_times import edge_time_dtype
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
-NeighborRequest = Frame[wire.SampleNeighborsRequest] | Frame[wire.SampleFanoutRequest]
+NeighborRequest = Frame[graphd_pb.SampleNeighborsRequest] | Frame[graphd_pb.SampleFanoutRequest]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,7 +25,7 @@ class TemporalFilter:
 
     times: NDArray[Any]
     """int64[m] or float64[m], of each node, or of each seed and its tree."""
-    head: pb.Until
+    head: common_pb.TemporalFilter
 
     def repeat(self, count: int) -> TemporalFilter:
         """The same of the nodes that ``count`` draws of each of these give."""
@@ -37,7 +37,7 @@ class TemporalFilter:
 
 
 def neighbor_filter(
-    request: Frame[wire.SampleNeighborsRequest], schema: Schema, edge_types: Sequence[int]
+    request: Frame[graphd_pb.SampleNeighborsRequest], schema: Schema, edge_types: Sequence[int]
 ) -> TemporalFilter | None:
     """Until when neighbors are seen; None: always.
 
@@ -54,7 +54,7 @@ def neighbor_filter(
 
 
 def fanout_filters(
-    request: Frame[wire.SampleFanoutRequest], schema: Schema, hops: Sequence[Sequence[int]]
+    request: Frame[graphd_pb.SampleFanoutRequest], schema: Schema, hops: Sequence[Sequence[int]]
 ) -> list[TemporalFilter | None]:
     """Until when neighbors are seen of each hop; None: always, as where none of its edge types has
     times.
@@ -67,7 +67,7 @@ def fanout_filters(
     if temporal_filter is None:
         return [None] * len(hops)
     timed_hops = [
-        any(edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in hop)
+        any(edge_time_dtype(schema, e, incoming=head.direction == common_pb.IN) for e in hop)
         for hop in hops
     ]
     for hop, is_timed in zip(hops, timed_hops, strict=True):
@@ -80,7 +80,9 @@ def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[
     """InvalidRequest where one draw can not be from these edge types until times."""
     head = request.head
     time_kinds = {
-        schema.edge_types[e].name: edge_time_dtype(schema, e, incoming=head.direction == pb.IN)
+        schema.edge_types[e].name: edge_time_dtype(
+            schema, e, incoming=head.direction == common_pb.IN
+        )
         for e in edge_types
     }
     missing = [name for name, kind in time_kinds.items() if not kind]
@@ -97,7 +99,7 @@ def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[
 
 
 def subgraph_filter(
-    request: Frame[wire.SampleSubgraphRequest], schema: Schema
+    request: Frame[graphd_pb.SampleSubgraphRequest], schema: Schema
 ) -> TemporalFilter | None:
     """Until when the trees of seeds see edges; None: always. Errors as of `neighbor_filter`; one
     edge type with times is enough.
@@ -112,7 +114,7 @@ def subgraph_filter(
             "have two times; sample with disjoint=True"
         )
     types = [fanout.edge_type for fanout in head.reach]
-    if not any(edge_time_dtype(schema, e, incoming=head.direction == pb.IN) for e in types):
+    if not any(edge_time_dtype(schema, e, incoming=head.direction == common_pb.IN) for e in types):
         names = ", ".join(schema.edge_types[e].name for e in types)
         raise InvalidRequest(
             f"times with edge types {names}: none of them has times; declare which feature "
@@ -132,7 +134,7 @@ def _draw_filter(request: NeighborRequest) -> TemporalFilter | None:
 
 
 def _decode_filter(
-    request: NeighborRequest | Frame[wire.SampleSubgraphRequest],
+    request: NeighborRequest | Frame[graphd_pb.SampleSubgraphRequest],
 ) -> TemporalFilter | None:
     head = request.head
     if not head.HasField("until"):
@@ -154,7 +156,7 @@ def _decode_filter(
         raise InvalidRequest(f"times[{int(np.argmax(np.isnan(values)))}] = nan: a time is a number")
     return TemporalFilter(
         times=values,
-        head=pb.Until(
+        head=common_pb.TemporalFilter(
             strict=head.until.strict, last=head.until.last, want_times=head.until.want_times
         ),
     )

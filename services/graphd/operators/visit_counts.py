@@ -10,7 +10,7 @@ import numpy as np
 
 from asterism_graphkit.operators.visit_counts import most_visited
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import walks as walk
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
@@ -101,7 +101,7 @@ def _neighbor_types(context: RequestContext, params: walk.RandomWalkParams) -> T
     """
     schema = context.space.schema
     ends = [
-        schema.node_type_id(edge.dst_type if params.direction == pb.OUT else edge.src_type)
+        schema.node_type_id(edge.dst_type if params.direction == common_pb.OUT else edge.src_type)
         for edge in schema.edge_types
     ]
     return np.array([*ends, -1], np.int32)

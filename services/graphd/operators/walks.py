@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from asterism_graphkit.arrays.ragged_paths import write_pieces
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.operators import sampling
 from graphd.operators.sampling import (
     REPLY_BYTES,
@@ -36,7 +36,7 @@ class RandomWalkParams:
     """Edge types; step s follows ``steps[s % len(steps)]``."""
     length: int
     uniform: bool
-    direction: pb.Direction
+    direction: common_pb.Direction
     seed: int
     restart: float
     p: float
@@ -148,11 +148,11 @@ def _walk_on_one_host(
     return result
 
 
-def _walk_request(context: RequestContext, params: RandomWalkParams) -> store.WalkRequest:
+def _walk_request(context: RequestContext, params: RandomWalkParams) -> storaged_pb.WalkRequest:
     """What a host is to know of all walks."""
-    return store.WalkRequest(
+    return storaged_pb.WalkRequest(
         at=context.version_ref(),
-        steps=[store.Step(edge_types=step) for step in params.steps],
+        steps=[storaged_pb.Step(edge_types=step) for step in params.steps],
         length=params.length,
         uniform=params.uniform,
         direction=params.direction,
@@ -232,7 +232,7 @@ class _WalkState:
             (schema.node_type_id(edge.src_type), schema.node_type_id(edge.dst_type))
             for edge in schema.edge_types
         ]
-        source_end, target_end = (0, 1) if params.direction == pb.OUT else (1, 0)
+        source_end, target_end = (0, 1) if params.direction == common_pb.OUT else (1, 0)
         self._source_types, self._target_types = (
             np.array([*(end[source_end] for end in ends), -1], np.int32),
             np.array([*(end[target_end] for end in ends), -1], np.int32),
@@ -289,7 +289,7 @@ class _WalkState:
         self.steps_done[:] = 1
         self._arrive(rows, steps["ids"], edge_types)
 
-    def request(self, rows: Ids) -> Frame[store.WalkRequest]:
+    def request(self, rows: Ids) -> Frame[storaged_pb.WalkRequest]:
         """What the host is asked that these walks are with."""
         selection = self._places(rows)
         sections: Sections = {
@@ -386,7 +386,7 @@ class _WalkState:
             for cycle_step in np.unique(cycle_steps):
                 batch = steps.select(np.flatnonzero(cycle_steps == cycle_step))
                 previous, previous_types = self._previous_nodes(batch.rows)
-                head = store.JoinRequest(
+                head = storaged_pb.HasEdgeRequest(
                     at=self._context.version_ref(),
                     edge_types=self._params.steps[cycle_step],
                     direction=self._params.direction,
@@ -402,7 +402,7 @@ class _WalkState:
                     requests.append((host, Frame(head, sections)))
                     batches.append(batch.select(selected))
         for steps, reply in zip(
-            batches, self._context.dispatch("join", requests) if requests else (), strict=True
+            batches, self._context.dispatch("has_edge", requests) if requests else (), strict=True
         ):
             is_accepted = (reply.array("joined", "uint8") > 0) == (self._params.q > 1.0)
             self._attempts[steps.rows] = steps.attempts + 1

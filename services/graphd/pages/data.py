@@ -16,8 +16,8 @@ from asterism_model.schema import Schema
 from asterism_proto.errors import Busy, NotFound
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.operators.reads import WeightHistogram
 from graphd.routing.routes import ServedVersion
 
@@ -74,37 +74,41 @@ class PageData:
     def __init__(self, metad: Transport, read_histogram: ReadHistogram) -> None:
         self._metad = metad
         self._read_histogram = read_histogram
-        self._manifests: LruCache[pb.Manifest] = LruCache(_MAX_MANIFESTS)
+        self._manifests: LruCache[common_pb.Manifest] = LruCache(_MAX_MANIFESTS)
         self._histograms: LruCache[WeightHistogram] = LruCache(_MAX_HISTOGRAMS)
         self._reading = threading.Lock()
 
-    def hosts(self) -> list[meta.Host]:
+    def hosts(self) -> list[metad_pb.Host]:
         """Every daemon that beats, storageds first."""
-        return list(self._call_metad("list_hosts", pb.Empty(), meta.HostList).hosts)
+        return list(self._call_metad("list_hosts", common_pb.Empty(), metad_pb.HostList).hosts)
 
-    def spaces(self) -> list[pb.Space]:
+    def spaces(self) -> list[common_pb.Space]:
         """All spaces, by id."""
-        return list(self._call_metad("list_spaces", pb.Empty(), meta.SpaceList).spaces)
+        return list(self._call_metad("list_spaces", common_pb.Empty(), metad_pb.SpaceList).spaces)
 
-    def space(self, name: str) -> pb.Space:
+    def space(self, name: str) -> common_pb.Space:
         """A space; NotFound where there is none of that name."""
-        return self._call_metad("describe_space", meta.SpaceRequest(space=name), pb.Space)
+        return self._call_metad(
+            "describe_space", metad_pb.SpaceRequest(space=name), common_pb.Space
+        )
 
-    def versions(self, name: str) -> list[pb.Manifest]:
+    def versions(self, name: str) -> list[common_pb.Manifest]:
         """The versions of a space that are served, newest first, without totals."""
         return list(
             self._call_metad(
-                "list_versions", meta.SpaceRequest(space=name), meta.VersionList
+                "list_versions", metad_pb.SpaceRequest(space=name), metad_pb.VersionList
             ).versions
         )
 
-    def pins(self, name: str) -> list[meta.Pin]:
+    def pins(self, name: str) -> list[metad_pb.Pin]:
         """The leases on versions of a space."""
         return list(
-            self._call_metad("list_pins", meta.ListPinsRequest(space=name), meta.PinList).pins
+            self._call_metad(
+                "list_pins", metad_pb.ListPinsRequest(space=name), metad_pb.PinList
+            ).pins
         )
 
-    def manifest(self, space: pb.Space, version: int) -> pb.Manifest:
+    def manifest(self, space: common_pb.Space, version: int) -> common_pb.Manifest:
         """A version with its totals; 0 is the current one. A published version does not change: it
         is asked for once.
 
@@ -116,33 +120,39 @@ class PageData:
         number = version or space.version
         if not number:
             raise NotFound(f"space {space.name!r} has no published version; submit a build")
-        request = meta.ManifestRequest(space=space.name, version=number)
+        request = metad_pb.ManifestRequest(space=space.name, version=number)
         return self._manifests.get(
-            (space.space_id, number), lambda: self._call_metad("get_manifest", request, pb.Manifest)
+            (space.space_id, number),
+            lambda: self._call_metad("get_manifest", request, common_pb.Manifest),
         )
 
-    def jobs(self, request: meta.ListJobsRequest) -> meta.JobList:
+    def jobs(self, request: metad_pb.ListJobsRequest) -> metad_pb.JobList:
         """A page of jobs, newest first."""
-        return self._call_metad("list_jobs", request, meta.JobList)
+        return self._call_metad("list_jobs", request, metad_pb.JobList)
 
-    def job(self, job_id: int) -> pb.Job:
+    def job(self, job_id: int) -> common_pb.Job:
         """A job with its tasks."""
-        return self._call_metad("get_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("get_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
-    def submit_job(self, request: meta.SubmitJobRequest) -> pb.Job:
+    def submit_job(self, request: metad_pb.SubmitJobRequest) -> common_pb.Job:
         """A job that was asked for, or the identical one in flight."""
-        return self._call_metad("submit_job", request, pb.Job)
+        return self._call_metad("submit_job", request, common_pb.Job)
 
-    def stop_job(self, job_id: int) -> pb.Job:
+    def stop_job(self, job_id: int) -> common_pb.Job:
         """A job on its way to its end."""
-        return self._call_metad("stop_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("stop_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
-    def recover_job(self, job_id: int) -> pb.Job:
+    def recover_job(self, job_id: int) -> common_pb.Job:
         """A job under way again."""
-        return self._call_metad("recover_job", meta.JobRequest(job_id=job_id), pb.Job)
+        return self._call_metad("recover_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
     def histogram(
-        self, space: pb.Space, manifest: pb.Manifest, element: int, type_id: int, weight: str
+        self,
+        space: common_pb.Space,
+        manifest: common_pb.Manifest,
+        element: int,
+        type_id: int,
+        weight: str,
     ) -> WeightHistogram:
         """How the weights of a type are spread; read from images once per version, one type at a
         time.
@@ -172,6 +182,6 @@ class PageData:
         return cast(M, self._metad.call(CATALOG[name], request, METAD_TIMEOUT_S))
 
 
-def schema_of(space: pb.Space) -> Schema:
+def schema_of(space: common_pb.Space) -> Schema:
     """Its schema as a record."""
     return Schema.from_proto(space.schema)

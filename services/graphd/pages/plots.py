@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators.reads import WeightHistogram
 
 MAX_BARS = 64
@@ -81,10 +81,10 @@ def _bound(bin_: int) -> float:
     return float(2.0 ** ((bin_ - _ONE) / _OCTAVE))
 
 
-def part_ranges(totals: Sequence[pb.Total], parts: int) -> list[PartRange]:
+def part_ranges(totals: Sequence[common_pb.PartitionStats], parts: int) -> list[PartRange]:
     """Totals of one type and name by part, in runs of equal length."""
     width = -(-parts // MAX_RANGES) if parts else 1
-    groups: dict[int, list[pb.Total]] = {}
+    groups: dict[int, list[common_pb.PartitionStats]] = {}
     for total in totals:
         groups.setdefault(total.part // width, []).append(total)
     return [

@@ -11,41 +11,43 @@ from dataclasses import asdict
 from asterism_model.elements import EDGE, NODE, OWN_WEIGHTS, canonical_weight_name
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_model.weight_stats import compute_weight_stats
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import views
 from graphd.pages.plots import format_ranges
 
 _STATE_NAMES: Mapping[int, views.StateName] = {
-    pb.QUEUE: "QUEUE",
-    pb.RUNNING: "RUNNING",
-    pb.FINISHED: "FINISHED",
-    pb.FAILED: "FAILED",
-    pb.STOPPED: "STOPPED",
+    common_pb.QUEUE: "QUEUE",
+    common_pb.RUNNING: "RUNNING",
+    common_pb.FINISHED: "FINISHED",
+    common_pb.FAILED: "FAILED",
+    common_pb.STOPPED: "STOPPED",
 }
-JOB_STATES: Mapping[views.StateName, pb.JobState] = {
-    "QUEUE": pb.QUEUE,
-    "RUNNING": pb.RUNNING,
-    "FINISHED": pb.FINISHED,
-    "FAILED": pb.FAILED,
-    "STOPPED": pb.STOPPED,
+JOB_STATES: Mapping[views.StateName, common_pb.JobState] = {
+    "QUEUE": common_pb.QUEUE,
+    "RUNNING": common_pb.RUNNING,
+    "FINISHED": common_pb.FINISHED,
+    "FAILED": common_pb.FAILED,
+    "STOPPED": common_pb.STOPPED,
 }
 _MAX_CAUSE_CHARS = 2000
 """Characters of a cause in a list."""
 
 
-def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
+def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.HostRow:
     """A daemon, with what it holds of each space."""
     part_counts = (
         (space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces
     )
     return views.HostRow(
         uuid=host.uuid,
-        role="storaged" if host.role == meta.STORAGED else "graphd",
+        role="storaged" if host.role == metad_pb.STORAGED else "graphd",
         address=host.address,
         online=host.online,
-        last_beat_ms=host.last_beat_ms,
-        silent_s=max(0.0, time.time() - host.last_beat_ms / 1000) if host.last_beat_ms else 0.0,
+        last_heartbeat_ms=host.last_heartbeat_ms,
+        silent_s=max(0.0, time.time() - host.last_heartbeat_ms / 1000)
+        if host.last_heartbeat_ms
+        else 0.0,
         incarnation=host.incarnation,
         parts=host.parts,
         held_bytes=host.held_bytes,
@@ -54,7 +56,7 @@ def host_row(host: meta.Host, spaces: Sequence[pb.Space]) -> views.HostRow:
     )
 
 
-def space_row(space: pb.Space, manifest: pb.Manifest | None) -> views.SpaceRow:
+def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> views.SpaceRow:
     """A space in a list, with what its current version holds."""
     counts = count_rows(manifest.totals) if manifest else None
     return views.SpaceRow(
@@ -68,7 +70,7 @@ def space_row(space: pb.Space, manifest: pb.Manifest | None) -> views.SpaceRow:
     )
 
 
-def count_rows(totals: Sequence[pb.Total]) -> dict[int, int]:
+def count_rows(totals: Sequence[common_pb.PartitionStats]) -> dict[int, int]:
     """Live rows by element."""
     counts = {NODE: 0, EDGE: 0}
     for total in totals:
@@ -78,7 +80,7 @@ def count_rows(totals: Sequence[pb.Total]) -> dict[int, int]:
 
 
 def space_details(
-    space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]
+    space: common_pb.Space, manifest: common_pb.Manifest | None, hosts: Mapping[str, metad_pb.Host]
 ) -> views.SpaceDetails:
     """A space: its types with their totals, and who holds its parts."""
     schema = Schema.from_proto(space.schema)
@@ -120,7 +122,10 @@ def space_details(
 
 
 def _type_row(
-    element: int, type_id: int, schema_type: NodeType | EdgeType, totals: Sequence[pb.Total] | None
+    element: int,
+    type_id: int,
+    schema_type: NodeType | EdgeType,
+    totals: Sequence[common_pb.PartitionStats] | None,
 ) -> views.TypeRow:
     own_totals = [
         t
@@ -148,19 +153,19 @@ def _feature(feature: Feature) -> str:
     return f"{feature.name}: {kind}{feature.dtype or feature.kind}{shape}"
 
 
-def _address(uuid: str, hosts: Mapping[str, meta.Host]) -> str:
+def _address(uuid: str, hosts: Mapping[str, metad_pb.Host]) -> str:
     return hosts[uuid].address if uuid in hosts else uuid
 
 
 def part_rows(
-    space: pb.Space, manifest: pb.Manifest | None, hosts: Mapping[str, meta.Host]
+    space: common_pb.Space, manifest: common_pb.Manifest | None, hosts: Mapping[str, metad_pb.Host]
 ) -> list[views.PartRow]:
     """The parts of a space, ascending, with what each holds in a version."""
     sums: dict[int, list[float]] = {}
     for total in manifest.totals if manifest else ():
         if total.weight_name in OWN_WEIGHTS:
             part_sums = sums.setdefault(total.part, [0, 0, 0.0])
-            part_sums[0 if total.element == pb.NODE else 1] += total.count
+            part_sums[0 if total.element == common_pb.NODE else 1] += total.count
             part_sums[2] += total.weight
     digests = {image.part: image.digest for image in manifest.images} if manifest else {}
     rows = []
@@ -181,7 +186,7 @@ def part_rows(
 
 
 def version_row(
-    space: pb.Space, manifest: pb.Manifest, pins: Sequence[meta.Pin]
+    space: common_pb.Space, manifest: common_pb.Manifest, pins: Sequence[metad_pb.Pin]
 ) -> views.VersionRow:
     """A version, with who pins it."""
     return views.VersionRow(
@@ -206,11 +211,13 @@ def version_row(
     )
 
 
-def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.WeightsRow]:
+def weights_rows(
+    schema: Schema, totals: Sequence[common_pb.PartitionStats]
+) -> list[views.WeightsRow]:
     """What a version's weights are like: nodes, then edges, of each type its own weights and then
     its tables by name.
     """
-    groups: dict[tuple[int, int, str], list[pb.Total]] = {}
+    groups: dict[tuple[int, int, str], list[common_pb.PartitionStats]] = {}
     for total in totals:
         name = canonical_weight_name(total.weight_name)
         groups.setdefault((int(total.element), total.type_id, name), []).append(total)
@@ -230,9 +237,9 @@ def weights_rows(schema: Schema, totals: Sequence[pb.Total]) -> list[views.Weigh
     return rows
 
 
-def job_row(job: pb.Job) -> views.JobRow:
+def job_row(job: common_pb.Job) -> views.JobRow:
     """A job in a list."""
-    all_counted = all(task.rows_total or task.state == pb.FINISHED for task in job.tasks)
+    all_counted = all(task.rows_total or task.state == common_pb.FINISHED for task in job.tasks)
     return views.JobRow(
         job_id=job.job_id,
         space=job.space,
@@ -256,7 +263,7 @@ def job_row(job: pb.Job) -> views.JobRow:
     )
 
 
-def job_details(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobDetails:
+def job_details(job: common_pb.Job, hosts: Mapping[str, metad_pb.Host]) -> views.JobDetails:
     """A job with its tasks."""
     return views.JobDetails(
         job=job_row(job),
@@ -266,7 +273,7 @@ def job_details(job: pb.Job, hosts: Mapping[str, meta.Host]) -> views.JobDetails
     )
 
 
-def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
+def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views.TaskRow:
     return views.TaskRow(
         task_id=task.task_id,
         host=task.host,
@@ -288,7 +295,7 @@ def _task_row(task: pb.Task, hosts: Mapping[str, meta.Host]) -> views.TaskRow:
     )
 
 
-def _result_lines(result: pb.TaskResult) -> list[str]:
+def _result_lines(result: common_pb.TaskResult) -> list[str]:
     """What a task tells of its work, a line each."""
     lines = []
     if result.units:

@@ -12,8 +12,8 @@ from fastapi import APIRouter, Path, Query
 
 from asterism_model.elements import EDGE, NODE, canonical_weight_name
 from asterism_proto.errors import NotFound
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.pages import presenters, views
 from graphd.pages.data import PageData, schema_of
 from graphd.pages.plots import histogram_bars, part_ranges
@@ -75,8 +75,8 @@ def _cluster(
     def get_overview() -> views.Overview:
         """The cluster at a glance."""
         hosts = page_data.hosts()
-        storageds = [host for host in hosts if host.role == meta.STORAGED]
-        graphds = [host for host in hosts if host.role == meta.GRAPHD]
+        storageds = [host for host in hosts if host.role == metad_pb.STORAGED]
+        graphds = [host for host in hosts if host.role == metad_pb.GRAPHD]
         intervals = rates.intervals()
         recent = (
             [
@@ -91,7 +91,7 @@ def _cluster(
             [stats for interval in recent for stats in interval.by_method.values()]
         )
         pages = {
-            state: page_data.jobs(meta.ListJobsRequest(states=[number], limit=_NEWEST))
+            state: page_data.jobs(metad_pb.ListJobsRequest(states=[number], limit=_NEWEST))
             for state, number in presenters.JOB_STATES.items()
         }
         running = [
@@ -120,7 +120,7 @@ def _cluster(
     def list_hosts(
         q: SearchText = "",
         sort: Annotated[
-            Literal["address", "role", "parts", "held", "free", "beat"],
+            Literal["address", "role", "parts", "held", "free", "heartbeat"],
             Query(description="By what."),
         ] = "role",
         order: SortOrder = "asc",
@@ -129,13 +129,13 @@ def _cluster(
     ) -> views.HostPage:
         """The daemons that beat, with what they hold."""
         hosts = [host for host in page_data.hosts() if q in host.address or q in host.uuid]
-        keys: dict[str, Callable[[meta.Host], object]] = {
+        keys: dict[str, Callable[[metad_pb.Host], object]] = {
             "address": lambda host: host.address,
             "role": lambda host: (host.role, host.address),
             "parts": lambda host: host.parts,
             "held": lambda host: host.held_bytes,
             "free": lambda host: host.free_bytes,
-            "beat": lambda host: -host.last_beat_ms,
+            "heartbeat": lambda host: -host.last_heartbeat_ms,
         }
         # Keys of one list are of one type.
         hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]
@@ -208,7 +208,7 @@ def _cluster(
 def _spaces(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
-    def current_manifest(space: pb.Space) -> pb.Manifest | None:
+    def current_manifest(space: common_pb.Space) -> common_pb.Manifest | None:
         return page_data.manifest(space, space.version) if space.version else None
 
     @api.get("/spaces")
@@ -223,7 +223,7 @@ def _spaces(page_data: PageData) -> APIRouter:
     ) -> views.SpacePage:
         """The spaces that there are."""
         spaces = [space for space in page_data.spaces() if q in space.name]
-        keys: dict[str, Callable[[pb.Space], tuple[int, str]]] = {
+        keys: dict[str, Callable[[common_pb.Space], tuple[int, str]]] = {
             "name": lambda space: (0, space.name),
             "created": lambda space: (space.created_ms, space.name),
             "parts": lambda space: (len(space.parts), space.name),
@@ -357,7 +357,7 @@ def _versions(page_data: PageData) -> APIRouter:
 def _jobs(page_data: PageData) -> APIRouter:
     api = APIRouter()
 
-    def present_job(job: pb.Job) -> views.JobDetails:
+    def present_job(job: common_pb.Job) -> views.JobDetails:
         return presenters.job_details(job, {host.uuid: host for host in page_data.hosts()})
 
     @api.get("/jobs")
@@ -378,7 +378,7 @@ def _jobs(page_data: PageData) -> APIRouter:
         """Jobs, newest first."""
         states = [presenters.JOB_STATES[name] for name in state or ()]
         page = page_data.jobs(
-            meta.ListJobsRequest(
+            metad_pb.ListJobsRequest(
                 space=space, states=states, kinds=kind or (), before=before, limit=limit
             )
         )
@@ -398,7 +398,7 @@ def _jobs(page_data: PageData) -> APIRouter:
         """Ask for a job; the identical one in flight where there is one."""
         return present_job(
             page_data.submit_job(
-                meta.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)
+                metad_pb.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)
             )
         )
 

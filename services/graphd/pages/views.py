@@ -32,7 +32,7 @@ class HostRow(PageModel):
     role: Literal["storaged", "graphd"]
     address: str
     online: bool
-    last_beat_ms: int
+    last_heartbeat_ms: int
     silent_s: float
     """Seconds since its last beat, by this graphd's clock."""
     incarnation: int

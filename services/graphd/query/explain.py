@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.query.ast import Body
 from graphd.query.table import ResultTable, table_from_rows
 from graphd.query.transport import QueryTransport, RecordedCall
@@ -78,19 +78,23 @@ def explain_plan(
 
 def profile_stages(
     transport: QueryTransport, elapsed: Mapping[str, float], rows: int
-) -> list[wire.Stage]:
+) -> list[graphd_pb.Stage]:
     """What each step of a statement took, in seconds; ``elapsed`` has those beside its calls."""
     calls_s = sum(call.elapsed_s for call in transport.calls)
-    stages = [wire.Stage(name="read", took_s=elapsed["read"], rows=-1)]
+    stages = [graphd_pb.Stage(name="read", took_s=elapsed["read"], rows=-1)]
     stages += [
-        wire.Stage(name=f"call {call.method.python_name}", took_s=call.elapsed_s, rows=call.rows)
+        graphd_pb.Stage(
+            name=f"call {call.method.python_name}", took_s=call.elapsed_s, rows=call.rows
+        )
         for call in transport.calls
     ]
-    stages.append(wire.Stage(name="table", took_s=max(elapsed["run"] - calls_s, 0.0), rows=rows))
+    stages.append(
+        graphd_pb.Stage(name="table", took_s=max(elapsed["run"] - calls_s, 0.0), rows=rows)
+    )
     return stages
 
 
-def _price(price: wire.Price) -> list[str]:
+def _price(price: graphd_pb.Price) -> list[str]:
     """Return the price of a call and the share of each limit."""
     prefix = "" if price.exact else "at most "
     lines = [
@@ -129,7 +133,9 @@ def _short(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _shares(explanation: wire.ExplainReply, call: RecordedCall, schema: Schema | None) -> list[str]:
+def _shares(
+    explanation: graphd_pb.ExplainReply, call: RecordedCall, schema: Schema | None
+) -> list[str]:
     """Where draws fall: the largest shares first."""
     if schema is None:
         return []

@@ -18,7 +18,7 @@ from asterism_daemonkit.calls import CallContext, Handler
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.query import ast, catalog, euler_parser, explain
 from graphd.query.ast import DrawStatement, Statement
 from graphd.query.binding import MAX_PARAMETERS, ParameterBindings, ParameterValue
@@ -192,7 +192,9 @@ class QueryService:
         self._handlers = handlers
         self._space_of = space_of
 
-    def query(self, request: Frame[wire.QueryRequest], call: CallContext) -> Frame[wire.QueryReply]:
+    def query(
+        self, request: Frame[graphd_pb.QueryRequest], call: CallContext
+    ) -> Frame[graphd_pb.QueryReply]:
         """Run statements, and give the table of the last one."""
         head = request.head
         query_started = time.perf_counter()
@@ -213,7 +215,7 @@ class QueryService:
             seed=head.seed if head.HasField("seed") else None,
         )
         result = StatementResult(table=ResultTable(), kind="nothing")
-        stages: list[wire.Stage] = []
+        stages: list[graphd_pb.Stage] = []
         statements = () if head.language == "euler" else self._read(head)
         if head.language == "euler":
             result = session.run_euler()
@@ -237,7 +239,7 @@ class QueryService:
                     recorded for recorded in transport.calls if recorded.method.service == _GRAPH
                 ]
                 result = replace(result, plan=session.plan(statement, result.version)[0])
-        reply = wire.QueryReply(
+        reply = graphd_pb.QueryReply(
             space=session.space,
             version=result.version,
             digest=transport.digest,
@@ -253,7 +255,7 @@ class QueryService:
         )
         return Frame(reply, result.table.sections())
 
-    def _read(self, head: wire.QueryRequest) -> tuple[Statement, ...]:
+    def _read(self, head: graphd_pb.QueryRequest) -> tuple[Statement, ...]:
         if head.language not in ("", "ngql"):
             raise InvalidRequest(f"language {head.language!r}: expected 'ngql' or 'euler'")
         statements = parse(head.statement)
@@ -264,7 +266,7 @@ class QueryService:
         return statements
 
 
-def _column(column: TableColumn) -> wire.Column:
+def _column(column: TableColumn) -> graphd_pb.Column:
     build = (
         _column_message
         if column.vocabulary is None or len(column.vocabulary) <= _MAX_CACHED_WORDS
@@ -274,15 +276,17 @@ def _column(column: TableColumn) -> wire.Column:
 
 
 @lru_cache(maxsize=1024)
-def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) -> wire.Column:
+def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) -> graphd_pb.Column:
     """What a column is called and holds; statements are asked again and again, and a message takes
     longer to make than to send.
     """
-    return wire.Column(name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ())
+    return graphd_pb.Column(
+        name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ()
+    )
 
 
 def _parameter_values(
-    head: wire.QueryRequest, arrays: Mapping[str, NDArray[Any]]
+    head: graphd_pb.QueryRequest, arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, ParameterValue]:
     """Parameters by their names: those of the head, and arrays."""
     values: dict[str, ParameterValue] = {}

@@ -14,7 +14,7 @@ from asterism_proto.errors import NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS, Method, SamplingRequest
 from asterism_proto.transport import Content
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -75,14 +75,14 @@ class QueryTransport:
             self.digest = getattr(reply.head, "digest", "") or self.digest
         return reply
 
-    def explain_call(self, call: RecordedCall, version: int) -> wire.ExplainReply | None:
+    def explain_call(self, call: RecordedCall, version: int) -> graphd_pb.ExplainReply | None:
         """What a sampling call takes: who is asked for how much, where its draws fall; None of any
         other call.
         """
         if not isinstance(call.request, Frame) or call.method.python_name not in SAMPLING_METHODS:
             return None
         head = cast(SamplingRequest, call.request.head)
-        explain_request = wire.ExplainRequest(
+        explain_request = graphd_pb.ExplainRequest(
             space=head.space,
             version=version or head.version,
             method=call.method.python_name,
@@ -92,7 +92,7 @@ class QueryTransport:
             Frame(explain_request, call.request.arrays), self.parent_call
         )
         assert isinstance(reply, Frame)
-        return reply.with_head(wire.ExplainReply).head
+        return reply.with_head(graphd_pb.ExplainReply).head
 
     def close(self) -> None:
         """Nothing is held."""

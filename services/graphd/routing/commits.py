@@ -13,7 +13,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Deadline, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.routing.routes import SpaceRoute
 
 _PAUSE_S = 0.1
@@ -36,9 +36,10 @@ class CommitLog:
     def committed_loads(self, space: SpaceRoute, call: CallContext) -> tuple[tuple[int, ...], int]:
         """Every load of a space that is committed by now, and the number of the last commit."""
         loads, last_commit = self._known.get(space.space_id, ((), 0))
-        request = meta.ListCommitsRequest(space=space.name, after=last_commit)
+        request = metad_pb.ListCommitsRequest(space=space.name, after=last_commit)
         reply = cast(
-            meta.CommitList, self._metad.call(CATALOG["list_commits"], request, call.remaining())
+            metad_pb.CommitList,
+            self._metad.call(CATALOG["list_commits"], request, call.remaining()),
         )
         if reply.loads:
             loads, last_commit = loads + tuple(reply.loads), reply.commits[-1]
@@ -68,19 +69,19 @@ class LoadCommitter:
         metad: Transport,
         *,
         resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
-        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[metad_pb.HostSeal]],
     ) -> None:
         self._metad, self._resolve_revivals, self._seal = metad, resolve_revivals, seal
 
     def commit(
         self,
-        request: meta.CommitLoadRequest,
+        request: metad_pb.CommitLoadRequest,
         call: CallContext,
         *,
         revivals_resolved: bool,
         hosts: Collection[str] = (),
-        send_commit: Callable[[meta.CommitLoadRequest], meta.Load] | None = None,
-    ) -> meta.Load:
+        send_commit: Callable[[metad_pb.CommitLoadRequest], metad_pb.Load] | None = None,
+    ) -> metad_pb.Load:
         """Commit a load once everything that was written to it is known.
 
         metad keeps the load open while a host may still write it, or where nodes were deleted
@@ -99,7 +100,7 @@ class LoadCommitter:
         send_commit : callable, optional
             How metad is asked to commit; once, by default.
         """
-        seals: dict[str, meta.HostSeal] = {}
+        seals: dict[str, metad_pb.HostSeal] = {}
         number = 0
         while True:
             if not revivals_resolved:
@@ -113,18 +114,18 @@ class LoadCommitter:
             del request.seals[:]
             request.seals.extend(seals.values())
             load = self._commit(request, call) if send_commit is None else send_commit(request)
-            if load.state != meta.OPEN:
+            if load.state != metad_pb.OPEN:
                 return load
             # Where every host is sealed, nodes were deleted meanwhile.
             hosts, number, revivals_resolved = load.unsealed, load.seal, bool(load.unsealed)
 
     def _seal_hosts(
         self,
-        request: meta.CommitLoadRequest,
+        request: metad_pb.CommitLoadRequest,
         hosts: Collection[str],
         number: int,
         call: CallContext,
-    ) -> list[meta.HostSeal]:
+    ) -> list[metad_pb.HostSeal]:
         """Return the seals of hosts; one that does not answer has the caller's time to come
         back.
         """
@@ -136,5 +137,7 @@ class LoadCommitter:
             except Unavailable:
                 time.sleep(min(_PAUSE_S, call.remaining()))
 
-    def _commit(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
-        return cast(meta.Load, self._metad.call(CATALOG["commit_load"], request, call.remaining()))
+    def _commit(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> metad_pb.Load:
+        return cast(
+            metad_pb.Load, self._metad.call(CATALOG["commit_load"], request, call.remaining())
+        )

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing.totals import VersionTotals
 
 _MAX_KEPT = 256
@@ -37,7 +37,7 @@ class FilteredTotals:
     """What satisfies a condition."""
 
     totals: VersionTotals
-    row_filter: store.Where
+    row_filter: storaged_pb.RowFilter
     """As storageds are told it."""
     plan: str
     """How they find it, in words."""

@@ -15,9 +15,9 @@ from asterism_model.prices import DEFAULT_LIMITS, Limits
 from asterism_model.schema import Schema
 from asterism_proto.errors import NotReady
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.routing.routes import Routes, ServedVersion, SpaceRoute
 from graphd.routing.totals import VersionTotals
 
@@ -33,12 +33,12 @@ class RoutingTable:
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
-        self._limits = wire.RequestLimits(
+        self._limits = graphd_pb.RequestLimits(
             rows=limits.rows, memory_bytes=limits.memory, steps=limits.steps
         )
         self._changed = threading.Condition()
         self._routes = Routes()
-        self._reply: meta.PollReply | None = None
+        self._reply: metad_pb.PollReply | None = None
 
     @property
     def routes(self) -> Routes:
@@ -55,7 +55,7 @@ class RoutingTable:
         """Whether metad has told anything yet."""
         return self._reply is not None
 
-    def apply_reply(self, reply: meta.PollReply) -> Routes:
+    def apply_reply(self, reply: metad_pb.PollReply) -> Routes:
         """Take over a poll's reply; versions that were known already keep their records, with the
         shares made from them.
         """
@@ -71,16 +71,18 @@ class RoutingTable:
             return self._changed.wait_for(lambda: predicate(self._routes), timeout_s)
 
     def get_routes(
-        self, request: Frame[wire.GetRoutesRequest], call: CallContext
-    ) -> Frame[wire.GetRoutesReply]:
+        self, request: Frame[graphd_pb.GetRoutesRequest], call: CallContext
+    ) -> Frame[graphd_pb.GetRoutesReply]:
         """What metad told last, for who asks storageds itself: a handler of the Graph service."""
         reply = self._reply
         if reply is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
         is_unchanged = request.head.known_revision == reply.revision
         return Frame(
-            wire.GetRoutesReply(
-                revision=reply.revision, told=None if is_unchanged else reply, limits=self._limits
+            graphd_pb.GetRoutesReply(
+                revision=reply.revision,
+                desired_state=None if is_unchanged else reply,
+                limits=self._limits,
             )
         )
 
@@ -93,7 +95,7 @@ class RoutingTable:
         ]
 
 
-def build_routes(reply: meta.PollReply, previous: Routes) -> Routes:
+def build_routes(reply: metad_pb.PollReply, previous: Routes) -> Routes:
     """A snapshot of routes out of metad's words."""
     known_versions = {
         (space.space_id, number): version
@@ -108,7 +110,7 @@ def build_routes(reply: meta.PollReply, previous: Routes) -> Routes:
 
 
 def _build_space(
-    route: meta.SpaceRoute, known_versions: Mapping[tuple[int, int], ServedVersion]
+    route: metad_pb.SpaceRoute, known_versions: Mapping[tuple[int, int], ServedVersion]
 ) -> SpaceRoute:
     preferred_hosts = [part.hosts[0] if part.hosts else "" for part in route.space.parts]
     hosts = tuple(sorted(set(preferred_hosts)))
@@ -131,7 +133,7 @@ def _build_space(
     )
 
 
-def _build_version(manifest: pb.Manifest, parts: int) -> ServedVersion:
+def _build_version(manifest: common_pb.Manifest, parts: int) -> ServedVersion:
     part_totals, by_weight_name = totals_by_weight_name(manifest.totals)
     return ServedVersion(
         version=manifest.version,

@@ -15,8 +15,8 @@ from asterism_model import string_ids
 from asterism_model.schema import EdgeType
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing import split_merge
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import SpaceRoute
@@ -52,7 +52,7 @@ class WriteContext:
 class PartitionedRows:
     """Rows of one kind and type, and the part of each."""
 
-    kind: store.BlockKind
+    kind: storaged_pb.BlockKind
     type_id: int
     parts: NDArray[np.int32]
     sections: Sections
@@ -71,11 +71,11 @@ def write_rows(
     touch.
     """
     sections: Sections = dict(arrays)
-    if kind == store.NODES:
+    if kind == storaged_pb.NODES:
         write_nodes(context, type_id, sections)
-    elif kind == store.OUT_EDGES:
+    elif kind == storaged_pb.OUT_EDGES:
         write_edges(context, type_id, first_edge_id, sections, ends_known=ends_known)
-    elif kind == store.NODE_DELETES:
+    elif kind == storaged_pb.NODE_DELETES:
         delete_nodes(context, type_id, sections)
     else:
         delete_edges(context, type_id, sections)
@@ -91,13 +91,13 @@ def write_nodes(context: WriteContext, type_id: int, sections: Sections) -> None
     if time and f"f:{time}" in sections:
         _send_to_all_parts(
             context,
-            store.NODE_TIMES,
+            storaged_pb.NODE_TIMES,
             type_id,
             {"ids": sections["ids"], f"w:{time}": sections[f"f:{time}"]},
         )
     _send(
         context,
-        [PartitionedRows(kind=store.NODES, type_id=type_id, parts=parts, sections=sections)],
+        [PartitionedRows(kind=storaged_pb.NODES, type_id=type_id, parts=parts, sections=sections)],
     )
 
 
@@ -122,7 +122,7 @@ def write_edges(
     }
     blocks = [
         PartitionedRows(
-            kind=store.OUT_EDGES,
+            kind=storaged_pb.OUT_EDGES,
             type_id=type_id,
             parts=context.parts_of_ids(edge_columns["src"]),
             sections=edge_columns,
@@ -131,7 +131,7 @@ def write_edges(
     if schema.has_in:
         blocks.append(
             PartitionedRows(
-                kind=store.IN_EDGES,
+                kind=storaged_pb.IN_EDGES,
                 type_id=type_id,
                 parts=context.parts_of_ids(edge_columns["dst"]),
                 sections=edge_columns,
@@ -142,7 +142,7 @@ def write_edges(
         feature_parts = (eid % schema.parts).astype(np.int32)
         blocks.append(
             PartitionedRows(
-                kind=store.EDGE_FEATURES,
+                kind=storaged_pb.EDGE_FEATURES,
                 type_id=type_id,
                 parts=feature_parts,
                 sections={"eid": eid, **features},
@@ -157,7 +157,7 @@ def write_edges(
 
 def delete_nodes(context: WriteContext, type_id: int, sections: Sections) -> None:
     """Tombstones of nodes, at every part: edges to them may be anywhere."""
-    _send_to_all_parts(context, store.NODE_DELETES, type_id, {"ids": sections["ids"]})
+    _send_to_all_parts(context, storaged_pb.NODE_DELETES, type_id, {"ids": sections["ids"]})
 
 
 def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
@@ -167,11 +167,11 @@ def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
     A part can not tell by itself whether the far end of an edge is alive: it hears of all deletes,
     and so of all births that follow one. What is told twice is written twice the same."""
     hosts = range(len(context.space.hosts))
-    head = store.ListBirthsRequest(
+    head = storaged_pb.ListRevivalsRequest(
         space_id=context.space.space_id, load_id=context.load_id, loads=loads
     )
     replies = context.dispatcher.dispatch(
-        "list_births", context.space, [(host, Frame(head)) for host in hosts], context.call
+        "list_revivals", context.space, [(host, Frame(head)) for host in hosts], context.call
     )
     revived_chunks = {
         pair
@@ -183,23 +183,25 @@ def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
         )
     }
     for type_id, chunk in sorted(revived_chunks):
-        request = store.ReadBirthsRequest(
+        request = storaged_pb.ReadRevivalsRequest(
             space_id=head.space_id, load_id=head.load_id, loads=loads, type_id=type_id, chunk=chunk
         )
         revivals = context.dispatcher.dispatch(
-            "read_births", context.space, [(host, Frame(request)) for host in hosts], context.call
+            "read_revivals", context.space, [(host, Frame(request)) for host in hosts], context.call
         )
         ids = np.unique(np.concatenate([reply.array("ids", "int64") for reply in revivals]))
-        _send_to_all_parts(replace(context, chunk=chunk), store.NODE_BIRTHS, type_id, {"ids": ids})
-    return any(reply.with_head(store.ListBirthsReply).head.deletes for reply in replies)
+        _send_to_all_parts(
+            replace(context, chunk=chunk), storaged_pb.NODE_REVIVALS, type_id, {"ids": ids}
+        )
+    return any(reply.with_head(storaged_pb.ListRevivalsReply).head.deletes for reply in replies)
 
 
-def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[meta.HostSeal]:
+def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[metad_pb.HostSeal]:
     """Seal the load on some hosts, and return their fingerprints of what was written."""
     host_indices = [
         context.space.hosts.index(uuid) for uuid in hosts if uuid in context.space.hosts
     ]
-    head = store.SealLoadRequest(
+    head = storaged_pb.SealLoadRequest(
         space_id=context.space.space_id, load_id=context.load_id, number=number
     )
     replies = context.dispatcher.dispatch(
@@ -210,9 +212,9 @@ def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[met
     )
     seals = []
     for host_index, reply in zip(host_indices, replies, strict=True):
-        sealed = reply.with_head(store.SealLoadReply).head
+        sealed = reply.with_head(storaged_pb.SealLoadReply).head
         seals.append(
-            meta.HostSeal(
+            metad_pb.HostSeal(
                 host=context.space.hosts[host_index], number=sealed.number, parts=sealed.parts
             )
         )
@@ -223,7 +225,7 @@ def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> Non
     """Tombstones of edges, at the parts of both ends where in-copies are kept."""
     blocks = [
         PartitionedRows(
-            kind=store.OUT_EDGE_DELETES,
+            kind=storaged_pb.OUT_EDGE_DELETES,
             type_id=type_id,
             parts=context.parts_of_ids(sections["src"]),
             sections=sections,
@@ -232,7 +234,7 @@ def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> Non
     if context.space.schema.has_in:
         blocks.append(
             PartitionedRows(
-                kind=store.IN_EDGE_DELETES,
+                kind=storaged_pb.IN_EDGE_DELETES,
                 type_id=type_id,
                 parts=context.parts_of_ids(sections["dst"]),
                 sections=sections,
@@ -243,7 +245,7 @@ def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> Non
 
 def nodes_exist(context: WriteContext, type_id: int, ids: Ids) -> NDArray[np.uint8]:
     """uint8[n]: which ids are nodes, committed or written by this load."""
-    head = store.ExistsRequest(
+    head = storaged_pb.ExistsRequest(
         space_id=context.space.space_id,
         type_id=type_id,
         load_id=context.load_id,
@@ -310,7 +312,7 @@ def _missing_ends(
         if new.size:
             _check_one_type(context, type_id, new)
             yield PartitionedRows(
-                kind=store.NODES,
+                kind=storaged_pb.NODES,
                 type_id=type_id,
                 parts=context.parts_of_ids(new),
                 sections={"ids": new},
@@ -345,7 +347,7 @@ def _named_ends(
             f"{stem}.values": unique_values,
         }
         yield PartitionedRows(
-            kind=store.NODES,
+            kind=storaged_pb.NODES,
             type_id=type_id,
             parts=context.parts_of_ids(unique),
             sections=node_sections,
@@ -353,7 +355,7 @@ def _named_ends(
 
 
 def _send_to_all_parts(
-    context: WriteContext, kind: store.BlockKind, type_id: int, sections: Sections
+    context: WriteContext, kind: storaged_pb.BlockKind, type_id: int, sections: Sections
 ) -> None:
     """The same rows at every part. A few parts at a time, so that copies stay bounded."""
     rows = len(sections["ids"])
@@ -380,7 +382,7 @@ def _send(context: WriteContext, blocks: Sequence[PartitionedRows]) -> None:
 
 def _requests(
     context: WriteContext, block: PartitionedRows
-) -> Iterator[tuple[int, Frame[store.WriteBlocksRequest]]]:
+) -> Iterator[tuple[int, Frame[storaged_pb.WriteBlocksRequest]]]:
     """The WriteBlocks of one kind: per host, runs of its parts that fit into a message."""
     space = context.space
     order, offsets = group_by_key(block.parts, space.schema.parts)
@@ -403,8 +405,8 @@ def _requests(
 
 def _frame(
     context: WriteContext, block: PartitionedRows, parts: list[int], order: Ids, offsets: Ids
-) -> Frame[store.WriteBlocksRequest]:
-    head = store.WriteBlocksRequest(
+) -> Frame[storaged_pb.WriteBlocksRequest]:
+    head = storaged_pb.WriteBlocksRequest(
         space_id=context.space.space_id,
         load_id=context.load_id,
         chunk=context.chunk,

@@ -21,9 +21,9 @@ from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, Internal, Unavailable
 from asterism_proto.methods import CATALOG
 from asterism_proto.transport import Transport
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing.commits import LoadCommitter
 
 logger = logging.getLogger(__name__)
@@ -216,7 +216,7 @@ class BatchCommitter:
         metad: Transport,
         write_chunk: Callable[[str, int, int, int, WriteChunk, CallContext], set[str]],
         resolve_revivals: Callable[[str, int, CallContext], tuple[int, bool]],
-        seal: Callable[[str, int, Collection[str], int, CallContext], list[meta.HostSeal]],
+        seal: Callable[[str, int, Collection[str], int, CallContext], list[metad_pb.HostSeal]],
     ) -> None:
         self._metad, self._write_chunk = metad, write_chunk
         self._committer = LoadCommitter(metad, resolve_revivals=resolve_revivals, seal=seal)
@@ -225,7 +225,7 @@ class BatchCommitter:
         """Make a group durable; each member learns its base and commit."""
         write_chunks = list(split_into_chunks(group))
         chunks = [
-            meta.Chunk(
+            metad_pb.Chunk(
                 index=i,
                 element=_element(write_chunk.kind),
                 type_id=write_chunk.type_id,
@@ -236,7 +236,9 @@ class BatchCommitter:
         ]
         load = self._call_catalog(
             "begin_load",
-            meta.BeginLoadRequest(space=space, source=f"{len(group)} single writes", chunks=chunks),
+            metad_pb.BeginLoadRequest(
+                space=space, source=f"{len(group)} single writes", chunks=chunks
+            ),
             call,
         )
         hosts: set[str] = set()
@@ -263,11 +265,11 @@ class BatchCommitter:
         hosts: Collection[str],
         call: CallContext,
     ) -> int:
-        request = meta.CommitLoadRequest(
+        request = metad_pb.CommitLoadRequest(
             load_id=load_id, space=space, written=range(len(write_chunks))
         )
         # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
-        deletes = any(write_chunk.kind == store.NODE_DELETES for write_chunk in write_chunks)
+        deletes = any(write_chunk.kind == storaged_pb.NODE_DELETES for write_chunk in write_chunks)
         send_commit = partial(self._commit_with_retry, call=call)
         try:
             return self._committer.commit(
@@ -279,7 +281,9 @@ class BatchCommitter:
                 f"was not answered: {error.message}"
             ) from error
 
-    def _commit_with_retry(self, request: meta.CommitLoadRequest, call: CallContext) -> meta.Load:
+    def _commit_with_retry(
+        self, request: metad_pb.CommitLoadRequest, call: CallContext
+    ) -> metad_pb.Load:
         """Ask for the commit until there is an answer: asked again it gives the same one."""
         while True:
             try:
@@ -287,15 +291,17 @@ class BatchCommitter:
             except Unavailable:
                 time.sleep(min(_PAUSE_S, call.remaining()))
 
-    def _call_catalog(self, name: str, request: Any, call: CallContext) -> meta.Load:
-        return cast(meta.Load, self._metad.call(CATALOG[name], request, call.remaining()))
+    def _call_catalog(self, name: str, request: Any, call: CallContext) -> metad_pb.Load:
+        return cast(metad_pb.Load, self._metad.call(CATALOG[name], request, call.remaining()))
 
     def _abandon(self, load_id: int) -> None:
         """Give a load up; one that can not be given up now is never committed, and its blocks are
         never read.
         """
         try:
-            self._metad.call(CATALOG["abandon_load"], meta.LoadRequest(load_id=load_id), _ABANDON_S)
+            self._metad.call(
+                CATALOG["abandon_load"], metad_pb.LoadRequest(load_id=load_id), _ABANDON_S
+            )
         except AsterismError as error:
             logger.warning("load_not_abandoned", extra={"load": load_id, "cause": error.message})
 
@@ -341,5 +347,7 @@ def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
     return out
 
 
-def _element(kind: int) -> pb.Element:
-    return pb.NODE if kind in (store.NODES, store.NODE_DELETES) else pb.EDGE
+def _element(kind: int) -> common_pb.Element:
+    return (
+        common_pb.NODE if kind in (storaged_pb.NODES, storaged_pb.NODE_DELETES) else common_pb.EDGE
+    )

@@ -15,15 +15,15 @@ from asterism_model import request_validation, string_ids
 from asterism_model.schema import EdgeType, NodeType, Schema, time_columns
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 Sections = dict[str, NDArray[Any]]
 
 _IDS: dict[int, tuple[str, ...]] = {
-    store.NODES: ("ids",),
-    store.OUT_EDGES: ("src", "dst"),
-    store.NODE_DELETES: ("ids",),
-    store.OUT_EDGE_DELETES: ("src", "dst", "eid"),
+    storaged_pb.NODES: ("ids",),
+    storaged_pb.OUT_EDGES: ("src", "dst"),
+    storaged_pb.NODE_DELETES: ("ids",),
+    storaged_pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
 }
 """The id sections of each kind that a client may write."""
 
@@ -33,10 +33,12 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
     for an unknown type.
     """
     if kind not in _IDS:
-        kind_names = ", ".join(store.BlockKind.Name(writable_kind) for writable_kind in _IDS)
+        kind_names = ", ".join(storaged_pb.BlockKind.Name(writable_kind) for writable_kind in _IDS)
         raise InvalidRequest(f"kind {kind}: a client writes {kind_names}")
     types: tuple[NodeType | EdgeType, ...] = (
-        schema.node_types if kind in (store.NODES, store.NODE_DELETES) else schema.edge_types
+        schema.node_types
+        if kind in (storaged_pb.NODES, storaged_pb.NODE_DELETES)
+        else schema.edge_types
     )
     if type_id >= len(types):
         raise NotFound(
@@ -50,10 +52,10 @@ def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame[Message]) -
     """The number of rows of a write whose sections are complete and right."""
     schema_type = written_type(schema, kind, type_id)
     rows = request_validation.check_ids(
-        _IDS[kind], frame.arrays, deletes=kind == store.OUT_EDGE_DELETES
+        _IDS[kind], frame.arrays, deletes=kind == storaged_pb.OUT_EDGE_DELETES
     )
     known_sections = set(_IDS[kind])
-    if kind in (store.NODES, store.OUT_EDGES):
+    if kind in (storaged_pb.NODES, storaged_pb.OUT_EDGES):
         known_sections.update(request_validation.check_weight(schema_type, frame.arrays, rows))
         for feature in schema_type.features:
             known_sections |= request_validation.check_feature(feature, frame.arrays, rows)
@@ -71,9 +73,9 @@ def _check_names(
     """The sections that have the names of nodes; InvalidRequest where an id is not that of its
     name, or a name is missing.
     """
-    columns = {"ids": f"f:{string_ids.ID_COLUMN}"} if kind == store.NODES else {}
+    columns = {"ids": f"f:{string_ids.ID_COLUMN}"} if kind == storaged_pb.NODES else {}
     if (
-        kind == store.OUT_EDGES
+        kind == storaged_pb.OUT_EDGES
         and isinstance(schema_type, EdgeType)
         and schema_type.missing == "create"
     ):

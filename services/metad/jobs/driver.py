@@ -303,7 +303,7 @@ def _log_changes(before: MachineState, after: MachineState) -> None:
             level = logging.ERROR if job.state is JobState.FAILED else logging.INFO
             logger.log(
                 level,
-                "job_moved",
+                "job_state_changed",
                 extra={
                     **fields,
                     "state": job.state.name,
@@ -318,7 +318,7 @@ def _log_changes(before: MachineState, after: MachineState) -> None:
                 continue
             if task.attempt != old_task.attempt:
                 logger.info(
-                    "attempt_ordered",
+                    "attempt_assigned",
                     extra={
                         **fields,
                         "task": task.task_id,

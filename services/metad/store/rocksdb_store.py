@@ -101,7 +101,7 @@ class RocksStore:
             )
             return
         self._error, self._undo_changes = "", {}
-        logger.warning("store_mended", extra={"path": str(self._path)})
+        logger.warning("catalog_repaired", extra={"path": str(self._path)})
 
     def _write_batch(self, db: Rdict, changes: Changes) -> None:
         batch = WriteBatch(raw_mode=True)

@@ -14,8 +14,8 @@ from asterism_model.indexes import indexes_from_proto, indexes_to_proto
 from asterism_model.partition_stats import PartitionStats, element_from_proto
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt, InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.model.catalog import (
     Chunk,
     LoadRecord,
@@ -31,19 +31,19 @@ from metad.model.ids import HostId, JobId, LoadId, PinId, SpaceId
 from metad.model.task_outcomes import PartImageDigest
 
 
-def space_to_proto(space: Space) -> pb.Space:
+def space_to_proto(space: Space) -> common_pb.Space:
     """A space as it travels."""
-    return pb.Space(
+    return common_pb.Space(
         space_id=space.space_id,
         name=space.name,
         schema=space.schema.to_proto(),
-        parts=[pb.PartHosts(hosts=hosts) for hosts in space.parts],
+        parts=[common_pb.PartHosts(hosts=hosts) for hosts in space.parts],
         version=space.version,
         created_ms=space.created_ms,
     )
 
 
-def space_from_proto(message: pb.Space) -> Space:
+def space_from_proto(message: common_pb.Space) -> Space:
     """A space that travelled."""
     return Space(
         space_id=SpaceId(message.space_id),
@@ -55,9 +55,9 @@ def space_from_proto(message: pb.Space) -> Space:
     )
 
 
-def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> mpb.Load:
+def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> metad_pb.Load:
     """A load as it travels, with its chunks if given."""
-    return mpb.Load(
+    return metad_pb.Load(
         load_id=load.load_id,
         space_id=load.space_id,
         space=load.space,
@@ -77,7 +77,7 @@ def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> mpb.Load:
     )
 
 
-def load_from_proto(message: mpb.Load) -> LoadRecord:
+def load_from_proto(message: metad_pb.Load) -> LoadRecord:
     """A load that travelled, without its chunks."""
     return LoadRecord(
         load_id=LoadId(message.load_id),
@@ -99,20 +99,20 @@ def load_from_proto(message: mpb.Load) -> LoadRecord:
     )
 
 
-def seal_from_proto(message: mpb.HostSeal) -> Seal:
+def seal_from_proto(message: metad_pb.HostSeal) -> Seal:
     """A host's seal that travelled."""
     parts = tuple(map(PartFingerprint.from_proto, message.parts))
     return Seal(host=HostId(message.host), number=message.number, parts=parts)
 
 
-def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> mpb.LoadFingerprint:
+def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> metad_pb.LoadFingerprint:
     """The fingerprint of a committed load as it travels, of some partitions."""
     fingerprints = [
         fingerprint.to_proto()
         for fingerprint in load.fingerprint or ()
         if fingerprint.part in parts
     ]
-    return mpb.LoadFingerprint(
+    return metad_pb.LoadFingerprint(
         load_id=load.load_id,
         commit=load.commit,
         fingerprinted=load.fingerprint is not None,
@@ -120,9 +120,9 @@ def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> mpb.LoadFin
     )
 
 
-def chunk_to_proto(chunk: Chunk) -> mpb.Chunk:
+def chunk_to_proto(chunk: Chunk) -> metad_pb.Chunk:
     """A chunk as it travels."""
-    return mpb.Chunk(
+    return metad_pb.Chunk(
         index=chunk.index,
         element=chunk.element.name,
         type_id=chunk.type_id,
@@ -133,7 +133,7 @@ def chunk_to_proto(chunk: Chunk) -> mpb.Chunk:
     )
 
 
-def chunk_from_proto(message: mpb.Chunk) -> Chunk:
+def chunk_from_proto(message: metad_pb.Chunk) -> Chunk:
     """A registered chunk that travelled."""
     new_chunk = new_chunk_from_proto(message)
     return Chunk(
@@ -147,7 +147,7 @@ def chunk_from_proto(message: mpb.Chunk) -> Chunk:
     )
 
 
-def new_chunk_from_proto(message: mpb.Chunk) -> NewChunk:
+def new_chunk_from_proto(message: metad_pb.Chunk) -> NewChunk:
     """A chunk that a client brings."""
     return NewChunk(
         index=message.index,
@@ -158,19 +158,19 @@ def new_chunk_from_proto(message: mpb.Chunk) -> NewChunk:
     )
 
 
-def image_to_proto(image: PartImageDigest) -> pb.PartImage:
+def image_to_proto(image: PartImageDigest) -> common_pb.PartImage:
     """A part's image as it travels."""
-    return pb.PartImage(part=image.part, digest=image.digest)
+    return common_pb.PartImage(part=image.part, digest=image.digest)
 
 
-def image_from_proto(message: pb.PartImage) -> PartImageDigest:
+def image_from_proto(message: common_pb.PartImage) -> PartImageDigest:
     """A part's image that travelled."""
     return PartImageDigest(part=message.part, digest=message.digest)
 
 
-def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> pb.Manifest:
+def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> common_pb.Manifest:
     """A manifest as it travels."""
-    return pb.Manifest(
+    return common_pb.Manifest(
         space_id=manifest.space_id,
         version=manifest.version,
         cut=manifest.cut,
@@ -185,7 +185,7 @@ def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> pb.Manifest
     )
 
 
-def manifest_from_proto(message: pb.Manifest) -> Manifest:
+def manifest_from_proto(message: common_pb.Manifest) -> Manifest:
     """A manifest that travelled."""
     return Manifest(
         space_id=SpaceId(message.space_id),
@@ -220,9 +220,9 @@ def with_digest(manifest: Manifest) -> Manifest:
     )
 
 
-def pin_to_proto(pin: Pin) -> mpb.Pin:
+def pin_to_proto(pin: Pin) -> metad_pb.Pin:
     """A pin as it travels."""
-    return mpb.Pin(
+    return metad_pb.Pin(
         pin_id=pin.pin_id,
         space_id=pin.space_id,
         space=pin.space,
@@ -234,7 +234,7 @@ def pin_to_proto(pin: Pin) -> mpb.Pin:
     )
 
 
-def pin_from_proto(message: mpb.Pin) -> Pin:
+def pin_from_proto(message: metad_pb.Pin) -> Pin:
     """A pin that was kept."""
     return Pin(
         pin_id=PinId(message.pin_id),
@@ -248,11 +248,11 @@ def pin_from_proto(message: mpb.Pin) -> Pin:
     )
 
 
-def space_record_to_proto(record: SpaceRecord) -> mpb.SpaceRecord:
+def space_record_to_proto(record: SpaceRecord) -> metad_pb.SpaceRecord:
     """A record as it travels, and as a backup keeps it: of versions that were restored before, as
     they were first.
     """
-    return mpb.SpaceRecord(
+    return metad_pb.SpaceRecord(
         space=space_to_proto(record.space),
         manifest=manifest_to_proto(original_manifest(record.manifest)),
         loads=[load_to_proto(load, chunks) for load, chunks in record.loads],
@@ -261,7 +261,7 @@ def space_record_to_proto(record: SpaceRecord) -> mpb.SpaceRecord:
     )
 
 
-def space_record_from_proto(message: mpb.SpaceRecord) -> SpaceRecord:
+def space_record_from_proto(message: metad_pb.SpaceRecord) -> SpaceRecord:
     """A record that travelled; refused where it is not what was sealed, or does not fit
     together.
     """

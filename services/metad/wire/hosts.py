@@ -6,7 +6,7 @@ have are refused here, with the value."""
 from __future__ import annotations
 
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.model.hosts import (
     CatalogPosition,
     CatalogState,
@@ -31,15 +31,15 @@ def role_from_proto(value: int) -> Role:
         raise InvalidRequest(f"role {value}: expected STORAGED (1) or GRAPHD (2)") from error
 
 
-def host_to_proto(host: Host, *, parts: int = 0) -> mpb.Host:
+def host_to_proto(host: Host, *, parts: int = 0) -> metad_pb.Host:
     """A host as it travels."""
-    return mpb.Host(
+    return metad_pb.Host(
         uuid=host.uuid,
         role=host.role.name,
         address=host.address,
         http_address=host.http_address,
         online=host.online,
-        last_beat_ms=host.last_heartbeat_ms,
+        last_heartbeat_ms=host.last_heartbeat_ms,
         incarnation=host.incarnation,
         parts=parts,
         free_bytes=host.free_bytes,
@@ -48,7 +48,7 @@ def host_to_proto(host: Host, *, parts: int = 0) -> mpb.Host:
     )
 
 
-def host_from_proto(message: mpb.Host) -> Host:
+def host_from_proto(message: metad_pb.Host) -> Host:
     """A host that was kept."""
     return Host(
         uuid=HostId(message.uuid),
@@ -56,7 +56,7 @@ def host_from_proto(message: mpb.Host) -> Host:
         address=message.address,
         http_address=message.http_address,
         online=message.online,
-        last_heartbeat_ms=message.last_beat_ms,
+        last_heartbeat_ms=message.last_heartbeat_ms,
         incarnation=message.incarnation,
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
@@ -64,7 +64,7 @@ def host_from_proto(message: mpb.Host) -> Host:
     )
 
 
-def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
+def heartbeat_from_proto(message: metad_pb.HeartbeatRequest) -> HeartbeatReport:
     """What a beat says of its sender."""
     if not message.uuid:
         raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
@@ -88,33 +88,33 @@ def heartbeat_from_proto(message: mpb.BeatRequest) -> HeartbeatReport:
     )
 
 
-def position_to_proto(position: CatalogPosition) -> mpb.CatalogPosition:
+def position_to_proto(position: CatalogPosition) -> metad_pb.CatalogPosition:
     """Return a position as a message."""
-    return mpb.CatalogPosition(
+    return metad_pb.CatalogPosition(
         history=position.history, term=position.term, revision=position.revision
     )
 
 
-def position_from_proto(message: mpb.CatalogPosition) -> CatalogPosition | None:
+def position_from_proto(message: metad_pb.CatalogPosition) -> CatalogPosition | None:
     """Return the position in a message; None for a daemon that has followed none."""
     if not message.history:
         return None
     return CatalogPosition(history=message.history, term=message.term, revision=message.revision)
 
 
-def highest_ids_to_proto(highest_ids: HighestIds) -> mpb.HighestIds:
+def highest_ids_to_proto(highest_ids: HighestIds) -> metad_pb.HighestIds:
     """Return identifiers as a message."""
-    return mpb.HighestIds(
+    return metad_pb.HighestIds(
         space_id=highest_ids.space_id, job_id=highest_ids.job_id, load_id=highest_ids.load_id
     )
 
 
-def highest_ids_from_proto(message: mpb.HighestIds) -> HighestIds:
+def highest_ids_from_proto(message: metad_pb.HighestIds) -> HighestIds:
     """Return the identifiers in a message."""
     return HighestIds(space_id=message.space_id, job_id=message.job_id, load_id=message.load_id)
 
 
-def follower_from_proto(message: mpb.BeatRequest) -> Follower:
+def follower_from_proto(message: metad_pb.HeartbeatRequest) -> Follower:
     """Return the position of the catalog that the sender of a heartbeat follows."""
     return Follower(
         uuid=HostId(message.uuid),
@@ -125,7 +125,7 @@ def follower_from_proto(message: mpb.BeatRequest) -> Follower:
     )
 
 
-def reporter_from_proto(message: mpb.Inventory) -> Follower:
+def reporter_from_proto(message: metad_pb.Inventory) -> Follower:
     """Return the storaged that reports an inventory."""
     return Follower(
         uuid=HostId(message.uuid),
@@ -136,7 +136,7 @@ def reporter_from_proto(message: mpb.Inventory) -> Follower:
     )
 
 
-def inventory_from_proto(message: mpb.Inventory) -> Inventory:
+def inventory_from_proto(message: metad_pb.Inventory) -> Inventory:
     """Return the inventory in a message."""
     return Inventory(
         spaces=tuple(
@@ -156,9 +156,9 @@ def inventory_from_proto(message: mpb.Inventory) -> Inventory:
     )
 
 
-def catalog_state_to_proto(state: CatalogState) -> mpb.CatalogState:
+def catalog_state_to_proto(state: CatalogState) -> metad_pb.CatalogState:
     """Return a catalog's state as a message."""
-    return mpb.CatalogState(
+    return metad_pb.CatalogState(
         cluster=state.cluster,
         position=position_to_proto(state.position),
         ahead=[
@@ -172,8 +172,8 @@ def catalog_state_to_proto(state: CatalogState) -> mpb.CatalogState:
     )
 
 
-def _follower_to_proto(follower: Follower, *, reported: bool) -> mpb.Follower:
-    return mpb.Follower(
+def _follower_to_proto(follower: Follower, *, reported: bool) -> metad_pb.Follower:
+    return metad_pb.Follower(
         uuid=follower.uuid,
         role=follower.role.name,
         cluster=follower.cluster,
@@ -183,8 +183,8 @@ def _follower_to_proto(follower: Follower, *, reported: bool) -> mpb.Follower:
     )
 
 
-def _unknown_data_to_proto(unknown_data: UnknownData) -> mpb.UnknownData:
-    return mpb.UnknownData(
+def _unknown_data_to_proto(unknown_data: UnknownData) -> metad_pb.UnknownData:
+    return metad_pb.UnknownData(
         host=unknown_data.host,
         space_id=unknown_data.space_id,
         space=unknown_data.space,

@@ -9,8 +9,8 @@ from asterism_io.remote_storage import redact
 from asterism_model.partition_stats import PartitionStats
 from asterism_model.task_results import TaskResult
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.jobs.progress import job_progress, task_eta_s
 from metad.model.ids import TaskId
 from metad.model.job_kinds import redacted_options
@@ -19,12 +19,12 @@ from metad.model.task_outcomes import TaskOutcome
 from metad.wire.catalog import image_from_proto, image_to_proto
 
 
-def job_to_proto(job: Job, *, files: bool = True) -> pb.Job:
+def job_to_proto(job: Job, *, files: bool = True) -> common_pb.Job:
     """A job as it travels, with its tasks; in lists without what grows with its parts: files that
     it exported, units that it built.
     """
     progress = job_progress(job)
-    return pb.Job(
+    return common_pb.Job(
         job_id=job.job_id,
         space_id=job.space_id,
         space=job.space,
@@ -47,8 +47,8 @@ def job_to_proto(job: Job, *, files: bool = True) -> pb.Job:
     )
 
 
-def _task_to_proto(job: Job, task: Task, *, files: bool) -> pb.Task:
-    return pb.Task(
+def _task_to_proto(job: Job, task: Task, *, files: bool) -> common_pb.Task:
+    return common_pb.Task(
         task_id=task.task_id,
         job_id=job.job_id,
         host=task.host,
@@ -74,7 +74,7 @@ def _shown_result(result: TaskResult, *, files: bool) -> TaskResult:
     return result if files else replace(result, files=(), units=())
 
 
-def outcome_to_proto(outcome: TaskOutcome) -> pb.TaskResult:
+def outcome_to_proto(outcome: TaskOutcome) -> common_pb.TaskResult:
     """Return a task's outcome as it is stored: its result, with totals and images."""
     message = outcome.result.to_proto()
     message.totals.extend(stats.to_proto() for stats in outcome.totals)
@@ -82,13 +82,15 @@ def outcome_to_proto(outcome: TaskOutcome) -> pb.TaskResult:
     return message
 
 
-def outcome_from_proto(message: pb.TaskResult) -> TaskOutcome:
+def outcome_from_proto(message: common_pb.TaskResult) -> TaskOutcome:
     """Return a task's outcome that was stored."""
     return _outcome(message.totals, message.images, message)
 
 
 def _outcome(
-    totals: Iterable[pb.Total], images: Iterable[pb.PartImage], result: pb.TaskResult
+    totals: Iterable[common_pb.PartitionStats],
+    images: Iterable[common_pb.PartImage],
+    result: common_pb.TaskResult,
 ) -> TaskOutcome:
     task_result = TaskResult.from_proto(result)
     return TaskOutcome(
@@ -110,7 +112,7 @@ def states_from_proto(values: Iterable[int]) -> frozenset[JobState]:
     return frozenset(states)
 
 
-def task_report_from_proto(message: mpb.TaskReport) -> TaskReport:
+def task_report_from_proto(message: metad_pb.TaskReport) -> TaskReport:
     """A storaged's word on a task."""
     try:
         state = JobState(message.state)

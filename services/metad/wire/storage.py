@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError, Message
 
 from asterism_model.indexes import Index
 from asterism_proto.errors import Corrupt
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.model.catalog import Chunk, LoadRecord, Manifest, Pin, Space
 from metad.model.hosts import Host
 from metad.model.ids import HostId, JobId, SpaceId, TaskId
@@ -40,7 +40,7 @@ def encode_space(space: Space) -> bytes:
 
 def decode_space(value: bytes) -> Space:
     """A space."""
-    return catalog.space_from_proto(_parse(pb.Space(), value))
+    return catalog.space_from_proto(_parse(common_pb.Space(), value))
 
 
 def encode_load(load: LoadRecord) -> bytes:
@@ -50,7 +50,7 @@ def encode_load(load: LoadRecord) -> bytes:
 
 def decode_load(value: bytes) -> LoadRecord:
     """A load without its chunks."""
-    return catalog.load_from_proto(_parse(mpb.Load(), value))
+    return catalog.load_from_proto(_parse(metad_pb.Load(), value))
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
@@ -60,7 +60,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
 
 def decode_chunk(value: bytes) -> Chunk:
     """A chunk."""
-    return catalog.chunk_from_proto(_parse(mpb.Chunk(), value))
+    return catalog.chunk_from_proto(_parse(metad_pb.Chunk(), value))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
@@ -70,7 +70,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 def decode_manifest(value: bytes) -> Manifest:
     """A manifest; Corrupt where its digest is not that of its content."""
-    manifest = catalog.manifest_from_proto(_parse(pb.Manifest(), value))
+    manifest = catalog.manifest_from_proto(_parse(common_pb.Manifest(), value))
     if catalog.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
             f"the manifest of space {manifest.space_id}, version {manifest.version} is not "
@@ -86,7 +86,7 @@ def encode_pin(pin: Pin) -> bytes:
 
 def decode_pin(value: bytes) -> Pin:
     """A pin."""
-    return catalog.pin_from_proto(_parse(mpb.Pin(), value))
+    return catalog.pin_from_proto(_parse(metad_pb.Pin(), value))
 
 
 def encode_host(host: Host) -> bytes:
@@ -96,7 +96,7 @@ def encode_host(host: Host) -> bytes:
 
 def decode_host(value: bytes) -> Host:
     """A host."""
-    return hosts.host_from_proto(_parse(mpb.Host(), value))
+    return hosts.host_from_proto(_parse(metad_pb.Host(), value))
 
 
 def encode_outcome(outcome: TaskOutcome) -> bytes:
@@ -106,7 +106,7 @@ def encode_outcome(outcome: TaskOutcome) -> bytes:
 
 def decode_outcome(value: bytes) -> TaskOutcome:
     """Return a task's outcome that was stored."""
-    return jobs.outcome_from_proto(_parse(pb.TaskResult(), value))
+    return jobs.outcome_from_proto(_parse(common_pb.TaskResult(), value))
 
 
 def encode_job(job: Job) -> bytes:

@@ -8,7 +8,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import write_requests
 from storaged.admission import Admissions
 from storaged.local_spaces import LocalSpaces
@@ -30,8 +30,8 @@ class BlockHandlers:
         self._admissions = admissions
 
     def write_blocks(
-        self, request: Frame[pb.WriteBlocksRequest], call: CallContext
-    ) -> Frame[pb.WriteBlocksReply]:
+        self, request: Frame[storaged_pb.WriteBlocksRequest], call: CallContext
+    ) -> Frame[storaged_pb.WriteBlocksReply]:
         """Write blocks; they are durable once answered."""
         head = request.head
         space = self._local_spaces.space(head.space_id)
@@ -46,12 +46,14 @@ class BlockHandlers:
             write_requests.check_chunk(request, space.schema, registered)
             call.remaining()
             return Frame(
-                pb.WriteBlocksReply(bytes=self._local_spaces.store(head.space_id).write(blocks))
+                storaged_pb.WriteBlocksReply(
+                    bytes=self._local_spaces.store(head.space_id).write(blocks)
+                )
             )
 
     def seal_load(
-        self, request: Frame[pb.SealLoadRequest], call: CallContext
-    ) -> Frame[pb.SealLoadReply]:
+        self, request: Frame[storaged_pb.SealLoadRequest], call: CallContext
+    ) -> Frame[storaged_pb.SealLoadReply]:
         """End the writing of a load, and return the fingerprint of what was written."""
         head = request.head
         local_parts = self._local_spaces.space(head.space_id).parts
@@ -66,9 +68,11 @@ class BlockHandlers:
             for part, fingerprint in sorted(fingerprints.items())
             if part in local_parts
         ]
-        return Frame(pb.SealLoadReply(number=seal.number, parts=parts))
+        return Frame(storaged_pb.SealLoadReply(number=seal.number, parts=parts))
 
-    def exists(self, request: Frame[pb.ExistsRequest], call: CallContext) -> Frame[pb.ExistsReply]:
+    def exists(
+        self, request: Frame[storaged_pb.ExistsRequest], call: CallContext
+    ) -> Frame[storaged_pb.ExistsReply]:
         """Return which ids are nodes."""
         head = request.head
         _check_node_type(self._local_spaces.space(head.space_id).schema, head.type_id)
@@ -76,11 +80,11 @@ class BlockHandlers:
         mask = self._local_spaces.store(head.space_id).exists(
             head.type_id, ids, head.load_id, list(head.loads)
         )
-        return Frame(pb.ExistsReply(), {"exists": mask})
+        return Frame(storaged_pb.ExistsReply(), {"exists": mask})
 
-    def list_births(
-        self, request: Frame[pb.ListBirthsRequest], call: CallContext
-    ) -> Frame[pb.ListBirthsReply]:
+    def list_revivals(
+        self, request: Frame[storaged_pb.ListRevivalsRequest], call: CallContext
+    ) -> Frame[storaged_pb.ListRevivalsReply]:
         """Return the chunks in which a load writes nodes that are deleted so far."""
         head = request.head
         store = self._local_spaces.store(head.space_id)
@@ -88,20 +92,20 @@ class BlockHandlers:
             -1, 2
         )
         return Frame(
-            pb.ListBirthsReply(deletes=store.deletes_nodes(head.load_id)),
+            storaged_pb.ListRevivalsReply(deletes=store.deletes_nodes(head.load_id)),
             {"types": type_chunks[:, 0].astype(np.int32), "chunks": type_chunks[:, 1].copy()},
         )
 
-    def read_births(
-        self, request: Frame[pb.ReadBirthsRequest], call: CallContext
-    ) -> Frame[pb.ReadBirthsReply]:
+    def read_revivals(
+        self, request: Frame[storaged_pb.ReadRevivalsRequest], call: CallContext
+    ) -> Frame[storaged_pb.ReadRevivalsReply]:
         """Return the nodes of one chunk that are deleted so far."""
         head = request.head
         _check_node_type(self._local_spaces.space(head.space_id).schema, head.type_id)
         ids = self._local_spaces.store(head.space_id).revived_ids(
             head.type_id, head.chunk, head.load_id, list(head.loads)
         )
-        return Frame(pb.ReadBirthsReply(), {"ids": ids})
+        return Frame(storaged_pb.ReadRevivalsReply(), {"ids": ids})
 
 
 def _check_node_type(schema: Schema, type_id: int) -> None:

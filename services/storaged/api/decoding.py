@@ -7,16 +7,18 @@ from typing import Any
 from numpy.typing import NDArray
 
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 
 Sections = dict[str, NDArray[Any]]
 
-NeighborRequest = pb.ReadNeighborsRequest | pb.ReadDegreesRequest
+NeighborRequest = storaged_pb.ReadNeighborsRequest | storaged_pb.ReadDegreesRequest
 
 
 def decode_temporal_filter(
-    request: Frame[pb.DrawNeighborsRequest | pb.ExpandRequest | pb.GrowRequest],
+    request: Frame[
+        storaged_pb.DrawNeighborsRequest | storaged_pb.ExpandRequest | storaged_pb.SampleKHopRequest
+    ],
     section: str = "times",
 ) -> sampling.TemporalFilter | None:
     """Return the times up to which a request's nodes see edges; None where it has none."""

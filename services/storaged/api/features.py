@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.versions import RequestVersions
 
 
 def read_node_features(
-    versions: RequestVersions, request: Frame[pb.ReadNodeFeaturesRequest], call: CallContext
-) -> Frame[pb.ReadNodeFeaturesReply]:
+    versions: RequestVersions,
+    request: Frame[storaged_pb.ReadNodeFeaturesRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.ReadNodeFeaturesReply]:
     """Read feature columns of local nodes."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -20,12 +22,14 @@ def read_node_features(
     sections = sampling.node_features(
         version, head.type_id, list(head.names), request.array("ids", "int64")
     )
-    return Frame(pb.ReadNodeFeaturesReply(), sections)
+    return Frame(storaged_pb.ReadNodeFeaturesReply(), sections)
 
 
 def read_edge_features(
-    versions: RequestVersions, request: Frame[pb.ReadEdgeFeaturesRequest], call: CallContext
-) -> Frame[pb.ReadEdgeFeaturesReply]:
+    versions: RequestVersions,
+    request: Frame[storaged_pb.ReadEdgeFeaturesRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.ReadEdgeFeaturesReply]:
     """Read feature columns of edges that have them here."""
     head = request.head
     sections = sampling.edge_features(
@@ -34,15 +38,15 @@ def read_edge_features(
         list(head.names),
         request.array("eids", "int64"),
     )
-    return Frame(pb.ReadEdgeFeaturesReply(), sections)
+    return Frame(storaged_pb.ReadEdgeFeaturesReply(), sections)
 
 
 def read_node_types(
-    versions: RequestVersions, request: Frame[pb.ReadNodeTypesRequest], call: CallContext
-) -> Frame[pb.ReadNodeTypesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadNodeTypesRequest], call: CallContext
+) -> Frame[storaged_pb.ReadNodeTypesReply]:
     """Read the types of local nodes."""
     version, types = versions.filtered(request, call), request.optional_array("types", "int32")
     node_types = sampling.node_types(
         version, request.head.node_type, request.array("ids", "int64"), types, call.remaining
     )
-    return Frame(pb.ReadNodeTypesReply(), {"types": node_types})
+    return Frame(storaged_pb.ReadNodeTypesReply(), {"types": node_types})

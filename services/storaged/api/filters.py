@@ -8,15 +8,15 @@ from asterism_daemonkit.calls import CallContext
 from asterism_model.filters.syntax import Term, parse
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import Sections
 from storaged.api.versions import RequestVersions, decode_row_filter
 
 
-def judge(
-    versions: RequestVersions, request: Frame[pb.JudgeRequest], call: CallContext
-) -> Frame[pb.JudgeReply]:
+def evaluate_terms(
+    versions: RequestVersions, request: Frame[storaged_pb.EvaluateTermsRequest], call: CallContext
+) -> Frame[storaged_pb.EvaluateTermsReply]:
     """Return which local rows satisfy terms of a condition."""
     head = request.head
     version, sections = versions.unfiltered(request), Sections()
@@ -26,16 +26,16 @@ def judge(
             sections[f"{number}.{part}"] = sampling.evaluate_term(
                 version, part, head.element, head.type_id, term, call.remaining
             )
-    return Frame(pb.JudgeReply(), sections)
+    return Frame(storaged_pb.EvaluateTermsReply(), sections)
 
 
-def restrict(
-    versions: RequestVersions, request: Frame[pb.RestrictRequest], call: CallContext
-) -> Frame[pb.RestrictReply]:
+def filter_rows(
+    versions: RequestVersions, request: Frame[storaged_pb.FilterRowsRequest], call: CallContext
+) -> Frame[storaged_pb.FilterRowsReply]:
     """Find the rows that satisfy a condition, keep them, and return their totals."""
     head = request.head
     if not head.at.HasField("where"):
-        raise InvalidRequest("restrict: at.where is missing; say which rows are meant")
+        raise InvalidRequest("filter_rows: at.where is missing; say which rows are meant")
     unfiltered = versions.unfiltered(request)
     where, parts = decode_row_filter(head.at.where), list(head.parts)
     totals = versions.filters.filtered_totals(
@@ -55,10 +55,10 @@ def restrict(
         ),
     }
     plan = versions.filters.describe_plan(unfiltered, where)
-    return Frame(pb.RestrictReply(way=plan), sections)
+    return Frame(storaged_pb.FilterRowsReply(way=plan), sections)
 
 
-def _decode_matches(request: Frame[pb.RestrictRequest]) -> sampling.RemoteMatches:
+def _decode_matches(request: Frame[storaged_pb.FilterRowsRequest]) -> sampling.RemoteMatches:
     """Return the rows that satisfy terms by what other storageds hold."""
     head = request.head
     matches = {}
@@ -74,7 +74,7 @@ def _decode_matches(request: Frame[pb.RestrictRequest]) -> sampling.RemoteMatche
             or array.dtype not in (np.uint8, np.int64)
         ):
             raise InvalidRequest(
-                f"restrict: the array {name!r} is no answer to one of {len(head.terms)} terms"
+                f"filter_rows: the array {name!r} is no answer to one of {len(head.terms)} terms"
             )
         matches[edge_type, str(head.terms[number]), part] = array
     return sampling.RemoteMatches(found=matches)
@@ -83,5 +83,5 @@ def _decode_matches(request: Frame[pb.RestrictRequest]) -> sampling.RemoteMatche
 def _parse_term(text: str) -> Term:
     tree = parse(text).predicate
     if not isinstance(tree, Term):
-        raise InvalidRequest(f"judge: {text!r} is not one term")
+        raise InvalidRequest(f"evaluate_terms: {text!r} is not one term")
     return tree

@@ -6,23 +6,23 @@ from typing import Any
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import Sections, present_sections
 from storaged.api.versions import RequestVersions
 
-GlobalDrawRequest = pb.DrawNodesRequest | pb.DrawEdgesRequest
+GlobalDrawRequest = storaged_pb.DrawNodesRequest | storaged_pb.DrawEdgesRequest
 
 
 def draw_nodes(
-    versions: RequestVersions, request: Frame[pb.DrawNodesRequest], call: CallContext
-) -> Frame[pb.DrawNodesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.DrawNodesRequest], call: CallContext
+) -> Frame[storaged_pb.DrawNodesReply]:
     """Draw nodes, with exponential keys where draws are distinct."""
     head = request.head
     version = _version(versions, request, call, sampling.NODE)
     if head.rest:
         rest = sampling.remaining_node_weight(version, **_rest_arguments(request, call))
-        return Frame(pb.DrawNodesReply(), {"rest": rest})
+        return Frame(storaged_pb.DrawNodesReply(), {"rest": rest})
     if head.race:
         keyed = sampling.sample_distinct_nodes(
             version, **_excluded(request), **_draw_arguments(head, call)
@@ -30,23 +30,23 @@ def draw_nodes(
         sections = present_sections(
             ids=keyed.ids, types=keyed.types, keys=keyed.keys, probabilities=keyed.probabilities
         )
-        return Frame(pb.DrawNodesReply(), sections)
+        return Frame(storaged_pb.DrawNodesReply(), sections)
     sample = sampling.sample_nodes(version, start=head.start, **_draw_arguments(head, call))
     return Frame(
-        pb.DrawNodesReply(),
+        storaged_pb.DrawNodesReply(),
         present_sections(ids=sample.ids, types=sample.types, probabilities=sample.probabilities),
     )
 
 
 def draw_edges(
-    versions: RequestVersions, request: Frame[pb.DrawEdgesRequest], call: CallContext
-) -> Frame[pb.DrawEdgesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.DrawEdgesRequest], call: CallContext
+) -> Frame[storaged_pb.DrawEdgesReply]:
     """Draw edges, with exponential keys where draws are distinct."""
     head = request.head
     version = _version(versions, request, call, sampling.EDGE)
     if head.rest:
         rest = sampling.remaining_edge_weight(version, **_rest_arguments(request, call))
-        return Frame(pb.DrawEdgesReply(), {"rest": rest})
+        return Frame(storaged_pb.DrawEdgesReply(), {"rest": rest})
     sections: Sections = {}
     if head.race:
         keyed = sampling.sample_distinct_edges(
@@ -63,13 +63,15 @@ def draw_edges(
         "weights": edges.weights,
     }
     return Frame(
-        pb.DrawEdgesReply(), sections | present_sections(probabilities=edges.probabilities)
+        storaged_pb.DrawEdgesReply(), sections | present_sections(probabilities=edges.probabilities)
     )
 
 
-def draw_numbered(
-    versions: RequestVersions, request: Frame[pb.DrawNumberedRequest], call: CallContext
-) -> Frame[pb.DrawNumberedReply]:
+def draw_nodes_by_number(
+    versions: RequestVersions,
+    request: Frame[storaged_pb.DrawNodesByNumberRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.DrawNodesByNumberReply]:
     """Draw nodes by the numbers of the draws."""
     head = request.head
     version = versions.for_global_draws(request, call, sampling.NODE).with_weights(
@@ -86,7 +88,7 @@ def draw_numbered(
         checkpoint=call.remaining,
     )
     return Frame(
-        pb.DrawNumberedReply(),
+        storaged_pb.DrawNodesByNumberReply(),
         present_sections(ids=sample.ids, types=sample.types, probabilities=sample.probabilities),
     )
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.versions import RequestVersions
 
 
-def read_labels(
-    versions: RequestVersions, request: Frame[pb.ReadLabelsRequest], call: CallContext
-) -> Frame[pb.ReadLabelsReply]:
+def read_graph_labels(
+    versions: RequestVersions, request: Frame[storaged_pb.ReadGraphLabelsRequest], call: CallContext
+) -> Frame[storaged_pb.ReadGraphLabelsReply]:
     """Read a page of graph labels."""
     head = request.head
     sections, cursor = sampling.read_graph_labels(
         versions.filtered(request, call), list(head.parts), head.cursor
     )
-    return Frame(pb.ReadLabelsReply(next_cursor=cursor), sections)
+    return Frame(storaged_pb.ReadGraphLabelsReply(next_cursor=cursor), sections)
 
 
-def read_labelled(
-    versions: RequestVersions, request: Frame[pb.ReadLabelledRequest], call: CallContext
-) -> Frame[pb.ReadLabelledReply]:
+def read_nodes_by_label(
+    versions: RequestVersions,
+    request: Frame[storaged_pb.ReadNodesByLabelRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.ReadNodesByLabelReply]:
     """Read the nodes of graph labels."""
     sections = sampling.read_nodes_by_label(
         versions.filtered(request, call),
@@ -30,4 +32,4 @@ def read_labelled(
         request.array("indptr", "int64"),
         request.array("values", "uint8"),
     )
-    return Frame(pb.ReadLabelledReply(), sections)
+    return Frame(storaged_pb.ReadNodesByLabelReply(), sections)

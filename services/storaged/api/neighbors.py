@@ -8,15 +8,15 @@ import numpy as np
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import decode_temporal_filter, node_arguments, present_sections
 from storaged.api.versions import RequestVersions
 
 
 def draw_neighbors(
-    versions: RequestVersions, request: Frame[pb.DrawNeighborsRequest], call: CallContext
-) -> Frame[pb.DrawNeighborsReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.DrawNeighborsRequest], call: CallContext
+) -> Frame[storaged_pb.DrawNeighborsReply]:
     """Draw neighbors of local nodes."""
     head = request.head
     temporal_filter = decode_temporal_filter(request)
@@ -69,12 +69,12 @@ def draw_neighbors(
         times=sample.times,
         probabilities=sample.probabilities,
     )
-    return Frame(pb.DrawNeighborsReply(), sections)
+    return Frame(storaged_pb.DrawNeighborsReply(), sections)
 
 
 def read_neighbors(
-    versions: RequestVersions, request: Frame[pb.ReadNeighborsRequest], call: CallContext
-) -> Frame[pb.ReadNeighborsReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadNeighborsRequest], call: CallContext
+) -> Frame[storaged_pb.ReadNeighborsReply]:
     """Read all neighbors of local nodes, or the heaviest."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -102,12 +102,12 @@ def read_neighbors(
         weights=neighbors.weights,
         eids=neighbors.eids,
     )
-    return Frame(pb.ReadNeighborsReply(), sections)
+    return Frame(storaged_pb.ReadNeighborsReply(), sections)
 
 
 def read_degrees(
-    versions: RequestVersions, request: Frame[pb.ReadDegreesRequest], call: CallContext
-) -> Frame[pb.ReadDegreesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadDegreesRequest], call: CallContext
+) -> Frame[storaged_pb.ReadDegreesReply]:
     """Count the edges of local nodes, or sum their weights."""
     head, version = request.head, versions.filtered(request, call)
     if head.measures:
@@ -117,14 +117,14 @@ def read_degrees(
             checkpoint=call.remaining,
             **node_arguments(request),
         )
-        return Frame(pb.ReadDegreesReply(), {"measures": measures})
+        return Frame(storaged_pb.ReadDegreesReply(), {"measures": measures})
     degrees = sampling.degrees(version, checkpoint=call.remaining, **node_arguments(request))
-    return Frame(pb.ReadDegreesReply(), {"degrees": degrees})
+    return Frame(storaged_pb.ReadDegreesReply(), {"degrees": degrees})
 
 
-def join(
-    versions: RequestVersions, request: Frame[pb.JoinRequest], call: CallContext
-) -> Frame[pb.JoinReply]:
+def has_edge(
+    versions: RequestVersions, request: Frame[storaged_pb.HasEdgeRequest], call: CallContext
+) -> Frame[storaged_pb.HasEdgeReply]:
     """Return which local nodes have an edge to their targets."""
     head = request.head
     joined = sampling.has_edge(
@@ -137,4 +137,4 @@ def join(
         direction=head.direction,
         checkpoint=call.remaining,
     )
-    return Frame(pb.JoinReply(), {"joined": joined.astype(np.uint8)})
+    return Frame(storaged_pb.HasEdgeReply(), {"joined": joined.astype(np.uint8)})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.versions import RequestVersions
 
 
 def read_nodes(
-    versions: RequestVersions, request: Frame[pb.ReadNodesRequest], call: CallContext
-) -> Frame[pb.ReadNodesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadNodesRequest], call: CallContext
+) -> Frame[storaged_pb.ReadNodesReply]:
     """Read a run of one partition's nodes."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -20,12 +20,12 @@ def read_nodes(
     sections, cursor = sampling.read_nodes(
         version, head.type_id, head.part, head.cursor, head.limit, list(head.names)
     )
-    return Frame(pb.ReadNodesReply(next_cursor=cursor), sections)
+    return Frame(storaged_pb.ReadNodesReply(next_cursor=cursor), sections)
 
 
 def read_edges(
-    versions: RequestVersions, request: Frame[pb.ReadEdgesRequest], call: CallContext
-) -> Frame[pb.ReadEdgesReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadEdgesRequest], call: CallContext
+) -> Frame[storaged_pb.ReadEdgesReply]:
     """Read a run of one partition's edges."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -34,12 +34,12 @@ def read_edges(
     sections, cursor = sampling.read_edges(
         version, head.type_id, head.part, head.cursor, head.limit
     )
-    return Frame(pb.ReadEdgesReply(next_cursor=cursor), sections)
+    return Frame(storaged_pb.ReadEdgesReply(next_cursor=cursor), sections)
 
 
 def read_nodes_at(
-    versions: RequestVersions, request: Frame[pb.ReadNodesAtRequest], call: CallContext
-) -> Frame[pb.ReadNodesAtReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadNodesAtRequest], call: CallContext
+) -> Frame[storaged_pb.ReadNodesAtReply]:
     """Read nodes of local partitions by position."""
     ids = sampling.read_nodes_at(
         versions.filtered(request, call),
@@ -47,12 +47,12 @@ def read_nodes_at(
         request.array("parts", "int32"),
         request.array("places", "int64"),
     )
-    return Frame(pb.ReadNodesAtReply(), {"ids": ids})
+    return Frame(storaged_pb.ReadNodesAtReply(), {"ids": ids})
 
 
 def read_edges_at(
-    versions: RequestVersions, request: Frame[pb.ReadEdgesAtRequest], call: CallContext
-) -> Frame[pb.ReadEdgesAtReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ReadEdgesAtRequest], call: CallContext
+) -> Frame[storaged_pb.ReadEdgesAtReply]:
     """Read edges of local partitions by position."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -61,12 +61,14 @@ def read_edges_at(
     sections = sampling.read_edges_at(
         version, head.type_id, request.array("parts", "int32"), request.array("places", "int64")
     )
-    return Frame(pb.ReadEdgesAtReply(), sections)
+    return Frame(storaged_pb.ReadEdgesAtReply(), sections)
 
 
-def read_spread(
-    versions: RequestVersions, request: Frame[pb.ReadSpreadRequest], call: CallContext
-) -> Frame[pb.ReadSpreadReply]:
+def read_weight_histogram(
+    versions: RequestVersions,
+    request: Frame[storaged_pb.ReadWeightHistogramRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.ReadWeightHistogramReply]:
     """Read the histogram of a type's weights in local partitions."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -75,4 +77,6 @@ def read_spread(
     histogram = sampling.build_histogram(
         version, head.element, head.type_id, list(head.parts), call.remaining
     )
-    return Frame(pb.ReadSpreadReply(), {"counts": histogram.counts, "sums": histogram.sums})
+    return Frame(
+        storaged_pb.ReadWeightHistogramReply(), {"counts": histogram.counts, "sums": histogram.sums}
+    )

@@ -13,7 +13,7 @@ from asterism_daemonkit.tcp_client import TcpEndpoint
 from asterism_proto.errors import Conflict
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.admission import Admissions
 from storaged.api import (
     features,
@@ -35,19 +35,19 @@ Operation = Callable[[RequestVersions, Frame[Any], CallContext], Frame[Message]]
 OPERATIONS: Mapping[str, Operation] = {
     "draw_nodes": global_draws.draw_nodes,
     "draw_edges": global_draws.draw_edges,
-    "draw_numbered": global_draws.draw_numbered,
+    "draw_nodes_by_number": global_draws.draw_nodes_by_number,
     "draw_neighbors": neighbors.draw_neighbors,
     "read_neighbors": neighbors.read_neighbors,
     "read_degrees": neighbors.read_degrees,
-    "join": neighbors.join,
+    "has_edge": neighbors.has_edge,
     "expand": subgraphs.expand,
-    "grow": subgraphs.grow,
-    "raise_importances": subgraphs.raise_importances,
-    "read_between": subgraphs.read_between,
+    "sample_k_hop": subgraphs.sample_k_hop,
+    "update_importance": subgraphs.update_importance,
+    "read_induced_edges": subgraphs.read_induced_edges,
     "walk": walks.walk,
-    "rank": walks.rank,
-    "judge": filters.judge,
-    "restrict": filters.restrict,
+    "push_pagerank": walks.push_pagerank,
+    "evaluate_terms": filters.evaluate_terms,
+    "filter_rows": filters.filter_rows,
     "read_node_features": features.read_node_features,
     "read_edge_features": features.read_edge_features,
     "read_node_types": features.read_node_types,
@@ -55,9 +55,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "read_edges": scans.read_edges,
     "read_nodes_at": scans.read_nodes_at,
     "read_edges_at": scans.read_edges_at,
-    "read_spread": scans.read_spread,
-    "read_labels": graph_labels.read_labels,
-    "read_labelled": graph_labels.read_labelled,
+    "read_weight_histogram": scans.read_weight_histogram,
+    "read_graph_labels": graph_labels.read_graph_labels,
+    "read_nodes_by_label": graph_labels.read_nodes_by_label,
 }
 """Methods that read a version, by handler name."""
 
@@ -92,22 +92,26 @@ class StoreService:
             name: partial(operation, versions) for name, operation in OPERATIONS.items()
         }
         handlers |= {
-            "find_stream": self._find_stream,
+            "find_binary_endpoint": self._find_binary_endpoint,
             "write_blocks": blocks.write_blocks,
             "seal_load": blocks.seal_load,
             "exists": blocks.exists,
-            "list_births": blocks.list_births,
-            "read_births": blocks.read_births,
+            "list_revivals": blocks.list_revivals,
+            "read_revivals": blocks.read_revivals,
         }
         self.handlers: dict[str, Handler] = {
             STORE[name].path: handler for name, handler in handlers.items()
         }
         """By method path."""
 
-    def _find_stream(self, request: pb.FindStreamRequest, call: CallContext) -> pb.FindStreamReply:
+    def _find_binary_endpoint(
+        self, request: storaged_pb.FindBinaryEndpointRequest, call: CallContext
+    ) -> storaged_pb.FindBinaryEndpointReply:
         """Return the endpoint of the binary RPC server."""
         endpoint = self._stream_endpoint()
-        return pb.FindStreamReply(port=endpoint.port, key=endpoint.key, local=endpoint.socket_name)
+        return storaged_pb.FindBinaryEndpointReply(
+            port=endpoint.port, key=endpoint.key, local=endpoint.socket_name
+        )
 
 
 def _refuse_writes(space_id: int, load_id: int, chunk: int, timeout_s: float) -> NoReturn:

@@ -10,7 +10,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_graphkit.operators.labor import UNTIL_CONVERGED
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import Sections, decode_temporal_filter, present_sections
 from storaged.api.versions import RequestVersions
@@ -18,12 +18,12 @@ from storaged.api.versions import RequestVersions
 MAX_NEIGHBORS = (60 << 20) // 16
 """Neighbors in the reply to an importance step, so that it fits into a message of 64 MiB."""
 
-FanoutRequest = pb.ExpandRequest | pb.RaiseImportancesRequest
+FanoutRequest = storaged_pb.ExpandRequest | storaged_pb.UpdateImportanceRequest
 
 
 def expand(
-    versions: RequestVersions, request: Frame[pb.ExpandRequest], call: CallContext
-) -> Frame[pb.ExpandReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.ExpandRequest], call: CallContext
+) -> Frame[storaged_pb.ExpandReply]:
     """Draw one hop of a subgraph from local nodes."""
     head = request.head
     version = _version(versions, request, call)
@@ -51,12 +51,12 @@ def expand(
         )
         sections |= {f"{name}.{fanout.edge_type}": column for name, column in columns.items()}
         call.remaining()
-    return Frame(pb.ExpandReply(), sections)
+    return Frame(storaged_pb.ExpandReply(), sections)
 
 
-def grow(
-    versions: RequestVersions, request: Frame[pb.GrowRequest], call: CallContext
-) -> Frame[pb.GrowReply]:
+def sample_k_hop(
+    versions: RequestVersions, request: Frame[storaged_pb.SampleKHopRequest], call: CallContext
+) -> Frame[storaged_pb.SampleKHopReply]:
     """Draw a whole subgraph from seeds, where all partitions are held here."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
@@ -74,12 +74,14 @@ def grow(
         checkpoint=call.remaining,
         temporal_filter=decode_temporal_filter(request),
     )
-    return Frame(pb.GrowReply(), sections)
+    return Frame(storaged_pb.SampleKHopReply(), sections)
 
 
-def raise_importances(
-    versions: RequestVersions, request: Frame[pb.RaiseImportancesRequest], call: CallContext
-) -> Frame[pb.RaiseImportancesReply]:
+def update_importance(
+    versions: RequestVersions,
+    request: Frame[storaged_pb.UpdateImportanceRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.UpdateImportanceReply]:
     """Make an importance step of LABOR for local nodes."""
     head = request.head
     version = _version(versions, request, call)
@@ -106,18 +108,20 @@ def raise_importances(
                 "importance steps"
             )
         outputs: Sections = {
-            "largest": importance_steps.raise_importances(importances),
+            "largest": importance_steps.update_importances(importances),
             "levels": importance_steps.levels,
         }
         if importances is None:
             outputs["neighbors"] = importance_steps.neighbors
         sections |= {f"{name}.{fanout.edge_type}": column for name, column in outputs.items()}
-    return Frame(pb.RaiseImportancesReply(), sections)
+    return Frame(storaged_pb.UpdateImportanceReply(), sections)
 
 
-def read_between(
-    versions: RequestVersions, request: Frame[pb.ReadBetweenRequest], call: CallContext
-) -> Frame[pb.ReadBetweenReply]:
+def read_induced_edges(
+    versions: RequestVersions,
+    request: Frame[storaged_pb.ReadInducedEdgesRequest],
+    call: CallContext,
+) -> Frame[storaged_pb.ReadInducedEdgesReply]:
     """Read the edges of local nodes to some others."""
     head = request.head
     edges = sampling.find_induced_edges(
@@ -142,7 +146,7 @@ def read_between(
         weights=edges.weights,
         eids=edges.eids,
     )
-    return Frame(pb.ReadBetweenReply(), sections)
+    return Frame(storaged_pb.ReadInducedEdgesReply(), sections)
 
 
 def _version(
@@ -154,7 +158,9 @@ def _version(
     )
 
 
-def _decode_expansion(head: pb.ExpandRequest | pb.GrowRequest) -> sampling.Expansion:
+def _decode_expansion(
+    head: storaged_pb.ExpandRequest | storaged_pb.SampleKHopRequest,
+) -> sampling.Expansion:
     return sampling.Expansion(
         seed=head.seed,
         direction=head.direction,
@@ -166,7 +172,7 @@ def _decode_expansion(head: pb.ExpandRequest | pb.GrowRequest) -> sampling.Expan
     )
 
 
-def _decode_labor_options(message: pb.Variates) -> sampling.LaborOptions:
+def _decode_labor_options(message: storaged_pb.LaborParams) -> sampling.LaborOptions:
     """Return how LABOR's variates are shared among nodes and hops."""
     if message.importance < UNTIL_CONVERGED:
         raise InvalidRequest(

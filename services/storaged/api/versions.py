@@ -9,7 +9,7 @@ from asterism_daemonkit.calls import CallContext
 from asterism_model.partition_stats import PartitionTotals
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.requests import VersionFields, check_types, validate
 
@@ -72,7 +72,7 @@ class RequestVersions:
         return self._filtered(request, call, for_global_draws=covers_types)
 
     def index_ranges(
-        self, request: Frame[pb.DrawNeighborsRequest]
+        self, request: Frame[storaged_pb.DrawNeighborsRequest]
     ) -> Mapping[int, sampling.IndexRanges]:
         """Return the rows of a request's condition as ranges of indexes, by edge type.
 
@@ -125,7 +125,7 @@ class RequestVersions:
         )
 
 
-def decode_row_filter(message: pb.Where) -> sampling.RowFilter:
+def decode_row_filter(message: storaged_pb.RowFilter) -> sampling.RowFilter:
     """Return the filter of a request; InvalidRequest where its types are not ascending."""
     if message.element not in (sampling.NODE, sampling.EDGE) or list(message.types) != sorted(
         set(message.types)

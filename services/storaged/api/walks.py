@@ -6,15 +6,15 @@ import numpy as np
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
 from storaged.api.decoding import present_sections
 from storaged.api.versions import RequestVersions
 
 
 def walk(
-    versions: RequestVersions, request: Frame[pb.WalkRequest], call: CallContext
-) -> Frame[pb.WalkReply]:
+    versions: RequestVersions, request: Frame[storaged_pb.WalkRequest], call: CallContext
+) -> Frame[storaged_pb.WalkReply]:
     """Continue walks until they leave this host."""
     head = request.head
     version = versions.filtered(request, call)
@@ -35,7 +35,7 @@ def walk(
             call.remaining,
         )
         return Frame(
-            pb.WalkReply(),
+            storaged_pb.WalkReply(),
             present_sections(nodes=walk_paths.nodes, types=walk_paths.types, eids=walk_paths.eids),
         )
     state = sampling.WalkState(
@@ -63,12 +63,12 @@ def walk(
             open_eids=pending.eids,
             attempts=pending.attempts,
         )
-    return Frame(pb.WalkReply(), sections)
+    return Frame(storaged_pb.WalkReply(), sections)
 
 
-def rank(
-    versions: RequestVersions, request: Frame[pb.RankRequest], call: CallContext
-) -> Frame[pb.RankReply]:
+def push_pagerank(
+    versions: RequestVersions, request: Frame[storaged_pb.PushPagerankRequest], call: CallContext
+) -> Frame[storaged_pb.PushPagerankReply]:
     """Return the nodes at which walks end most often."""
     head = request.head
     ranking = sampling.rank_nodes(
@@ -84,7 +84,7 @@ def rank(
         checkpoint=call.remaining,
     )
     return Frame(
-        pb.RankReply(),
+        storaged_pb.PushPagerankReply(),
         {
             "ids": ranking.ids,
             "kinds": ranking.kinds,
@@ -94,7 +94,7 @@ def rank(
     )
 
 
-def _decode_spec(head: pb.WalkRequest) -> sampling.WalkSpec:
+def _decode_spec(head: storaged_pb.WalkRequest) -> sampling.WalkSpec:
     return sampling.WalkSpec(
         steps=[list(step.edge_types) for step in head.steps],
         length=head.length,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +114,10 @@ def rank_nodes(
                 )
             previous, capacity = buffers, min(2 * capacity, MAX_NODES)
             buffers = _allocate_buffers(capacity)
-            for old, new in zip(previous, buffers, strict=True):
+            arrays: Iterable[tuple[NDArray[Any], NDArray[Any]]] = zip(
+                previous, buffers, strict=True
+            )
+            for old, new in arrays:
                 new[: old.size] = old  # slots that are in use are the first of a table
 
 

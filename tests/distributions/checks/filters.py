@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from asterism_proto.errors import NotFound
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import filters, reads, sampling, temporal
 from storaged import sampling as draw
 
@@ -102,7 +102,7 @@ def _filtered_context(
     hosts: int,
     element: int,
     where: str,
-    direction: pb.Direction = pb.OUT,
+    direction: common_pb.Direction = common_pb.OUT,
     version: draw.LocalVersion | None = None,
 ) -> sampling.RequestContext:
     head = SimpleNamespace(weight="", where=where, direction=direction)
@@ -140,7 +140,7 @@ def _sample_neighbors(
         count=count,
         replace=replace,
         uniform=uniform,
-        direction=pb.OUT,
+        direction=common_pb.OUT,
         seed=3,
         hop=0,
         want_weights=True,
@@ -294,9 +294,9 @@ def conditions_leave_the_weights_of_edges_and_neighbors(scale: float) -> None:
         "a node with few such edges does not give all of them",
     )
     in_degrees = reads.degrees(
-        _filtered_context(1, EDGE, "y < 0.5 and dst.x < 0.3", pb.IN),
+        _filtered_context(1, EDGE, "y < 0.5 and dst.x < 0.3", common_pb.IN),
         [0],
-        pb.IN,
+        common_pb.IN,
         np.arange(SIZE),
         0,
         None,
@@ -335,7 +335,14 @@ def hosts_do_not_matter_under_conditions(scale: float) -> None:
             sampling.draw(_filtered_context(hosts, EDGE, where), draw_params),
             _sample_neighbors(where, nodes, 4, hosts=hosts),
             _sample_neighbors(where, nodes, 4, hosts=hosts, replace=False),
-            reads.degrees(_filtered_context(hosts, EDGE, where, pb.IN), [0], pb.IN, nodes, 0, None),
+            reads.degrees(
+                _filtered_context(hosts, EDGE, where, common_pb.IN),
+                [0],
+                common_pb.IN,
+                nodes,
+                0,
+                None,
+            ),
         ]
 
     index_graph = _node_graph(LEAST, indexed=True)[0]
@@ -408,11 +415,13 @@ def times_of_what_a_condition_leaves_are_in_order(scale: float) -> None:
     del scale
     nodes = np.tile(np.arange(30), 10)
     as_of = temporal.TemporalFilter(
-        times=np.arange(nodes.size) % 23 - 1, head=pb.Until(want_times=True)
+        times=np.arange(nodes.size) % 23 - 1, head=common_pb.TemporalFilter(want_times=True)
     )
-    latest = temporal.TemporalFilter(times=as_of.times, head=pb.Until(want_times=True, last=True))
+    latest = temporal.TemporalFilter(
+        times=as_of.times, head=common_pb.TemporalFilter(want_times=True, last=True)
+    )
     cases = [(replace, uniform, as_of) for replace in (False, True) for uniform in (False, True)]
-    for direction in (pb.OUT, pb.IN):
+    for direction in (common_pb.OUT, common_pb.IN):
         for replace, uniform, times in (*cases, (False, False, latest)):
             params = sampling.NeighborParams(
                 edge_types=(0,),

@@ -17,7 +17,7 @@ from tests.distributions.checks.hosts import edge_ends, request_context
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import hgt as hgt_operator
 from graphd.operators import reads
 from storaged import sampling
@@ -149,14 +149,14 @@ def sample_graph() -> sampling.LocalVersion:
 
 
 EDGE_PARAMS = reads.EdgeReadParams(
-    edge_types=(2, 0, 1), direction=pb.OUT, want_weights=False, want_edge_ids=True, sort=""
+    edge_types=(2, 0, 1), direction=common_pb.OUT, want_weights=False, want_edge_ids=True, sort=""
 )
 HGT_PARAMS = hgt_operator.HgtParams(
     edge_types=(0, 1, 2),
     counts={0: (2, 1), 1: (1, 2)},
     layer_count=2,
     uniform=False,
-    direction=pb.OUT,
+    direction=common_pb.OUT,
     seed=0,
 )
 

@@ -19,7 +19,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_model.elements import EDGE
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import filters, sampling
 from storaged import sampling as draw
 
@@ -129,7 +129,7 @@ def _sample_outcomes(
     **star_options: bool,
 ) -> tuple[list[_Outcome], bytes]:
     """The draws of node 0, ``positions`` positions, all in one request; and their bytes."""
-    direction = pb.IN if star_options["incoming"] else pb.OUT
+    direction = common_pb.IN if star_options["incoming"] else common_pb.OUT
     params = sampling.NeighborParams(
         edge_types=types,
         count=count,
@@ -351,7 +351,7 @@ def hosts_do_not_matter_to_ranges(scale: float) -> None:
     def results(hosts: int) -> list[dict[str, Any]]:
         results = []
         for where in ("x between 0.2 and 0.4", "x < 0.1 or x > 0.95", "weight > 3"):
-            for direction in (pb.OUT, pb.IN):
+            for direction in (common_pb.OUT, common_pb.IN):
                 head: Any = type("Head", (), {"weight": "", "where": where, "direction": direction})
                 context = filters.with_filter(request_context(_hub_graph(), hosts), EDGE, [0], head)
                 require(

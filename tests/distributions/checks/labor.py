@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, labor
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import labor as labor_operator
 from storaged import sampling
 
@@ -151,8 +151,8 @@ def _sampler_probabilities(
     weights = np.array([1.0 if uniform else np.float32(rows[s][t]) for s, t in edges], np.float64)
     importances = weights
     if importance:
-        last = labor.solve_importances(importance, steps.raise_importances)
-        steps.raise_importances(last)
+        last = labor.solve_importances(importance, steps.update_importances)
+        steps.update_importances(last)
         importances = last[steps.neighbor_indices]
     levels = np.repeat(steps.levels, [len(row) for row in rows.values()])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -304,7 +304,7 @@ def _params(
     return labor_operator.LaborParams(
         fanouts=fanouts,
         uniform=uniform,
-        direction=pb.OUT,
+        direction=common_pb.OUT,
         seed=9,
         importance_steps=importance,
         layer_dependency=layer_dependency,

@@ -17,7 +17,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators.khop import HopFanout
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import sampling, subgraphs, temporal
 from graphd.operators.subgraphs import SubgraphParams
 from storaged import sampling as draw
@@ -325,14 +325,14 @@ def _sample_subgraph(
         ),
         replace=False,
         uniform=False,
-        direction=pb.IN,
+        direction=common_pb.IN,
         seed=3,
         disjoint=True,
         expand_all_hops=False,
         want_edge_ids=True,
         want_weights=True,
         temporal_filter=temporal.TemporalFilter(
-            times=times, head=pb.Until(strict=strict, last=last, want_times=True)
+            times=times, head=common_pb.TemporalFilter(strict=strict, last=last, want_times=True)
         ),
     )
     return subgraphs.sample_subgraph(
@@ -434,7 +434,7 @@ def a_nodes_time_holds_for_all_that_is_drawn_from_it(scale: float) -> None:
     common: dict[str, Any] = {
         "replace": False,
         "uniform": True,
-        "direction": pb.OUT,
+        "direction": common_pb.OUT,
         "seed": 9,
         "want_weights": False,
         "want_probabilities": False,
@@ -451,7 +451,9 @@ def a_nodes_time_holds_for_all_that_is_drawn_from_it(scale: float) -> None:
                 )
             )
     for strict, second in ((False, (0,)), (True, (0,)), (False, (1,))):
-        as_of = temporal.TemporalFilter(times=times, head=pb.Until(strict=strict, want_times=True))
+        as_of = temporal.TemporalFilter(
+            times=times, head=common_pb.TemporalFilter(strict=strict, want_times=True)
+        )
         hops = [
             sampling.NeighborParams(
                 edge_types=types,
@@ -642,14 +644,14 @@ def _sample_visible(
         ),
         replace=False,
         uniform=True,
-        direction=pb.IN if incoming else pb.OUT,
+        direction=common_pb.IN if incoming else common_pb.OUT,
         seed=3,
         disjoint=True,
         expand_all_hops=False,
         want_edge_ids=True,
         want_weights=False,
         temporal_filter=temporal.TemporalFilter(
-            times=times, head=pb.Until(strict=strict, want_times=True)
+            times=times, head=common_pb.TemporalFilter(strict=strict, want_times=True)
         ),
     )
     return subgraphs.sample_subgraph(context, params, np.arange(40), local_type, None)
@@ -670,14 +672,14 @@ def hosts_do_not_matter_to_what_is_seen(scale: float) -> None:
             count=3,
             replace=False,
             uniform=False,
-            direction=pb.OUT,
+            direction=common_pb.OUT,
             seed=9,
             hop=0,
             want_weights=True,
             want_edge_ids=True,
             want_probabilities=False,
             temporal_filter=temporal.TemporalFilter(
-                times=times, head=pb.Until(strict=True, want_times=True)
+                times=times, head=common_pb.TemporalFilter(strict=True, want_times=True)
             ),
         )
         replies.append(

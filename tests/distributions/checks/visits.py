@@ -24,7 +24,7 @@ from tests.distributions.checks.walk_paths import (
 from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import pagerank, visit_counts, walks
 from storaged import sampling
 
@@ -162,7 +162,7 @@ def pageranks_are_pushed_in_rounds(scale: float) -> None:
                 weights[a, b] += 1.0 if uniform else weight
         params = pagerank.PagerankParams(
             edge_types=types,
-            direction=pb.OUT,
+            direction=common_pb.OUT,
             uniform=uniform,
             alpha=alpha,
             epsilon=epsilon,
@@ -212,7 +212,12 @@ def pageranks_are_pushed_in_rounds(scale: float) -> None:
             )
     large_graph = _forty_node_graph()
     params = pagerank.PagerankParams(
-        edge_types=(0, 1), direction=pb.OUT, uniform=False, alpha=0.15, epsilon=1e-5, top_k=40
+        edge_types=(0, 1),
+        direction=common_pb.OUT,
+        uniform=False,
+        alpha=0.15,
+        epsilon=1e-5,
+        top_k=40,
     )
     many_host_reply, one_host_reply = (
         pagerank.pagerank(request_context(large_graph, hosts), params, np.arange(4), 0, None)

@@ -18,7 +18,7 @@ from tests.kit.images import Edges, Nodes, version_of
 
 from asterism_graphkit.operators import khop, layers
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import induced_subgraphs, reads, sampling, subgraphs, walks
 from graphd.operators import layers as layer
 from storaged import sampling as draw
@@ -133,7 +133,7 @@ PLAIN_WALK = walks.RandomWalkParams(
     steps=((0,), (0, 1)),
     length=3,
     uniform=False,
-    direction=pb.OUT,
+    direction=common_pb.OUT,
     seed=5,
     restart=0.0,
     p=1.0,
@@ -274,7 +274,7 @@ def fanouts_draw_for_each_place_by_itself(scale: float) -> None:
     """
     n = int(max(1000, 12_000 * scale))
     common: dict[str, Any] = {
-        "direction": pb.OUT,
+        "direction": common_pb.OUT,
         "seed": 6,
         "want_weights": False,
         "want_edge_ids": False,
@@ -327,7 +327,7 @@ def subgraphs_draw_for_each_node_and_hop_by_itself(scale: float) -> None:
             fanouts=fanouts,
             replace=True,
             uniform=uniform,
-            direction=pb.OUT,
+            direction=common_pb.OUT,
             seed=8,
             disjoint=True,
             expand_all_hops=True,
@@ -381,7 +381,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
         fanouts=fanouts,
         replace=False,
         uniform=True,
-        direction=pb.OUT,
+        direction=common_pb.OUT,
         seed=8,
         disjoint=True,
         expand_all_hops=False,
@@ -389,7 +389,7 @@ def ego_subgraphs_have_all_edges_among_what_is_grown(scale: float) -> None:
         want_weights=False,
     )
     edge_params = reads.EdgeReadParams(
-        edge_types=(1, 0), direction=pb.OUT, want_weights=True, want_edge_ids=False, sort=""
+        edge_types=(1, 0), direction=common_pb.OUT, want_weights=True, want_edge_ids=False, sort=""
     )
     # Near each other, each in a word of bits of its own, and too far apart for bits.
     for hosts, spacing in itertools.product((1, 3), (1, 64, 1 << 40)):
@@ -471,7 +471,11 @@ def induced_subgraphs_have_every_edge_of_long_rows(scale: float) -> None:
         range(max(int(scale), 1)), (1, 3), (3, 6, 11), (False, True)
     ):
         edge_params = reads.EdgeReadParams(
-            edge_types=(0,), direction=pb.OUT, want_weights=weighted, want_edge_ids=True, sort=""
+            edge_types=(0,),
+            direction=common_pb.OUT,
+            want_weights=weighted,
+            want_edge_ids=True,
+            sort="",
         )
         nodes = np.random.default_rng([trial, size]).permutation(12)[:size].astype(np.int64)
         reply, _description = induced_subgraphs.induced_subgraph(
@@ -506,7 +510,7 @@ def layers_pool_what_their_nodes_lead_to(scale: float) -> None:
             count=2,
             replace=True,
             uniform=False,
-            direction=pb.OUT,
+            direction=common_pb.OUT,
             measure=layers.SUM,
             seed=9,
             hop=h,

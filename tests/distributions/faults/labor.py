@@ -255,8 +255,11 @@ MUTANTS: tuple[Mutant, ...] = (
         "tempting",
         DRAW_LABOR,
         (
-            ("kernel.raise_importances(spans, self._uniform, importances is None, state, largest)"),
-            "kernel.raise_importances(spans, self._uniform, True, state, largest)",
+            (
+                "kernel.update_importances("
+                "spans, self._uniform, importances is None, state, largest)"
+            ),
+            "kernel.update_importances(spans, self._uniform, True, state, largest)",
         ),
         check="labor_probabilities_are_the_papers",
     ),

@@ -15,8 +15,8 @@ from tests.kit.waiting import HANG_S, let_pass, wait_until
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import NotFound, Unavailable
 from asterism_proto.methods import CATALOG, HEARTBEATS
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.app import Metad
 from metad.settings import MetadSettings
 
@@ -52,26 +52,28 @@ class MetadEndpoints:
         assert reply.status_code == status, reply.text
         return reply.json()
 
-    def heartbeat(self, *tasks: mpb.TaskReport) -> None:
+    def heartbeat(self, *tasks: metad_pb.TaskReport) -> None:
         self.grpc.call(
-            HEARTBEATS["beat"],
-            mpb.BeatRequest(
-                role=mpb.STORAGED, uuid="s1", incarnation=1, address="s1:9779", tasks=tasks
+            HEARTBEATS["heartbeat"],
+            metad_pb.HeartbeatRequest(
+                role=metad_pb.STORAGED, uuid="s1", incarnation=1, address="s1:9779", tasks=tasks
             ),
             5,
         )
 
-    def task_orders(self) -> list[mpb.TaskOrder]:
+    def task_orders(self) -> list[metad_pb.TaskAssignment]:
         reply = self.grpc.call(
-            HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+            HEARTBEATS["poll"],
+            metad_pb.PollRequest(role=metad_pb.STORAGED, uuid="s1", incarnation=1),
+            5,
         )
-        assert isinstance(reply, mpb.PollReply)
+        assert isinstance(reply, metad_pb.PollReply)
         return list(reply.orders)
 
     def commit_load(self, space: str = "graph") -> None:
-        load = self.grpc.call(CATALOG["begin_load"], mpb.BeginLoadRequest(space=space), 5)
-        assert isinstance(load, mpb.Load)
-        self.grpc.call(CATALOG["commit_load"], mpb.CommitLoadRequest(load_id=load.load_id), 5)
+        load = self.grpc.call(CATALOG["begin_load"], metad_pb.BeginLoadRequest(space=space), 5)
+        assert isinstance(load, metad_pb.Load)
+        self.grpc.call(CATALOG["commit_load"], metad_pb.CommitLoadRequest(load_id=load.load_id), 5)
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +125,10 @@ def test_a_job_is_followed_from_submit_to_version(endpoints: MetadEndpoints) -> 
     (order,) = endpoints.task_orders()
     time.sleep(0.25)  # a rate is taken over a fifth of a second at least
     endpoints.heartbeat(
-        mpb.TaskReport(
+        metad_pb.TaskReport(
             task_id=order.task_id,
             attempt=1,
-            state=pb.RUNNING,
+            state=common_pb.RUNNING,
             phase="sort",
             rows_done=25,
             rows_total=100,
@@ -214,7 +216,7 @@ def test_audit_over_http_reports_findings_and_failures(endpoints: MetadEndpoints
     assert (order.kind, order.version) == ("audit", 1)
     report = finished_report(order)
     report.result.audit.add(
-        element=pb.NODE, type_id=1, count=12, positive=12, weight=6.0, table_tv=1e-17
+        element=common_pb.NODE, type_id=1, count=12, positive=12, weight=6.0, table_tv=1e-17
     )
     endpoints.heartbeat(report)
     finished_job = endpoints.get(f"/jobs/{job['job_id']}")
@@ -225,10 +227,10 @@ def test_audit_over_http_reports_findings_and_failures(endpoints: MetadEndpoints
     second_job = endpoints.post("/jobs", {"space": "graph", "kind": "audit"})
     (order,) = endpoints.task_orders()
     endpoints.heartbeat(
-        mpb.TaskReport(
+        metad_pb.TaskReport(
             task_id=order.task_id,
             attempt=1,
-            state=pb.FAILED,
+            state=common_pb.FAILED,
             cause="mebibyte 0 is not what was written",
             permanent=True,
         )
@@ -363,18 +365,20 @@ def test_openapi_describes_every_route_and_its_refusals(endpoints: MetadEndpoint
 
 def test_grpc_errors_have_the_same_messages(endpoints: MetadEndpoints) -> None:
     with pytest.raises(NotFound, match="job 999999 does not exist"):
-        endpoints.grpc.call(CATALOG["get_job"], mpb.JobRequest(job_id=999999), 5)
+        endpoints.grpc.call(CATALOG["get_job"], metad_pb.JobRequest(job_id=999999), 5)
 
 
 def test_stopping_metad_ends_parked_polls(tmp_path: Path) -> None:
     endpoints = MetadEndpoints(tmp_path / "m")
     endpoints.heartbeat()
     current_reply = endpoints.grpc.call(
-        HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+        HEARTBEATS["poll"],
+        metad_pb.PollRequest(role=metad_pb.STORAGED, uuid="s1", incarnation=1),
+        5,
     )
-    assert isinstance(current_reply, mpb.PollReply)
-    request = mpb.PollRequest(
-        role=mpb.STORAGED,
+    assert isinstance(current_reply, metad_pb.PollReply)
+    request = metad_pb.PollRequest(
+        role=metad_pb.STORAGED,
         uuid="s1",
         incarnation=1,
         known_revision=current_reply.revision,
@@ -395,11 +399,13 @@ def test_parked_poll_ends_when_its_caller_disconnects(
         "metad.api._MAX_WAIT_S", 3 * HANG_S
     )  # its own end is beyond the patience of `wait_until`
     current_reply = endpoints.grpc.call(
-        HEARTBEATS["poll"], mpb.PollRequest(role=mpb.STORAGED, uuid="s1", incarnation=1), 5
+        HEARTBEATS["poll"],
+        metad_pb.PollRequest(role=metad_pb.STORAGED, uuid="s1", incarnation=1),
+        5,
     )
-    assert isinstance(current_reply, mpb.PollReply)
-    request = mpb.PollRequest(
-        role=mpb.STORAGED,
+    assert isinstance(current_reply, metad_pb.PollReply)
+    request = metad_pb.PollRequest(
+        role=metad_pb.STORAGED,
         uuid="s1",
         incarnation=1,
         known_revision=current_reply.revision,

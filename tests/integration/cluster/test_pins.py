@@ -22,7 +22,7 @@ from asterism import Client, Graph, export
 from asterism.records.versions import VersionInfo
 from asterism.transport.grpc import GrpcTransport
 from asterism_proto.errors import InvalidRequest, NotFound, Stale, Unavailable
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_standalone import published_file
 
 FLAGS = {
@@ -182,9 +182,9 @@ def test_released_pin_is_a_clear_error(cluster: LocalCluster, client: Client) ->
     graph = create_graph(client, "lost")
     with graph.pin(term_s=1.0) as pinned:
         (pin,) = client.pins("lost")
-        from asterism_proto.v1 import metad_pb2 as meta
+        from asterism_proto.v1 import metad_pb2 as metad_pb
 
-        client.session.catalog("release_pin", meta.PinRequest(pin_id=pin.pin_id))
+        client.session.catalog("release_pin", metad_pb.PinRequest(pin_id=pin.pin_id))
         assert feature_versions(pinned) == {1}
         wait_until(lambda: is_not_found(pinned), "the pinned version is gone")
         publish(graph, 2)
@@ -300,7 +300,7 @@ def test_reader_sees_published_build_on_slow_disk(
 ) -> None:
     update = published_file.PublishedFile.update
 
-    def slow_update(record: published_file.PublishedFile, reply: meta.PollReply) -> None:
+    def slow_update(record: published_file.PublishedFile, reply: metad_pb.PollReply) -> None:
         let_pass(0.5)
         update(record, reply)
 

@@ -14,7 +14,7 @@ from tests.kit.waiting import wait_until
 from asterism_daemonkit.calls import Handler, LocalTransport
 from asterism_proto.errors import Conflict, Corrupt
 from asterism_proto.methods import CATALOG
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.app import Metad
 from metad.settings import MetadSettings
 from storaged.app import Storaged
@@ -87,7 +87,9 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     storaged = harness.start()
     wait_until(lambda: not storaged.ready(), "the storaged is ready")
     LocalTransport(own.handlers).call(
-        CATALOG["create_space"], mpb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()), 5
+        CATALOG["create_space"],
+        metad_pb.CreateSpaceRequest(name="graph", schema=SCHEMA.to_proto()),
+        5,
     )
     wait_until(lambda: (harness.space_folder / "graph").is_dir(), "the store exists")
     ours = own.status()["cluster"]
@@ -111,7 +113,9 @@ def test_storaged_ignores_metad_with_another_cluster_id(harness: Harness) -> Non
     wait_until(lambda: not storaged.ready(), "the storaged is ready")
     assert (harness.space_folder / "graph").is_dir()
     # What its own metad does not name still goes.
-    LocalTransport(own.handlers).call(CATALOG["drop_space"], mpb.DropSpaceRequest(space="graph"), 5)
+    LocalTransport(own.handlers).call(
+        CATALOG["drop_space"], metad_pb.DropSpaceRequest(space="graph"), 5
+    )
     wait_until(lambda: not harness.space_folder.exists(), "the folder of the space is gone")
 
 

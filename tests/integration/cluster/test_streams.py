@@ -42,7 +42,7 @@ from asterism_proto.errors import (
 from asterism_proto.framing import DTYPES, Frame
 from asterism_proto.methods import STORE
 from asterism_proto.transport import MAX_MESSAGE_BYTES
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 def test_arrays_of_every_dtype_round_trip_on_one_connection() -> None:
@@ -52,7 +52,7 @@ def test_arrays_of_every_dtype_round_trip_on_one_connection() -> None:
                 array = (np.arange(np.prod(shape, dtype=int)) % 2).astype(dtype).reshape(shape)
                 reply = server.transport.call(
                     METHOD,
-                    Frame(pb.ReadDegreesRequest(), {"first": array, "ids": np.array([4])}),
+                    Frame(storaged_pb.ReadDegreesRequest(), {"first": array, "ids": np.array([4])}),
                     10,
                 )
                 assert isinstance(reply, Frame)
@@ -61,7 +61,9 @@ def test_arrays_of_every_dtype_round_trip_on_one_connection() -> None:
                 assert np.array_equal(reply.arrays["first"], array)
         large = np.arange(4_000_000)
         assert server.ask(*[1, 2, 3]) == [1, 2, 3]
-        reply = server.transport.call(METHOD, Frame(pb.ReadDegreesRequest(), {"ids": large}), 10)
+        reply = server.transport.call(
+            METHOD, Frame(storaged_pb.ReadDegreesRequest(), {"ids": large}), 10
+        )
         assert isinstance(reply, Frame)
         assert np.array_equal(reply.arrays["ids"], large)
         assert set(server.transports_used) == {"stream"}
@@ -332,7 +334,9 @@ def test_malformed_request_gets_a_typed_error(head: bytes, body: bytes, goes_on:
 
 def test_oversized_messages_are_refused_on_either_side() -> None:
     def handler(frame: Frame, call: CallContext) -> Frame:
-        return Frame(pb.ReadDegreesReply(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)})
+        return Frame(
+            storaged_pb.ReadDegreesReply(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}
+        )
 
     with endpoints(handler) as server:
         with pytest.raises(InvalidRequest, match=r"the reply is \d+ bytes"):
@@ -341,7 +345,8 @@ def test_oversized_messages_are_refused_on_either_side() -> None:
             server.transport.call(
                 METHOD,
                 Frame(
-                    pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}
+                    storaged_pb.ReadDegreesRequest(),
+                    {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)},
                 ),
                 10,
             )
@@ -355,7 +360,8 @@ def test_metrics_count_replies_by_code_and_calls_in_flight() -> None:
             server.transport.call(
                 METHOD,
                 Frame(
-                    pb.ReadDegreesRequest(), {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)}
+                    storaged_pb.ReadDegreesRequest(),
+                    {"ids": np.zeros(MAX_MESSAGE_BYTES // 8, np.float64)},
                 ),
                 10,
             )

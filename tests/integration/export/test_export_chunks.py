@@ -19,7 +19,7 @@ import asterism
 from asterism import Client, export, ingest
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 SCHEMA = Schema.from_dict(
     {
@@ -62,7 +62,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 def image_digests(client: Client, space: str) -> dict[int, str]:
     """The digest of what each part holds; a version's own has its space and time in it too."""
-    entry = client.session.catalog("export_space", meta.ExportSpaceRequest(space=space))
+    entry = client.session.catalog("export_space", metad_pb.ExportSpaceRequest(space=space))
     return {image.part: image.digest for image in entry.manifest.images}
 
 

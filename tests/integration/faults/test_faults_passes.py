@@ -84,7 +84,7 @@ def resume_points(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
     events = [
         json.loads(line)
         for line in cluster["storaged-0"].log.read_text().splitlines()
-        if '"build_resumed"' in line
+        if '"task_resumed"' in line
     ]
     return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 

@@ -17,8 +17,8 @@ from tests.kit.waiting import HANG_S, wait_until
 from asterism import Client
 from asterism_daemonkit.grpc_client import RemoteTransport
 from asterism_proto.errors import Stale
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 LEASE_S = 4.0
 WAIT_S = HANG_S
@@ -36,7 +36,9 @@ class FakeStorageds(MetadClient):
         self.incarnation = 1
         self.space = ""
 
-    def send_reports(self, *reports: mpb.TaskReport, uuid: str = A, incarnation: int = 0) -> None:
+    def send_reports(
+        self, *reports: metad_pb.TaskReport, uuid: str = A, incarnation: int = 0
+    ) -> None:
         """A beat of one of the two, of its present start unless another one is given."""
         self.heartbeat(uuid, *reports, incarnation=incarnation or self.incarnation)
 
@@ -46,12 +48,12 @@ class FakeStorageds(MetadClient):
         for uuid in (A, B):
             self.send_reports(uuid=uuid)
 
-    def assignment(self, uuid: str = A) -> mpb.TaskOrder:
+    def assignment(self, uuid: str = A) -> metad_pb.TaskAssignment:
         """What one of the two should be doing in the space; metad may want to wait a moment
         first.
         """
 
-        def assignments() -> list[mpb.TaskOrder]:
+        def assignments() -> list[metad_pb.TaskAssignment]:
             found = [
                 task
                 for task in self.poll(uuid, incarnation=self.incarnation).orders
@@ -65,7 +67,7 @@ class FakeStorageds(MetadClient):
         (task,) = wait_until(assignments, "a task is assigned")
         return task
 
-    def next_assignment(self, before: mpb.TaskOrder) -> mpb.TaskOrder:
+    def next_assignment(self, before: metad_pb.TaskAssignment) -> metad_pb.TaskAssignment:
         """The next attempt at a task of `A`."""
         return wait_until(
             lambda: task if (task := self.assignment()).attempt != before.attempt else None,
@@ -80,7 +82,7 @@ class FakeStorageds(MetadClient):
     @property
     def state(self) -> str:
         """Of the job."""
-        return pb.JobState.Name(self.job(self.job_id).state)
+        return common_pb.JobState.Name(self.job(self.job_id).state)
 
     def attempts(self) -> dict[str, int]:
         """The attempts at the job's tasks, by host."""
@@ -92,11 +94,13 @@ class FakeStorageds(MetadClient):
 
     def image_digests(self) -> dict[int, str]:
         """The digests that the current version was sealed with."""
-        manifest = self.ask("get_manifest", mpb.ManifestRequest(space=self.space))
+        manifest = self.ask("get_manifest", metad_pb.ManifestRequest(space=self.space))
         return {image.part: image.digest for image in manifest.images}
 
 
-def completion_report(assignment: mpb.TaskOrder, digest_suffix: str = "") -> mpb.TaskReport:
+def completion_report(
+    assignment: metad_pb.TaskAssignment, digest_suffix: str = ""
+) -> metad_pb.TaskReport:
     """A storaged's word that an order is done, and by whom."""
     report = finished_report(assignment)
     for image in report.images:
@@ -104,8 +108,10 @@ def completion_report(assignment: mpb.TaskOrder, digest_suffix: str = "") -> mpb
     return report
 
 
-def task_report(assignment: mpb.TaskOrder, state: pb.JobState, **fields: object) -> mpb.TaskReport:
-    return mpb.TaskReport(
+def task_report(
+    assignment: metad_pb.TaskAssignment, state: common_pb.JobState, **fields: object
+) -> metad_pb.TaskReport:
+    return metad_pb.TaskReport(
         task_id=assignment.task_id, attempt=assignment.attempt, state=state, **fields
     )  # type: ignore[arg-type]
 
@@ -190,12 +196,12 @@ def test_repeated_reports_publish_once(storageds: FakeStorageds) -> None:
 def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> None:
     a, b = storageds.assignment(A), storageds.assignment(B)
     storageds.send_reports(completion_report(a))  # before anybody said that it runs
-    storageds.send_reports(task_report(a, pb.RUNNING, rows_done=3, rows_total=9))
-    storageds.send_reports(task_report(a, pb.FAILED, cause="late"))
-    storageds.send_reports(task_report(a, pb.STOPPED))
+    storageds.send_reports(task_report(a, common_pb.RUNNING, rows_done=3, rows_total=9))
+    storageds.send_reports(task_report(a, common_pb.FAILED, cause="late"))
+    storageds.send_reports(task_report(a, common_pb.STOPPED))
     storageds.send_reports()
     assert [task.state for task in storageds.job(storageds.job_id).tasks if task.host == A] == [
-        pb.FINISHED
+        common_pb.FINISHED
     ]
     storageds.send_reports(completion_report(b), uuid=B)
     assert (storageds.state, storageds.version(), storageds.attempts()) == (
@@ -207,13 +213,13 @@ def test_reordered_reports_give_the_same_version(storageds: FakeStorageds) -> No
 
 def test_reports_of_superseded_attempts_are_ignored(storageds: FakeStorageds) -> None:
     first = storageds.assignment()
-    storageds.send_reports(task_report(first, pb.FAILED, cause="disk"))
+    storageds.send_reports(task_report(first, common_pb.FAILED, cause="disk"))
     second = storageds.next_assignment(first)
     for late in (
         completion_report(first, "late"),
-        task_report(first, pb.FAILED, cause="again", permanent=True),
-        task_report(first, pb.STOPPED),
-        task_report(first, pb.RUNNING),
+        task_report(first, common_pb.FAILED, cause="again", permanent=True),
+        task_report(first, common_pb.STOPPED),
+        task_report(first, common_pb.RUNNING),
     ):
         storageds.send_reports(late)
         storageds.send_reports(late, completion_report(first, "late"))
@@ -232,11 +238,13 @@ def test_reports_of_superseded_attempts_are_ignored(storageds: FakeStorageds) ->
 
 def test_reports_of_unassigned_attempts_are_ignored(storageds: FakeStorageds) -> None:
     a, b = storageds.assignment(A), storageds.assignment(B)
-    early = mpb.TaskOrder()
+    early = metad_pb.TaskAssignment()
     early.CopyFrom(a)
     early.attempt = 2
     storageds.send_reports(completion_report(early), completion_report(b, "not its own"))
-    storageds.send_reports(mpb.TaskReport(task_id=999_999, attempt=1, state=pb.FINISHED))
+    storageds.send_reports(
+        metad_pb.TaskReport(task_id=999_999, attempt=1, state=common_pb.FINISHED)
+    )
     assert (storageds.state, storageds.version(), storageds.attempts()) == (
         "RUNNING",
         1,
@@ -257,7 +265,7 @@ def test_reports_of_an_earlier_incarnation_are_refused(storageds: FakeStorageds)
     for late in (
         completion_report(before, "late"),
         completion_report(after, "late"),
-        task_report(before, pb.FAILED, cause="late"),
+        task_report(before, common_pb.FAILED, cause="late"),
     ):
         with pytest.raises(Stale, match=f"incarnation={incarnation}: expected"):
             storageds.send_reports(late, incarnation=incarnation)
@@ -290,7 +298,7 @@ def test_restart_reassigns_finished_but_unpublished_output(storageds: FakeStorag
 def test_stopped_job_publishes_only_after_its_recovery(storageds: FakeStorageds) -> None:
     a, b = storageds.assignment(A), storageds.assignment(B)
     for uuid, assignment in ((A, a), (B, b)):
-        storageds.send_reports(task_report(assignment, pb.RUNNING), uuid=uuid)
+        storageds.send_reports(task_report(assignment, common_pb.RUNNING), uuid=uuid)
     storageds.client.stop_job(storageds.job_id)
     assert storageds.state == "RUNNING"  # nobody has given a word yet
     storageds.send_reports(completion_report(a))  # it had ended before it heard of the stop
@@ -299,7 +307,7 @@ def test_stopped_job_publishes_only_after_its_recovery(storageds: FakeStorageds)
     storageds.send_reports(completion_report(b), uuid=B)
     assert (storageds.state, storageds.version()) == ("STOPPED", 1)
     for _ in range(2):
-        storageds.send_reports(completion_report(a), task_report(a, pb.RUNNING))
+        storageds.send_reports(completion_report(a), task_report(a, common_pb.RUNNING))
         storageds.send_reports(completion_report(b), uuid=B)
     assert (storageds.state, storageds.version()) == ("STOPPED", 1)
     storageds.client.recover_job(storageds.job_id)

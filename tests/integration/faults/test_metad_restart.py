@@ -15,8 +15,8 @@ from tests.kit.metad import InProcessMetad, edge_chunk, finished_report
 from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.app import Metad
 from metad.settings import MetadSettings
 from metad.store import keys
@@ -80,7 +80,7 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     assert desk.commit(load).commit == 1
     assert desk.load() == 2
     other = desk.begin()
-    desk.ask("abandon_load", mpb.LoadRequest(load_id=other.load_id))
+    desk.ask("abandon_load", metad_pb.LoadRequest(load_id=other.load_id))
     job = desk.submit()
     orders = {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")}
     desk = restarted()
@@ -90,18 +90,18 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     desk = restarted()
     assert desk.poll("s1").orders[0] == orders["s1"]
     desk.heartbeat("s2", finished_report(orders["s2"]))
-    manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    manifest = desk.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
     desk = restarted()
-    assert desk.ask("get_manifest", mpb.ManifestRequest(space="graph")) == manifest
+    assert desk.ask("get_manifest", metad_pb.ManifestRequest(space="graph")) == manifest
     assert len(manifest.totals) == 16
-    assert desk.job(job.job_id).state == pb.FINISHED
+    assert desk.job(job.job_id).state == common_pb.FINISHED
     assert list(desk.poll("s1").abandoned_loads) == [other.load_id]
     assert desk.register(desk.begin(), edge_chunk(0))[0].base == 20
     assert desk.begin().load_id > other.load_id
     assert desk.load() == 3
-    desk.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    desk.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     desk = restarted()
-    assert list(desk.ask("list_spaces", pb.Empty()).spaces) == []
+    assert list(desk.ask("list_spaces", common_pb.Empty()).spaces) == []
     desk.store.close()
 
 
@@ -128,12 +128,12 @@ def test_leases_get_a_full_term_after_a_restart(restarts: MetadRestarts) -> None
     desk.store.close()
     desk = restarts.next_desk()
     desk.advance_clock(4.9)
-    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [True]
+    assert [host.online for host in desk.ask("list_hosts", common_pb.Empty()).hosts] == [True]
     desk.advance_clock(0.2)
-    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [False]
+    assert [host.online for host in desk.ask("list_hosts", common_pb.Empty()).hosts] == [False]
     desk.store.close()
     desk = restarts.next_desk()
-    assert [host.online for host in desk.ask("list_hosts", pb.Empty()).hosts] == [False]
+    assert [host.online for host in desk.ask("list_hosts", common_pb.Empty()).hosts] == [False]
     desk.store.close()
 
 
@@ -160,21 +160,23 @@ def test_retries_and_stops_continue_after_a_restart(restarts: MetadRestarts) -> 
     failing, stopping = desk.submit(), desk.submit("other")
     order = next(order for order in desk.poll("s1").orders if order.job_id == failing.job_id)
     running = [
-        mpb.TaskReport(task_id=o.task_id, attempt=1, state=pb.RUNNING)
+        metad_pb.TaskReport(task_id=o.task_id, attempt=1, state=common_pb.RUNNING)
         for o in desk.poll("s1").orders
         if o.job_id == stopping.job_id
     ]
     desk.heartbeat(
         "s1",
-        mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.FAILED, cause="disk full"),
+        metad_pb.TaskReport(
+            task_id=order.task_id, attempt=1, state=common_pb.FAILED, cause="disk full"
+        ),
         *running,
     )
-    desk.ask("stop_job", mpb.JobRequest(job_id=stopping.job_id))
+    desk.ask("stop_job", metad_pb.JobRequest(job_id=stopping.job_id))
     desk.store.close()
     desk = restarts.next_desk()
     desk.heartbeat("s1")
     desk.heartbeat("s2")
-    assert desk.job(stopping.job_id).state == pb.STOPPED
+    assert desk.job(stopping.job_id).state == common_pb.STOPPED
     desk.advance_clock(2)
     retried = desk.poll("s1").orders[0]
     assert (retried.task_id, retried.attempt) == (order.task_id, 2)

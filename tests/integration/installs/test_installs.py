@@ -33,9 +33,7 @@ CLIENT_DEPENDENCIES = {"numpy", "grpcio", "protobuf"}
 DAEMONS = ("metad", "storaged", "graphd")
 
 
-def run(
-    *command: object, cwd: Path, may_fail: bool = False
-) -> subprocess.CompletedProcess[str]:
+def run(*command: object, cwd: Path, may_fail: bool = False) -> subprocess.CompletedProcess[str]:
     """Run a command that sees no module of the checkout but those that are installed."""
     completed = subprocess.run(
         ["env", "-u", "PYTHONPATH", *map(str, command)],
@@ -247,9 +245,7 @@ def test_a_missing_part_names_its_install_line(
 
 
 def test_the_command_without_its_extra_says_so(client_alone: Environment) -> None:
-    completed = run(
-        client_alone.bin / "asterism", "--help", cwd=client_alone.folder, may_fail=True
-    )
+    completed = run(client_alone.bin / "asterism", "--help", cwd=client_alone.folder, may_fail=True)
     (line,) = completed.stderr.splitlines()
     assert completed.returncode == 1
     assert "pip install 'asterism-graph[cli]'" in line

@@ -85,7 +85,7 @@ def resumed_steps(cluster: LocalCluster, job_id: int) -> list[tuple[int, str]]:
     events = [
         json.loads(line)
         for line in cluster.daemons["storaged-0"].log.read_text().splitlines()
-        if '"build_resumed"' in line
+        if '"task_resumed"' in line
     ]
     return [(event["kept"], event["at"]) for event in events if event["job"] == job_id]
 

@@ -16,7 +16,7 @@ import asterism
 from asterism.cli.app import run
 from asterism.cli.exit_codes import ExitCode
 from asterism_proto.errors import NotFound, NotReady
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.store import keys
 from metad.store.rocksdb_store import RocksStore
 
@@ -83,7 +83,7 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
         with pytest.raises(NotReady, match="asterism metad adopt"):
             change()
     state = deployment.state()
-    assert {f.role for f in state.ahead} == {mpb.STORAGED, mpb.GRAPHD}
+    assert {f.role for f in state.ahead} == {metad_pb.STORAGED, metad_pb.GRAPHD}
 
     wait_until(
         lambda: len(deployment.state().unknown) == 6,
@@ -145,7 +145,7 @@ def test_older_copy_with_a_higher_revision_is_detected(deployment: Deployment) -
     deployment.restore_catalog("copy")
     # A pin is a write of the catalog for which no storaged is needed.
     while deployment.state().position.revision <= followed_revision + 10:
-        deployment.client.session.catalog("pin_version", mpb.PinVersionRequest(space="first"))
+        deployment.client.session.catalog("pin_version", metad_pb.PinVersionRequest(space="first"))
     for name in ("s0", "s1"):
         deployment.start_storaged(name)
     assert_older(deployment)

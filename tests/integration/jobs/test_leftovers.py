@@ -18,7 +18,7 @@ from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism import Client, Graph
 from asterism.records.catalog import Job
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.store import keys as catalog_keys
 from metad.store.rocksdb_store import RocksStore
 from storaged.store import keys
@@ -255,7 +255,9 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
     )
     assert leftover_folders(cluster, kept_id) == expected_folders(cluster, version.job_id)
     wait_until(
-        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=abandoned_id)).settled,
+        lambda: (
+            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=abandoned_id)).settled
+        ),
         "the abandoned load is settled",
     )
     assert kept_graph.sample_nodes(5, seed=1).version == 1
@@ -291,7 +293,9 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     load.abandon()
     cluster.restart(name)
     wait_until(
-        lambda: client.session.catalog("get_load", meta.LoadRequest(load_id=load.load_id)).settled,
+        lambda: (
+            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=load.load_id)).settled
+        ),
         "the abandoned load is settled",
     )
     cluster[name].stop()

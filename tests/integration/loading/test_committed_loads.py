@@ -32,9 +32,9 @@ from asterism_proto.errors import (
 )
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, STORE
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.paths import DataPaths
 from storaged.store import block_store as blocks
 from storaged.store.block_store import Block, BlockStore
@@ -66,7 +66,7 @@ class Intruder:
             if host.role == "STORAGED"
         }
         self.description: Any = self.metad.call(
-            CATALOG["describe_space"], meta.SpaceRequest(space=space), 10
+            CATALOG["describe_space"], metad_pb.SpaceRequest(space=space), 10
         )
         self.owners = [part.hosts[0] for part in self.description.parts]
 
@@ -76,7 +76,7 @@ class Intruder:
         part: int,
         sections: dict[str, Any],
         *,
-        kind: int = store.NODES,
+        kind: int = storaged_pb.NODES,
         chunk: int = 0,
         **head: Any,
     ) -> Any:
@@ -92,18 +92,19 @@ class Intruder:
             **head,
         }
         frame = Frame(
-            store.WriteBlocksRequest(**fields), {"offsets": np.array([0, rows]), **section_arrays}
+            storaged_pb.WriteBlocksRequest(**fields),
+            {"offsets": np.array([0, rows]), **section_arrays},
         )
         return self.storageds[self.owners[part]].call(STORE["write_blocks"], frame, 20)
 
-    def seal(self, load_id: int, part: int, seal_number: int = 0) -> meta.HostSeal:
+    def seal(self, load_id: int, part: int, seal_number: int = 0) -> metad_pb.HostSeal:
         """Seal a load at the owner of a partition."""
         host = self.owners[part]
-        head = store.SealLoadRequest(
+        head = storaged_pb.SealLoadRequest(
             space_id=self.description.space_id, load_id=load_id, number=seal_number
         )
         reply: Any = self.storageds[host].call(STORE["seal_load"], Frame(head), 20)
-        return meta.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
+        return metad_pb.HostSeal(host=host, number=reply.head.number, parts=reply.head.parts)
 
     def write_open(self, load_id: int, part: int, sections: dict[str, Any], **head: Any) -> None:
         """Write rows of an open load, once the storaged knows the space and is connected to
@@ -119,31 +120,33 @@ class Intruder:
 
         wait_until(try_write, "an open load takes a write")
 
-    def commit_at(self, daemon: str, load_id: int, *seals: meta.HostSeal) -> meta.Load:
+    def commit_at(self, daemon: str, load_id: int, *seals: metad_pb.HostSeal) -> metad_pb.Load:
         """Ask for a commit: of a graphd, as a client does, or of metad past every graphd."""
-        request = meta.CommitLoadRequest(
+        request = metad_pb.CommitLoadRequest(
             load_id=load_id, space=self.space, written=[0], seals=seals
         )
         with closing(RemoteTransport(self.cluster[daemon].address)) as transport:
             reply = transport.call(CATALOG["commit_load"], request, 60)
-        assert isinstance(reply, meta.Load)
+        assert isinstance(reply, metad_pb.Load)
         return reply
 
-    def get_load(self, load_id: int) -> meta.Load:
+    def get_load(self, load_id: int) -> metad_pb.Load:
         """The load, as the catalog has it."""
-        load = self.metad.call(CATALOG["get_load"], meta.LoadRequest(load_id=load_id), 10)
-        assert isinstance(load, meta.Load)
+        load = self.metad.call(CATALOG["get_load"], metad_pb.LoadRequest(load_id=load_id), 10)
+        assert isinstance(load, metad_pb.Load)
         return load
 
     def begin(self, rows: int = NODES) -> int:
         """A load with one chunk of nodes, registered and not written."""
         load: Any = self.metad.call(
-            CATALOG["begin_load"], meta.BeginLoadRequest(space=self.space, source="intruder"), 10
+            CATALOG["begin_load"],
+            metad_pb.BeginLoadRequest(space=self.space, source="intruder"),
+            10,
         )
-        chunk = meta.Chunk(index=0, element=pb.NODE, type_id=0, rows=rows, digest="d")
+        chunk = metad_pb.Chunk(index=0, element=common_pb.NODE, type_id=0, rows=rows, digest="d")
         self.metad.call(
             CATALOG["register_chunks"],
-            meta.RegisterChunksRequest(load_id=load.load_id, chunks=[chunk]),
+            metad_pb.RegisterChunksRequest(load_id=load.load_id, chunks=[chunk]),
             10,
         )
         return int(load.load_id)
@@ -173,7 +176,7 @@ def digests(cluster: LocalCluster, space: str, version: int) -> dict[int, str]:
     """The digest of each partition's image."""
     with closing(RemoteTransport(cluster["metad"].address)) as metad:
         manifest: Any = metad.call(
-            CATALOG["get_manifest"], meta.ManifestRequest(space=space, version=version), 10
+            CATALOG["get_manifest"], metad_pb.ManifestRequest(space=space, version=version), 10
         )
     return {image.part: image.digest for image in manifest.images}
 
@@ -214,10 +217,14 @@ def test_a_committed_load_is_not_written_again(cluster: LocalCluster, client: Cl
                 intruder.write(load_id, 1, {"ids": np.zeros(0, np.int64)})
             with pytest.raises(error, match=message):
                 intruder.write(
-                    load_id, 0, {"ids": [4]}, kind=store.NODE_DELETES, chunk=7 * PIECES_PER_CHUNK
+                    load_id,
+                    0,
+                    {"ids": [4]},
+                    kind=storaged_pb.NODE_DELETES,
+                    chunk=7 * PIECES_PER_CHUNK,
                 )
             with pytest.raises(error, match=message):
-                intruder.write(load_id, 0, {"ids": [4]}, kind=store.NODE_BIRTHS)
+                intruder.write(load_id, 0, {"ids": [4]}, kind=storaged_pb.NODE_REVIVALS)
 
         assert_refused(Conflict, f"load {load_id} is committed")
         assert intruder.seal(load_id, 0, 1).number >= 1
@@ -269,7 +276,7 @@ INVALID_WRITES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"ids": [0]}, {"chunk": PIECES_PER_CHUNK}, "chunk 1 of load .* was never registered"),
     (
         {"src": [0], "dst": [1], "eid": [0]},
-        {"kind": store.OUT_EDGES},
+        {"kind": storaged_pb.OUT_EDGES},
         "expected rows of node type 0, as registered, found OUT_EDGES",
     ),
     (
@@ -296,11 +303,14 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
                 match=rf"eid\[0\] = {eid}: expected 1000 to 1000, the edge ids of chunk 0",
             ):
                 intruder.write(
-                    edges.load_id, 0, {"src": [0], "dst": [1], "eid": [eid]}, kind=store.OUT_EDGES
+                    edges.load_id,
+                    0,
+                    {"src": [0], "dst": [1], "eid": [eid]},
+                    kind=storaged_pb.OUT_EDGES,
                 )
         edges.abandon()
         assert_binary_endpoint_refuses_writes(intruder, load_id)
-        assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
+        assert intruder.commit_at("graphd-0", load_id).state == metad_pb.COMMITTED
         assert intruder.get_load(load_id).fingerprinted
         assert not intruder.get_load(load_id).fingerprint  # nothing was written
     assert run_job(client, "invalid").state == "FINISHED"
@@ -310,9 +320,11 @@ def test_nothing_invalid_enters_an_open_load(cluster: LocalCluster, client: Clie
 def assert_binary_endpoint_refuses_writes(intruder: Intruder, load_id: int) -> None:
     """WriteBlocks is not among the methods that the binary endpoint serves, whatever the frame."""
     transport = intruder.storageds[intruder.owners[0]]
-    endpoint: Any = transport.call(STORE["find_stream"], store.FindStreamRequest(), 10)
-    head = store.WriteBlocksRequest(
-        space_id=intruder.description.space_id, load_id=load_id, kind=store.NODES, parts=[0]
+    endpoint: Any = transport.call(
+        STORE["find_binary_endpoint"], storaged_pb.FindBinaryEndpointRequest(), 10
+    )
+    head = storaged_pb.WriteBlocksRequest(
+        space_id=intruder.description.space_id, load_id=load_id, kind=storaged_pb.NODES, parts=[0]
     )
     body = b"".join(
         bytes(piece)
@@ -378,7 +390,7 @@ def test_a_late_write_is_in_the_fingerprint_or_refused(
             for thread in threads:
                 thread.join(HANG_S)
             assert not failures
-            assert committed.state == meta.COMMITTED
+            assert committed.state == metad_pb.COMMITTED
             load = intruder.get_load(load_id)
             assert load.fingerprinted
             assert sum(part.rows for part in load.fingerprint) == len(acknowledged)
@@ -422,10 +434,10 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(
         # void.
         intruder.write_open(load_id, 1, {"ids": [5]}, chunk=1)
         stale = intruder.commit_at("metad", load_id, seal)
-        assert stale.state == meta.OPEN
+        assert stale.state == metad_pb.OPEN
         assert seal.host in stale.unsealed
         assert intruder.seal(load_id, 1, stale.seal).parts[0].rows == 2
-        assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
+        assert intruder.commit_at("graphd-0", load_id).state == metad_pb.COMMITTED
         with pytest.raises(Conflict, match="is committed"):
             intruder.write(load_id, 1, {"ids": [9]}, chunk=2)
     assert run_job(client, space).state == "FINISHED"
@@ -537,7 +549,7 @@ def test_invalid_ids_of_an_older_release_fail_only_the_build(
         # After its restart metad does not know the writers: it seals the load on every host.
         cluster.kill("metad")
         cluster.restart("metad")
-        assert intruder.commit_at("graphd-0", load_id).state == meta.COMMITTED
+        assert intruder.commit_at("graphd-0", load_id).state == metad_pb.COMMITTED
     failed = run_job(client, "older")
     assert failed.state == "FAILED"
     assert f"Corrupt: block 0 of load {load_id}, chunk 0 (partition 1, " in failed.cause

@@ -18,8 +18,8 @@ from asterism.records.samples import Explanation
 from asterism_graphkit.random import partition_choice
 from asterism_proto import framing
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,8 @@ def test_node_shares_follow_type_and_part_weights(graph: Graph, cluster: LocalCl
     for request in explanation.asked:
         on_host = np.isin(parts, [part for part, host in hosts.items() if host == request.host])
         reply = Frame(
-            store.DrawNodesReply(), {"ids": sample.nodes[on_host], "types": sample.types[on_host]}
+            storaged_pb.DrawNodesReply(),
+            {"ids": sample.nodes[on_host], "types": sample.types[on_host]},
         )
         assert (request.rows, request.received) == (
             np.count_nonzero(on_host),
@@ -214,7 +215,7 @@ def test_only_sampling_calls_can_be_explained(graph: Graph) -> None:
     ):
         with pytest.raises(asterism.InvalidRequest, match=message):
             graph._session.read(
-                "explain", wire.ExplainRequest(space="cases", method=method, request=request)
+                "explain", graphd_pb.ExplainRequest(space="cases", method=method, request=request)
             )
     with pytest.raises(asterism.InvalidRequest, match="different nodes were asked for"):
         graph.explain.sample_nodes(10**6, replace=False)

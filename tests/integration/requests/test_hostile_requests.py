@@ -23,7 +23,7 @@ from asterism.calls.query import bind_parameter
 from asterism_proto.errors import AsterismError, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH, HEARTBEATS
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_standalone.app import Standalone
 
 UNAVAILABLE = (503, 504)
@@ -54,7 +54,7 @@ def corpus(service: Standalone) -> list[client_requests.Request]:
     graph.upsert_edges([1, 2], [3, 4], "cites", weights=[0.0, 2.0])
     graph.delete_edges([1], [3], "cites")
     graph.delete_nodes([1001], "paper")
-    recorder.call(GRAPH["get_routes"], Frame(wire.GetRoutesRequest(), {}), HANG_S)
+    recorder.call(GRAPH["get_routes"], Frame(graphd_pb.GetRoutesRequest(), {}), HANG_S)
     # Kinds without rows, a string-keyed space and texts that are donated to filters.
     client.create_space(
         "strings",
@@ -221,7 +221,7 @@ def test_statements_refuse_hostile_parameters(
         for name in parameters:
             for value in values:
                 head, arrays = (
-                    wire.QueryRequest(statement=text, space="cases", language=language),
+                    graphd_pb.QueryRequest(statement=text, space="cases", language=language),
                     {},
                 )
                 try:
@@ -256,7 +256,7 @@ def test_http_refuses_lone_surrogates(service: Standalone) -> None:
         )
     connection.close()
     with pytest.raises(InvalidRequest, match=r"\$a: expected a number"):
-        bind_parameter("a", [[1], [2, 3]], wire.QueryRequest(), {})
+        bind_parameter("a", [[1], [2, 3]], graphd_pb.QueryRequest(), {})
 
 
 @pytest.mark.parametrize("page", ["weights", "audit", "spread"])

@@ -26,7 +26,7 @@ from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import InvalidRequest, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 pytestmark = pytest.mark.timeout(1800)
 
@@ -343,7 +343,7 @@ def test_filter_of_edges_does_not_apply_to_nodes(running_services: Services, fol
 
 
 def test_filter_partitions_are_in_range_and_local(running_services: Services, folder: Path) -> None:
-    request = recorded_request(folder, "restrict")
+    request = recorded_request(folder, "filter_rows")
     request.head.parts[:] = [255]
     assert_refused(
         running_services, request, "parts=255: expected a partition of the space, 0 to 9"
@@ -354,10 +354,10 @@ def test_filter_partitions_are_in_range_and_local(running_services: Services, fo
 
 
 def test_impossible_numbers_are_refused_by_name(running_services: Services, folder: Path) -> None:
-    request = recorded_request(folder, "read_labels")
+    request = recorded_request(folder, "read_graph_labels")
     request.head.cursor = -3
     assert_refused(running_services, request, "cursor=-3: expected 0 to")
-    request = recorded_request(folder, "join")
+    request = recorded_request(folder, "has_edge")
     request.arrays["target_types"] = request.arrays["target_types"][:-1]
     assert_refused(running_services, request, r"target_types\.shape=")
     request = recorded_request(folder, "walk")
@@ -366,10 +366,10 @@ def test_impossible_numbers_are_refused_by_name(running_services: Services, fold
     request = recorded_request(folder, "draw_neighbors", "times")
     request.arrays["times"] = np.full(request.arrays["ids"].size, np.nan)
     assert_refused(running_services, request, r"times\[0\]=nan")
-    request = recorded_request(folder, "draw_numbered", "kinds")
+    request = recorded_request(folder, "draw_nodes_by_number", "kinds")
     request.arrays["kinds"] = np.full(request.arrays["kinds"].size, 77, np.int32)
     assert_refused(running_services, request, r"kinds\[0\]=77")
-    request = recorded_request(folder, "raise_importances")
+    request = recorded_request(folder, "update_importance")
     name = f"levels.{request.head.along[0].edge_type}"
     ids_section = next(section for section in request.arrays if section.startswith("ids."))
     request.arrays.update(
@@ -391,8 +391,8 @@ def test_a_filter_by_other_weights_is_refused(running_services: Services, folder
 def test_the_rest_of_no_types_is_empty(running_services: Services, folder: Path) -> None:
     parts = running_services.storageds[0]._local_spaces.space(1).parts
     version_ref = recorded_request(folder, "draw_nodes").head.at
-    head = pb.DrawNodesRequest(
-        at=pb.At(
+    head = storaged_pb.DrawNodesRequest(
+        at=storaged_pb.VersionRef(
             space_id=version_ref.space_id, version=version_ref.version, digest=version_ref.digest
         ),
         parts=parts,

@@ -32,9 +32,9 @@ from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import Deadline, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
-from asterism_proto.v1 import common_pb2 as common
-from asterism_proto.v1 import metad_pb2 as meta
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 
 NODES, EDGES, HUB = 100_000, 600_000, 20_000
 GUARD_S = HANG_S
@@ -90,9 +90,11 @@ def graph(cluster: LocalCluster) -> Graph:
 
 
 @pytest.fixture(scope="module")
-def version_ref(graph: Graph) -> pb.At:
-    manifest = graph._session.catalog("get_manifest", meta.ManifestRequest(space="g"))
-    return pb.At(space_id=manifest.space_id, version=manifest.version, digest=manifest.digest)
+def version_ref(graph: Graph) -> storaged_pb.VersionRef:
+    manifest = graph._session.catalog("get_manifest", metad_pb.ManifestRequest(space="g"))
+    return storaged_pb.VersionRef(
+        space_id=manifest.space_id, version=manifest.version, digest=manifest.digest
+    )
 
 
 @pytest.fixture(scope="module", params=["grpc", "stream"])
@@ -109,10 +111,10 @@ def storaged(
 
 # -- what is too large is refused, before it takes memory or time ----------------------------------
 
-OUT = common.OUT
+OUT = common_pb.OUT
 ONE = {"ids": np.zeros(1, np.int64), "positions": np.zeros(1, np.int64)}
 NONE = {"ids": np.zeros(0, np.int64), "positions": np.zeros(0, np.int64)}
-STEPS = [pb.Step(edge_types=[0])]
+STEPS = [storaged_pb.Step(edge_types=[0])]
 HUGE = 1 << 26
 TYPES = np.zeros(1, np.int32)
 NO_EXCLUSIONS: dict[str, NDArray[Any]] = {
@@ -120,59 +122,71 @@ NO_EXCLUSIONS: dict[str, NDArray[Any]] = {
     "taken_types": np.zeros(0, np.int32),
 }
 
-REFUSED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
+REFUSED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
     "neighbors of one node": lambda at: (
         "draw_neighbors",
-        Frame(pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE),
+        Frame(
+            storaged_pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE
+        ),
     ),
     "walks of no nodes": lambda at: (
         "walk",
-        Frame(pb.WalkRequest(at=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True), NONE),
+        Frame(
+            storaged_pb.WalkRequest(at=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True),
+            NONE,
+        ),
     ),
     "draws of nodes": lambda at: (
         "draw_nodes",
-        Frame(pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+        Frame(storaged_pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
     ),
     "draws of edges": lambda at: (
         "draw_edges",
-        Frame(pb.DrawEdgesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+        Frame(storaged_pb.DrawEdgesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
     ),
     "ranks": lambda at: (
-        "rank",
+        "push_pagerank",
         Frame(
-            pb.RankRequest(at=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE),
+            storaged_pb.PushPagerankRequest(
+                at=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE
+            ),
             {"ids": ONE["ids"], "types": TYPES},
         ),
     ),
     "a hop with replacement": lambda at: (
         "expand",
         Frame(
-            pb.ExpandRequest(
-                at=at, along=[pb.Along(edge_type=0, count=HUGE)], replace=True, direction=OUT
+            storaged_pb.ExpandRequest(
+                at=at,
+                along=[storaged_pb.HopFanout(edge_type=0, count=HUGE)],
+                replace=True,
+                direction=OUT,
             ),
             {"ids.0": ONE["ids"]},
         ),
     ),
 }
-ACCEPTED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
+ACCEPTED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
     "heaviest neighbors": lambda at: (
         "read_neighbors",
         Frame(
-            pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE),
+            storaged_pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE),
             {"ids": ONE["ids"]},
         ),
     ),
     "a race of nodes": lambda at: (
         "draw_nodes",
         Frame(
-            pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True),
+            storaged_pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True),
             NO_EXCLUSIONS,
         ),
     ),
     "a hop without replacement": lambda at: (
         "expand",
         Frame(
-            pb.ExpandRequest(at=at, along=[pb.Along(edge_type=0, count=HUGE)], direction=OUT),
+            storaged_pb.ExpandRequest(
+                at=at, along=[storaged_pb.HopFanout(edge_type=0, count=HUGE)], direction=OUT
+            ),
             {"ids.0": ONE["ids"]},
         ),
     ),
@@ -181,7 +195,10 @@ ACCEPTED: dict[str, Callable[[pb.At], tuple[str, Frame]]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_storaged_refuses_what_is_too_large(
-    case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport
+    case: str,
+    cluster: LocalCluster,
+    version_ref: storaged_pb.VersionRef,
+    storaged: RemoteTransport | TcpTransport,
 ) -> None:
     """Over gRPC and over the stream port; neither its memory nor its processor time grows."""
     name, request = REFUSED[case](version_ref)
@@ -194,7 +211,10 @@ def test_a_storaged_refuses_what_is_too_large(
 
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_counts_beyond_what_exists_take_no_memory(
-    case: str, cluster: LocalCluster, version_ref: pb.At, storaged: RemoteTransport | TcpTransport
+    case: str,
+    cluster: LocalCluster,
+    version_ref: storaged_pb.VersionRef,
+    storaged: RemoteTransport | TcpTransport,
 ) -> None:
     name, request = ACCEPTED[case](version_ref)
     before = reset_peak(cluster, "storaged-0")

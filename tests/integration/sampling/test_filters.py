@@ -346,10 +346,10 @@ def test_filters_evicted_by_storageds_are_sent_again(graph: Graph) -> None:
                 ).asked
             }
 
-        assert called_methods(wheres[0]) == {"judge", "restrict", "draw_neighbors"}
+        assert called_methods(wheres[0]) == {"evaluate_terms", "filter_rows", "draw_neighbors"}
         assert called_methods(wheres[0]) == {"draw_neighbors"}
         for _ in range(2):
             assert [sampled_bytes(small, where) for where in wheres] == [
                 sampled_bytes(graph, where) for where in wheres
             ]
-        assert "restrict" in called_methods(wheres[0])  # the others took its room
+        assert "filter_rows" in called_methods(wheres[0])  # the others took its room

@@ -18,7 +18,7 @@ import asterism
 from asterism import Graph
 from asterism.records.samples import PageRanks
 from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import pagerank, sampling
 from graphd.operators.pagerank import PagerankParams
 from storaged import sampling as draw
@@ -174,7 +174,7 @@ def test_invalid_requests_are_refused_with_the_value(
 
 
 PARAMS = PagerankParams(
-    edge_types=(0, 1), direction=pb.OUT, uniform=False, alpha=0.2, epsilon=1e-4, top_k=4
+    edge_types=(0, 1), direction=common_pb.OUT, uniform=False, alpha=0.2, epsilon=1e-4, top_k=4
 )
 
 
@@ -267,10 +267,10 @@ def random_graph(nodes: int) -> draw.LocalVersion:
     return version_of(schema, node_tables, edges)
 
 
-@pytest.mark.parametrize("direction", [pb.OUT, pb.IN])
+@pytest.mark.parametrize("direction", [common_pb.OUT, common_pb.IN])
 @pytest.mark.parametrize("uniform", [False, True])
 def test_single_host_gives_the_bytes_of_several_hosts(
-    direction: pb.Direction, uniform: bool, monkeypatch: pytest.MonkeyPatch
+    direction: common_pb.Direction, uniform: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     version = random_graph(2000)
     params = PagerankParams(

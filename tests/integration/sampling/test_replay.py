@@ -15,7 +15,7 @@ from tests.kit.cluster import LocalCluster
 import asterism
 from asterism import Graph
 from asterism.calls.replay import encode_token
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 USERS = np.array([5, 1, 5, -1, 299, 10**9])
 MIXED = np.array([5, 1, 39, -1])
@@ -194,15 +194,15 @@ def test_invalid_tokens_are_refused(shop: Graph) -> None:
         with pytest.raises(asterism.InvalidRequest, match="token"):
             shop.replay(broken)
     with pytest.raises(asterism.InvalidRequest, match="'write' can not be made again"):
-        shop.replay(encode_token(wire.Replay(method="write")))
+        shop.replay(encode_token(graphd_pb.Replay(method="write")))
     with pytest.raises(asterism.InvalidRequest, match="no token at all"):
-        shop.replay(encode_token(wire.Replay(method="sample_nodes", request=b"\xff")))
+        shop.replay(encode_token(graphd_pb.Replay(method="sample_nodes", request=b"\xff")))
     with pytest.raises(asterism.InvalidRequest, match="space 'other'"):
         shop.replay(
             encode_token(
-                wire.Replay(
+                graphd_pb.Replay(
                     method="sample_nodes",
-                    request=wire.SampleNodesRequest(space="other").SerializeToString(),
+                    request=graphd_pb.SampleNodesRequest(space="other").SerializeToString(),
                 )
             )
         )

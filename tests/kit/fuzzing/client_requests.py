@@ -1,5 +1,5 @@
-"""Requests that clients send to the services Graph, Catalog and Beats: recorded at handlers in this
-process, and sent to them.
+"""Requests to the services Graph, Catalog and Heartbeats: recorded at handlers in this process, and
+sent to them.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from asterism_proto.errors import AsterismError
 from asterism_proto.framing import Frame, encode
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from tests.kit import cases
 from tests.kit.fuzzing.services import RecordedCall, Services, select_distinct, services
 
 _NAME = "requests.pickle"
-_WRITES = ("write_blocks", "exists", "list_births", "read_births")
+_WRITES = ("write_blocks", "exists", "list_revivals", "read_revivals")
 """Their answers depend on what a campaign writes."""
 
 
@@ -45,7 +45,7 @@ def read(folder: Path, max_each: int) -> list[RecordedCall]:
     """The recorded requests: up to ``max_each`` different ones of every method and host."""
     requests = []
     for host, method, kind, head, arrays in pickle.loads((folder / _NAME).read_bytes()):
-        message = getattr(pb, kind).FromString(head)
+        message = getattr(storaged_pb, kind).FromString(head)
         requests.append(RecordedCall(host=host, method=method, head=message, arrays=arrays))
     return select_distinct(requests, max_each)
 
@@ -55,7 +55,7 @@ def response_digests(running: Services, requests: Sequence[RecordedCall]) -> lis
     filters of all of them.
     """
     for request in requests:
-        if request.method == "restrict":
+        if request.method == "filter_rows":
             _response_digest(running, request)
     return [
         _response_digest(running, request) for request in requests if request.method not in _WRITES

@@ -8,8 +8,8 @@ import contextlib
 
 from asterism_proto.errors import AsterismError
 from asterism_proto.methods import HEARTBEATS
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from tests.kit.fuzzing.client_requests import Recorder, Request
 from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
@@ -29,14 +29,14 @@ class FuzzedMetad(InProcessMetad):
         self._recorder = self._transport = Recorder(self.handlers)
         for uuid, incarnation in HOSTS.items():
             self.heartbeat(uuid, incarnation=incarnation)
-        self.heartbeat("g1", role=mpb.GRAPHD)
+        self.heartbeat("g1", role=metad_pb.GRAPHD)
         self.create(if_not_exists=True)
         self.create("victim")
         self._load()
         self.submit()
         for uuid, incarnation in HOSTS.items():
             self.build(uuid, incarnation=incarnation)
-        self.poll("g1", role=mpb.GRAPHD, known_revision=5, wait_s=0.01)
+        self.poll("g1", role=metad_pb.GRAPHD, known_revision=5, wait_s=0.01)
         self.find_dead_loads("s1", 1, 2, 3)
         self._read()
         self._submit()
@@ -50,61 +50,64 @@ class FuzzedMetad(InProcessMetad):
         load = self.begin(resume_key="key", source="a.csv")
         self.register(load, edge_chunk(0, 100), node_chunk(1, 5), written=[0])
         self.register(load, edge_chunk(2, 9), written=[1, 2])
-        self.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
+        self.ask("get_load", metad_pb.LoadRequest(load_id=load.load_id))
         self.ask(
             "commit_load",
-            mpb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]),
+            metad_pb.CommitLoadRequest(load_id=load.load_id, rejected=2, written=[0, 1, 2]),
         )
-        self.ask("abandon_load", mpb.LoadRequest(load_id=self.begin().load_id))
+        self.ask("abandon_load", metad_pb.LoadRequest(load_id=self.begin().load_id))
         second_load = self.begin()
         self.register(second_load, edge_chunk(0, 100))
         self._transport.call(
             HEARTBEATS["admit_load"],
-            mpb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=second_load.load_id, chunk=0),
+            metad_pb.AdmitLoadRequest(uuid="s1", space_id=1, load_id=second_load.load_id, chunk=0),
             10.0,
         )
         self._transport.call(
             HEARTBEATS["list_fingerprints"],
-            mpb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]),
+            metad_pb.ListFingerprintsRequest(uuid="s1", space_id=1, cut=9, parts=[0, 1]),
             10.0,
         )
 
     def _read(self) -> None:
-        self.ask("describe_space", mpb.SpaceRequest(space="graph"))
-        self.ask("list_spaces", pb.Empty())
-        self.ask("describe_catalog", pb.Empty())
-        self.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-        inventory = mpb.InventorySpace(
-            space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1]
+        self.ask("describe_space", metad_pb.SpaceRequest(space="graph"))
+        self.ask("list_spaces", common_pb.Empty())
+        self.ask("describe_catalog", common_pb.Empty())
+        self.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
+        inventory = metad_pb.InventorySpace(
+            space_id=1,
+            builds=[metad_pb.InventoryBuild(job_id=1, version=1)],
+            checkpoints=[1],
+            loads=[1],
         )
         self.report_inventory(
-            "s1", [inventory], highest=mpb.HighestIds(space_id=1, job_id=1, load_id=1)
+            "s1", [inventory], highest=metad_pb.HighestIds(space_id=1, job_id=1, load_id=1)
         )
-        self.ask("list_hosts", pb.Empty())
-        self.ask("list_commits", mpb.ListCommitsRequest(space="graph", after=0))
+        self.ask("list_hosts", common_pb.Empty())
+        self.ask("list_commits", metad_pb.ListCommitsRequest(space="graph", after=0))
         self.ask(
             "list_jobs",
-            mpb.ListJobsRequest(
-                space="graph", states=[pb.FINISHED], limit=5, before=9, kinds=["build"]
+            metad_pb.ListJobsRequest(
+                space="graph", states=[common_pb.FINISHED], limit=5, before=9, kinds=["build"]
             ),
         )
-        self.ask("list_versions", mpb.SpaceRequest(space="graph"))
-        self.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
-        self.ask("list_pins", mpb.ListPinsRequest(space="graph"))
-        pin = mpb.PinRequest(
+        self.ask("list_versions", metad_pb.SpaceRequest(space="graph"))
+        self.ask("get_manifest", metad_pb.ManifestRequest(space="graph", version=1))
+        self.ask("list_pins", metad_pb.ListPinsRequest(space="graph"))
+        pin = metad_pb.PinRequest(
             pin_id=self.ask(
                 "pin_version",
-                mpb.PinVersionRequest(space="graph", version=1, term_s=60, owner="me"),
+                metad_pb.PinVersionRequest(space="graph", version=1, term_s=60, owner="me"),
             ).pin_id
         )
         self.ask("renew_pin", pin)
         self.ask("release_pin", pin)
-        record = self.ask("export_space", mpb.ExportSpaceRequest(space="graph", version=1))
+        record = self.ask("export_space", metad_pb.ExportSpaceRequest(space="graph", version=1))
         self.ask(
             "import_space",
-            mpb.ImportSpaceRequest(name="copy", record=record, address=f"{FOLDER}/a"),
+            metad_pb.ImportSpaceRequest(name="copy", record=record, address=f"{FOLDER}/a"),
         )
-        self.ask("drop_space", mpb.DropSpaceRequest(space="victim", if_exists=True))
+        self.ask("drop_space", metad_pb.DropSpaceRequest(space="victim", if_exists=True))
 
     def _submit(self) -> None:
         kinds: dict[str, dict[str, str]] = {
@@ -118,11 +121,15 @@ class FuzzedMetad(InProcessMetad):
             version = 1 if kind in ("audit", "export-tables", "backup") else 0
             job = self.ask(
                 "submit_job",
-                mpb.SubmitJobRequest(space="graph", kind=kind, options=options, version=version),
+                metad_pb.SubmitJobRequest(
+                    space="graph", kind=kind, options=options, version=version
+                ),
             )
         options = {"from": f"{FOLDER}/a", "sha256": "0" * 64}
-        self.ask("submit_job", mpb.SubmitJobRequest(space="copy", kind="restore", options=options))
-        job_request = mpb.JobRequest(job_id=job.job_id)
+        self.ask(
+            "submit_job", metad_pb.SubmitJobRequest(space="copy", kind="restore", options=options)
+        )
+        job_request = metad_pb.JobRequest(job_id=job.job_id)
         self.ask("get_job", job_request)
         self.ask("stop_job", job_request)
         with contextlib.suppress(AsterismError):  # it may be ending

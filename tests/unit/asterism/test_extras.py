@@ -13,8 +13,7 @@ def test_a_missing_package_is_named_with_its_extra() -> None:
     with (
         pytest.raises(
             MissingExtra, match=r"asterism\.open: .*asterism-graph\[server\].*'rocksdict'"
-        )
-        as raised,
+        ) as raised,
         required("server", "asterism.open"),
     ):
         raise ModuleNotFoundError("No module named 'rocksdict'", name="rocksdict")

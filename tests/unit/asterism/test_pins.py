@@ -22,8 +22,8 @@ from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, Method
 from asterism_proto.transport import Content
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 class RecordingTransport:
@@ -45,17 +45,17 @@ class RecordingTransport:
             head: Any = request.head
             self.versions.append(head.version)
             raise NotFound("heard")
-        if isinstance(request, meta.ManifestRequest):
+        if isinstance(request, metad_pb.ManifestRequest):
             self.manifest_versions.append(request.version)
-            return pb.Manifest()
+            return common_pb.Manifest()
         if method is CATALOG["pin_version"]:
-            return meta.Pin(pin_id=5, space="g", version=7, term_s=0.3, owner="me")
+            return metad_pb.Pin(pin_id=5, space="g", version=7, term_s=0.3, owner="me")
         if method is CATALOG["renew_pin"] and self.renewal_error is not None:
             raise self.renewal_error
         return (
-            meta.Pin(pin_id=5, space="g", version=7, term_s=0.3)
+            metad_pb.Pin(pin_id=5, space="g", version=7, term_s=0.3)
             if method is CATALOG["renew_pin"]
-            else pb.Empty()
+            else common_pb.Empty()
         )
 
     def close(self) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_proto.errors import Conflict, Corrupt
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
-def position_at(revision: int, *, term: str = "t", history: str = "h") -> mpb.CatalogPosition:
-    return mpb.CatalogPosition(history=history, term=term, revision=revision)
+def position_at(revision: int, *, term: str = "t", history: str = "h") -> metad_pb.CatalogPosition:
+    return metad_pb.CatalogPosition(history=history, term=term, revision=revision)
 
 
 def test_position_is_durable_and_written_only_when_new(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_heartbeat_advances_the_same_term_only(tmp_path: Path) -> None:
         position_at(9, term="u"),
         position_at(9, history="g"),
         position_at(4),
-        mpb.CatalogPosition(),
+        metad_pb.CatalogPosition(),
     ):
         catalog.advance(position)
         assert catalog.position == position_at(5)
@@ -62,13 +62,13 @@ def test_truncated_write_keeps_the_previous_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        mpb.PollReply(position=position_at(9, term="u"), continues=False),
-        mpb.PollReply(position=position_at(4), continues=True),
-        mpb.PollReply(),
+        metad_pb.PollReply(position=position_at(9, term="u"), continues=False),
+        metad_pb.PollReply(position=position_at(4), continues=True),
+        metad_pb.PollReply(),
     ],
     ids=["metad says so", "a lower revision of the same term", "no position"],
 )
-def test_an_older_catalog_is_refused_with_the_remedy(reply: mpb.PollReply) -> None:
+def test_an_older_catalog_is_refused_with_the_remedy(reply: metad_pb.PollReply) -> None:
     catalog = FollowedCatalog(None)
     catalog.follow(position_at(5))
     with pytest.raises(Conflict, match="asterism metad adopt --dry-run"):
@@ -76,7 +76,7 @@ def test_an_older_catalog_is_refused_with_the_remedy(reply: mpb.PollReply) -> No
     assert catalog.fault
     catalog.advance(position_at(9))
     assert catalog.position == position_at(5)
-    catalog.check(mpb.PollReply(position=position_at(6), continues=True), position_at(5))
+    catalog.check(metad_pb.PollReply(position=position_at(6), continues=True), position_at(5))
     assert catalog.fault == ""
 
 
@@ -85,7 +85,7 @@ def test_heartbeat_overtaking_a_poll_is_no_older_catalog() -> None:
     catalog.follow(position_at(5))
     followed_position = catalog.position
     catalog.advance(position_at(8))
-    reply = mpb.PollReply(position=position_at(7), continues=True)
+    reply = metad_pb.PollReply(position=position_at(7), continues=True)
     catalog.check(reply, followed_position)
     catalog.follow(reply.position)
     assert catalog.position == position_at(8)

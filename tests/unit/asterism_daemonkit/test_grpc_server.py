@@ -20,9 +20,9 @@ from asterism_daemonkit.metrics import Metrics
 from asterism_proto import errors
 from asterism_proto.framing import Frame
 from asterism_proto.methods import CATALOG, GRAPH
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import graphd_pb2 as graph
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 CATALOG_SERVICE, GRAPH_SERVICE = "asterism.v1.Catalog", "asterism.v1.Graph"
 Serve = Callable[..., RemoteTransport]
@@ -54,12 +54,12 @@ def serve() -> Iterator[Serve]:
 
 def test_frame_round_trips_remotely_and_locally(serve: Serve) -> None:
     reply = Frame(
-        graph.SampleNodesReply(version=7),
+        graphd_pb.SampleNodesReply(version=7),
         {"ids": np.arange(-1, 5000), "types": np.zeros(3, np.int32)},
     )
     handler: Handler = lambda request, call: reply  # noqa: E731 - a handler is a function of two
     method = GRAPH["sample_nodes"]
-    request = Frame(graph.SampleNodesRequest(space="s"))
+    request = Frame(graphd_pb.SampleNodesRequest(space="s"))
     for transport in (serve(handler), LocalTransport({method.path: handler})):
         result = cast(Frame, transport.call(method, request, 5))
         assert result.head == reply.head
@@ -73,11 +73,11 @@ def test_frame_round_trips_remotely_and_locally(serve: Serve) -> None:
 def test_every_error_keeps_its_type_and_message(
     serve: Serve, kind: type[errors.AsterismError]
 ) -> None:
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         raise kind(f"the value 7 of {kind.__name__} is wrong")
 
     with pytest.raises(kind) as excinfo:
-        serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
+        serve(handler).call(CATALOG["list_spaces"], common_pb.Empty(), 5)
     assert type(excinfo.value) is kind
     assert excinfo.value.message == f"the value 7 of {kind.__name__} is wrong"
 
@@ -85,11 +85,11 @@ def test_every_error_keeps_its_type_and_message(
 def test_crash_is_internal_with_an_id_and_without_details(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         raise KeyError("a secret")
 
     with pytest.raises(errors.Internal) as excinfo:
-        serve(handler).call(CATALOG["list_spaces"], pb.Empty(), 5)
+        serve(handler).call(CATALOG["list_spaces"], common_pb.Empty(), 5)
     assert "secret" not in excinfo.value.message
     (record,) = [record for record in caplog.records if record.getMessage() == "call_crashed"]
     assert vars(record)["error_id"] in excinfo.value.message
@@ -97,71 +97,74 @@ def test_crash_is_internal_with_an_id_and_without_details(
 
 def test_a_request_beyond_memory_is_busy_and_the_server_goes_on(serve: Serve) -> None:
     transport = serve(
-        lambda request, call: pb.Job(job_id=len(np.ones(1 << 56 if request.job_id else 1)))
+        lambda request, call: common_pb.Job(job_id=len(np.ones(1 << 56 if request.job_id else 1)))
     )
     for _ in range(2):
         with pytest.raises(
             errors.Busy, match=r"not enough memory for the request \(Unable to allocate"
         ):
-            transport.call(CATALOG["get_job"], meta.JobRequest(job_id=1), HANG_S)
+            transport.call(CATALOG["get_job"], metad_pb.JobRequest(job_id=1), HANG_S)
         assert (
-            cast(pb.Job, transport.call(CATALOG["get_job"], meta.JobRequest(), HANG_S)).job_id == 1
+            cast(
+                common_pb.Job, transport.call(CATALOG["get_job"], metad_pb.JobRequest(), HANG_S)
+            ).job_id
+            == 1
         )
 
 
 def test_caller_deadline_reaches_the_handler(serve: Serve) -> None:
     remaining_s: list[float] = []
 
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         remaining_s.append(call.remaining())
-        return pb.Empty()
+        return common_pb.Empty()
 
-    serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), HANG_S)
+    serve(handler).call(CATALOG["drop_space"], metad_pb.DropSpaceRequest(), HANG_S)
     assert HANG_S / 2 < remaining_s[0] < HANG_S + 1
 
 
 def test_a_call_that_takes_too_long_ends_with_deadline(serve: Serve) -> None:
     released = threading.Event()
 
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         released.wait(HANG_S)
-        return pb.Empty()
+        return common_pb.Empty()
 
     with pytest.raises(errors.Deadline):
-        serve(handler).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 0.3)
+        serve(handler).call(CATALOG["drop_space"], metad_pb.DropSpaceRequest(), 0.3)
     released.set()
 
 
 def test_call_beyond_the_queue_limit_is_busy(serve: Serve) -> None:
     released, entered = threading.Event(), threading.Semaphore(0)
 
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         entered.release()
         released.wait(HANG_S)
-        return pb.Empty()
+        return common_pb.Empty()
 
     transport = serve(handler, workers=4, queue=-2)
     # Said thrice.
-    send = lambda: transport.call(CATALOG["drop_space"], meta.DropSpaceRequest(), 10)  # noqa: E731
+    send = lambda: transport.call(CATALOG["drop_space"], metad_pb.DropSpaceRequest(), 10)  # noqa: E731
     with ThreadPoolExecutor(2) as pool:
         pending_calls = [pool.submit(send) for _ in range(2)]
         assert all(entered.acquire(timeout=HANG_S) for _ in range(2))
         with pytest.raises(errors.Busy, match="again in 100 ms"):
             send()
         released.set()
-        assert [call.result() for call in pending_calls] == [pb.Empty()] * 2
-    assert send() == pb.Empty()
+        assert [call.result() for call in pending_calls] == [common_pb.Empty()] * 2
+    assert send() == common_pb.Empty()
 
 
 def test_unreachable_address_is_unavailable_and_named() -> None:
     transport = RemoteTransport("127.0.0.1:1")
     with pytest.raises(errors.Unavailable, match=r"127\.0\.0\.1:1"):
-        transport.call(CATALOG["list_spaces"], pb.Empty(), 2)
+        transport.call(CATALOG["list_spaces"], common_pb.Empty(), 2)
     transport.close()
 
 
 def test_health_reports_the_daemon_status(serve: Serve) -> None:
-    transport = serve(lambda request, call: pb.Empty())
+    transport = serve(lambda request, call: common_pb.Empty())
     with grpc.insecure_channel(transport.address) as channel:
         response = health_pb2_grpc.HealthStub(channel).Check(
             health_pb2.HealthCheckRequest(service=GRAPH_SERVICE), timeout=HANG_S
@@ -172,11 +175,11 @@ def test_health_reports_the_daemon_status(serve: Serve) -> None:
 def test_calls_are_counted_by_method_and_code(serve: Serve) -> None:
     metrics = Metrics("testd")
 
-    def handler(request: object, call: CallContext) -> pb.Empty:
+    def handler(request: object, call: CallContext) -> common_pb.Empty:
         raise errors.NotFound("no such space")
 
     with pytest.raises(errors.NotFound):
-        serve(handler, metrics=metrics).call(CATALOG["drop_space"], meta.DropSpaceRequest(), 5)
+        serve(handler, metrics=metrics).call(CATALOG["drop_space"], metad_pb.DropSpaceRequest(), 5)
     assert (
         b'asterism_calls_total{code="NOT_FOUND",daemon="testd",method="DropSpace"} 1.0'
         in metrics.render()

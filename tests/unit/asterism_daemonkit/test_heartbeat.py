@@ -11,7 +11,7 @@ from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_catalog import FollowedCatalog
 from asterism_daemonkit.heartbeat import HeartbeatClient, HeartbeatPayload
 from asterism_proto.methods import HEARTBEATS, Method
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 REVISION = 5
 
@@ -21,17 +21,19 @@ class Metad:
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
-        self.state = mpb.PollReply()
+        self.state = metad_pb.PollReply()
 
     def name(self, term: str, revision: int, *, continues: bool) -> None:
-        position = mpb.CatalogPosition(history="h", term=term, revision=revision)
+        position = metad_pb.CatalogPosition(history="h", term=term, revision=revision)
         with self.changed:
-            self.state = mpb.PollReply(revision=revision, position=position, continues=continues)
+            self.state = metad_pb.PollReply(
+                revision=revision, position=position, continues=continues
+            )
             self.changed.notify_all()
 
     def call(self, method: Method, request: Any, timeout_s: float) -> Any:
-        if method is HEARTBEATS["beat"]:
-            return mpb.BeatReply(
+        if method is HEARTBEATS["heartbeat"]:
+            return metad_pb.HeartbeatReply(
                 revision=self.state.revision, lease_s=60.0, position=self.state.position
             )
         with self.changed:
@@ -46,13 +48,13 @@ def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> N
     metad.name("first", REVISION, continues=True)
     followed = FollowedCatalog(None)
 
-    def take_over(reply: mpb.PollReply) -> None:
+    def take_over(reply: metad_pb.PollReply) -> None:
         followed.follow(reply.position)
         taken.append(reply.position.term)
 
     client = HeartbeatClient(
         metad=metad,  # type: ignore[arg-type]  # only `call` is used
-        role=mpb.STORAGED,
+        role=metad_pb.STORAGED,
         identity=Identity("host", 1, -1),
         address="",
         http_address="",

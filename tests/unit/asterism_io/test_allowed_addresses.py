@@ -10,8 +10,8 @@ from tests.kit.metad import InProcessMetad, finished_report
 from asterism.cli.serve import allowed_addresses
 from asterism_io.allowed_addresses import AllowedAddresses, parse_address
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.settings import MetadSettings
 from storaged.settings import StoragedSettings
 
@@ -225,13 +225,15 @@ def desk_with_version(**settings: object) -> InProcessMetad:
 
 
 def submit(desk: InProcessMetad, kind: str, **options: str) -> object:
-    return desk.ask("submit_job", mpb.SubmitJobRequest(space="graph", kind=kind, options=options))
+    return desk.ask(
+        "submit_job", metad_pb.SubmitJobRequest(space="graph", kind=kind, options=options)
+    )
 
 
 @pytest.mark.parametrize("kind", ["backup", "restore", "export-tables"])
 def test_hostile_address_creates_no_job(kind: str) -> None:
     desk = desk_with_version(allowed_addresses=ROOTS)
-    job_count = len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs)
+    job_count = len(desk.ask("list_jobs", metad_pb.ListJobsRequest()).jobs)
     key = "from" if kind == "restore" else "to"
     required_options = {"sha256": "0" * 64} if kind == "restore" else {}
     for text in HOSTILE:
@@ -242,14 +244,18 @@ def test_hostile_address_creates_no_job(kind: str) -> None:
             with pytest.raises(InvalidRequest, match=r"^from="):
                 desk.ask(
                     "import_space",
-                    mpb.ImportSpaceRequest(name="copy", record=export_record(desk), address=text),
+                    metad_pb.ImportSpaceRequest(
+                        name="copy", record=export_record(desk), address=text
+                    ),
                 )
-    assert len(desk.ask("list_jobs", mpb.ListJobsRequest()).jobs) == job_count
-    assert [space.name for space in desk.ask("list_spaces", pb.Empty()).spaces] == ["graph"]
+    assert len(desk.ask("list_jobs", metad_pb.ListJobsRequest()).jobs) == job_count
+    assert [space.name for space in desk.ask("list_spaces", common_pb.Empty()).spaces] == ["graph"]
 
 
-def export_record(desk: InProcessMetad) -> mpb.SpaceRecord:
-    record: mpb.SpaceRecord = desk.ask("export_space", mpb.ExportSpaceRequest(space="graph"))
+def export_record(desk: InProcessMetad) -> metad_pb.SpaceRecord:
+    record: metad_pb.SpaceRecord = desk.ask(
+        "export_space", metad_pb.ExportSpaceRequest(space="graph")
+    )
     return record
 
 
@@ -261,7 +267,8 @@ def test_job_address_is_denied_by_default_and_canonical() -> None:
     desk = desk_with_version(allowed_addresses=ROOTS)
     first, second = (
         desk.ask(
-            "submit_job", mpb.SubmitJobRequest(space="graph", kind="backup", options={"to": to})
+            "submit_job",
+            metad_pb.SubmitJobRequest(space="graph", kind="backup", options={"to": to}),
         )
         for to in ("file:/srv/exports//a/", "local:///srv/exports/a")
     )

@@ -25,8 +25,8 @@ from asterism_daemonkit.tcp_client import TcpEndpoint, TcpTransport
 from asterism_io import unix_sockets
 from asterism_proto.errors import Unavailable
 from asterism_proto.methods import CATALOG, Method
-from asterism_proto.v1 import common_pb2 as common
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="abstract Unix sockets are Linux's")
 
@@ -42,7 +42,7 @@ def serve() -> Iterator[Serve]:
 
     def start(address: str) -> tuple[GrpcServer, int]:
         def answer(request: Any, call: CallContext) -> Any:
-            return meta.SpaceList()
+            return metad_pb.SpaceList()
 
         server = GrpcServer(
             address=address,
@@ -75,7 +75,7 @@ def start_loopback_server(port: int, peers: list[str]) -> grpc.Server:
 
 
 def send_request(transport: Any, method: Method = METHOD) -> None:
-    transport.call(method, common.Empty(), 10)
+    transport.call(method, common_pb.Empty(), 10)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "0.0.0.0"])

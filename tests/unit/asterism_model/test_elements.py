@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from asterism_model.elements import EDGE, NODE, canonical_weight_name
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 
 def test_elements_have_the_numbers_of_the_wire() -> None:
-    assert (NODE, EDGE) == (pb.NODE, pb.EDGE)
+    assert (NODE, EDGE) == (common_pb.NODE, common_pb.EDGE)
 
 
 @pytest.mark.parametrize(("name", "canonical"), [("", ""), ("weight", ""), ("rate", "rate")])

@@ -18,8 +18,8 @@ from asterism_model import fingerprints
 from asterism_model.fingerprints import FingerprintMismatch, LoadFingerprint, PartFingerprint
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, Unavailable
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from storaged.admission import Admission, Admissions, RegisteredChunk
 from storaged.store import block_store, keys
 from storaged.store.block_store import FAMILIES, Block, BlockStore
@@ -146,44 +146,50 @@ def test_invalid_records_and_ids_are_corrupt() -> None:
 def test_hosts_that_disagree_or_send_no_checksum_are_refused() -> None:
     valid = PartFingerprint(part=1, blocks=1, rows=2, size=3, checksum=4).to_proto()
     with pytest.raises(InvalidRequest, match="expected 16"):
-        PartFingerprint.from_proto(pb.PartFingerprint(part=1, checksum=b"short"))
+        PartFingerprint.from_proto(common_pb.PartFingerprint(part=1, checksum=b"short"))
     assert fingerprints.check_fingerprints(1, {}, []) == 0
     desk = InProcessMetad()
     load, host = begin_load(desk)
     desk.register(load, written=[0])
-    conflicting = pb.PartFingerprint(part=1, blocks=9, rows=2, bytes=3, checksum=valid.checksum)
+    conflicting = common_pb.PartFingerprint(
+        part=1, blocks=9, rows=2, bytes=3, checksum=valid.checksum
+    )
     with pytest.raises(Corrupt, match="partition 1: host b holds"):
         commit(
             desk,
             load,
-            mpb.HostSeal(host=host, number=admit(desk, load, host).number, parts=[valid]),
-            mpb.HostSeal(host="b", parts=[conflicting]),
+            metad_pb.HostSeal(host=host, number=admit(desk, load, host).number, parts=[valid]),
+            metad_pb.HostSeal(host="b", parts=[conflicting]),
         )
 
 
 # What metad asks of seals.
 
 
-def begin_load(desk: InProcessMetad) -> tuple[mpb.Load, str]:
+def begin_load(desk: InProcessMetad) -> tuple[metad_pb.Load, str]:
     """A load with one chunk of two nodes, in a space of one storaged."""
     desk.heartbeat("a")
     desk.create()
     load = desk.begin()
-    desk.register(load, mpb.Chunk(index=0, element=pb.NODE, type_id=0, rows=2, digest="d"))
+    desk.register(
+        load, metad_pb.Chunk(index=0, element=common_pb.NODE, type_id=0, rows=2, digest="d")
+    )
     return load, "a"
 
 
 def admit(
-    desk: InProcessMetad, load: mpb.Load, host: str, *, chunk: int = 0, space_id: int = 1
-) -> mpb.AdmitLoadReply:
-    request = mpb.AdmitLoadRequest(uuid=host, space_id=space_id, load_id=load.load_id, chunk=chunk)
-    reply: mpb.AdmitLoadReply = desk.report("admit_load", request)
+    desk: InProcessMetad, load: metad_pb.Load, host: str, *, chunk: int = 0, space_id: int = 1
+) -> metad_pb.AdmitLoadReply:
+    request = metad_pb.AdmitLoadRequest(
+        uuid=host, space_id=space_id, load_id=load.load_id, chunk=chunk
+    )
+    reply: metad_pb.AdmitLoadReply = desk.report("admit_load", request)
     return reply
 
 
-def commit(desk: InProcessMetad, load: mpb.Load, *seals: mpb.HostSeal) -> mpb.Load:
-    reply: mpb.Load = desk.ask(
-        "commit_load", mpb.CommitLoadRequest(load_id=load.load_id, seals=seals)
+def commit(desk: InProcessMetad, load: metad_pb.Load, *seals: metad_pb.HostSeal) -> metad_pb.Load:
+    reply: metad_pb.Load = desk.ask(
+        "commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id, seals=seals)
     )
     return reply
 
@@ -198,26 +204,28 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     fingerprint = PartFingerprint(part=2, blocks=1, rows=2, size=40, checksum=7).to_proto()
     for seals in (
         (),
-        (mpb.HostSeal(host=host, number=first.number - 1),),
-        (mpb.HostSeal(host="other", number=first.number),),
+        (metad_pb.HostSeal(host=host, number=first.number - 1),),
+        (metad_pb.HostSeal(host="other", number=first.number),),
     ):
         pending = commit(desk, load, *seals)
         assert (pending.state, list(pending.unsealed), pending.seal) == (
-            mpb.OPEN,
+            metad_pb.OPEN,
             [host],
             first.number,
         )
     second = admit(desk, load, host)
     assert not second.first
     assert (
-        commit(desk, load, mpb.HostSeal(host=host, number=first.number, parts=[fingerprint])).state
-        == mpb.OPEN
+        commit(
+            desk, load, metad_pb.HostSeal(host=host, number=first.number, parts=[fingerprint])
+        ).state
+        == metad_pb.OPEN
     )
     finished = commit(
-        desk, load, mpb.HostSeal(host=host, number=second.number, parts=[fingerprint])
+        desk, load, metad_pb.HostSeal(host=host, number=second.number, parts=[fingerprint])
     )
     assert (finished.state, finished.fingerprinted, list(finished.fingerprint)) == (
-        mpb.COMMITTED,
+        metad_pb.COMMITTED,
         True,
         [fingerprint],
     )
@@ -226,8 +234,8 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
         Conflict, match=r"load 1 is committed \(number 1\) and takes no more writes"
     ):
         admit(desk, load, host)
-    fingerprint_list: mpb.FingerprintList = desk.report(
-        "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0, 1, 2])
+    fingerprint_list: metad_pb.FingerprintList = desk.report(
+        "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0, 1, 2])
     )
     assert [
         (entry.load_id, entry.commit, entry.fingerprinted, list(entry.parts))
@@ -236,13 +244,13 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
     assert not fingerprint_list.next_after
     assert (
         not desk.report(
-            "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0])
+            "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, parts=[0])
         )
         .loads[0]
         .parts
     )
     assert not desk.report(
-        "list_fingerprints", mpb.ListFingerprintsRequest(space_id=1, cut=1, after=1)
+        "list_fingerprints", metad_pb.ListFingerprintsRequest(space_id=1, cut=1, after=1)
     ).loads
 
 
@@ -255,7 +263,7 @@ def test_only_open_loads_and_registered_chunks_are_admitted() -> None:
         admit(desk, load, host, chunk=4)
     with pytest.raises(InvalidRequest, match="host stranger: it holds no partition"):
         admit(desk, load, "stranger")
-    desk.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+    desk.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     with pytest.raises(Conflict, match="abandoned"):
         admit(desk, load, host)
 
@@ -266,10 +274,13 @@ def test_metad_restart_requires_a_new_seal_of_every_host() -> None:
     admission = admit(desk, load, host)
     desk.register(load, written=[0])
     desk = InProcessMetad(desk.store, now_ms=desk.now_ms)  # another process on the same catalog
-    pending = commit(desk, load, mpb.HostSeal(host=host, number=admission.number))
-    assert (pending.state, list(pending.unsealed)) == (mpb.OPEN, [host])
+    pending = commit(desk, load, metad_pb.HostSeal(host=host, number=admission.number))
+    assert (pending.state, list(pending.unsealed)) == (metad_pb.OPEN, [host])
     assert pending.seal > admission.number
-    assert commit(desk, load, mpb.HostSeal(host=host, number=pending.seal)).state == mpb.COMMITTED
+    assert (
+        commit(desk, load, metad_pb.HostSeal(host=host, number=pending.seal)).state
+        == metad_pb.COMMITTED
+    )
 
 
 # Admissions at a storaged.

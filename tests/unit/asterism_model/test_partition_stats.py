@@ -16,7 +16,7 @@ from asterism_model.partition_stats import (
     totals_by_weight_name,
 )
 from asterism_proto.errors import InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 STATS = PartitionStats(
     part=3,
@@ -37,7 +37,7 @@ STATS = PartitionStats(
 
 def test_a_record_has_the_fields_of_its_message() -> None:
     assert {field.name for field in fields(PartitionStats)} == {
-        field.name for field in pb.Total.DESCRIPTOR.fields
+        field.name for field in common_pb.PartitionStats.DESCRIPTOR.fields
     }
 
 
@@ -50,7 +50,9 @@ def test_a_record_survives_messages_json_and_pickle() -> None:
 
 
 def test_json_has_the_order_and_the_numbers_of_messages() -> None:
-    assert list(STATS.to_dict()) == [field.name for field in pb.Total.DESCRIPTOR.fields]
+    assert list(STATS.to_dict()) == [
+        field.name for field in common_pb.PartitionStats.DESCRIPTOR.fields
+    ]
     assert STATS.to_dict()["element"] == 2
 
 
@@ -59,7 +61,7 @@ def test_an_element_equals_and_prints_as_its_name() -> None:
     assert f"{STATS.element}" == "EDGE"
     assert repr(STATS).startswith("PartitionStats(part=3, element='EDGE', type_id=2, count=9")
     assert "mix_out" not in repr(STATS)
-    assert [element.number for element in Element] == [pb.NODE, pb.EDGE] == [1, 2]
+    assert [element.number for element in Element] == [common_pb.NODE, common_pb.EDGE] == [1, 2]
 
 
 @pytest.mark.parametrize("number", [0, 3])
@@ -67,16 +69,20 @@ def test_an_unknown_element_is_refused(number: int) -> None:
     with pytest.raises(InvalidRequest, match=f"chunk 4: element {number}; expected NODE"):
         element_from_proto("chunk 4", number)
     with pytest.raises(InvalidRequest, match="a total of part 1: element"):
-        PartitionStats.from_proto(pb.Total(part=1, element=pb.Element.ValueType(number)))
+        PartitionStats.from_proto(
+            common_pb.PartitionStats(part=1, element=common_pb.Element.ValueType(number))
+        )
 
 
 def test_totals_are_grouped_by_the_name_of_their_weights() -> None:
     messages = [
-        pb.Total(part=0, element="NODE", type_id=1, count=3, positive=2, weight=1.5),
-        pb.Total(
+        common_pb.PartitionStats(
+            part=0, element="NODE", type_id=1, count=3, positive=2, weight=1.5
+        ),
+        common_pb.PartitionStats(
             part=1, element="NODE", type_id=1, count=4, positive=4, weight=4, weight_name="weight"
         ),
-        pb.Total(part=1, element="NODE", type_id=1, count=4, weight_name="popular"),
+        common_pb.PartitionStats(part=1, element="NODE", type_id=1, count=4, weight_name="popular"),
     ]
     own, named = totals_by_weight_name(messages)
     assert own == {

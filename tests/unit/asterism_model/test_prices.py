@@ -21,8 +21,8 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, STORE
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import pricing, sampling
 from storaged.api.service import StoreService
 
@@ -143,7 +143,7 @@ def test_every_method_has_a_price_or_a_reason_for_none() -> None:
 
 NODES, EDGES = 50, 400
 RNG = np.random.default_rng(8)
-VERSION_REF = pb.At(space_id=1, version=1, digest="d")
+VERSION_REF = storaged_pb.VersionRef(space_id=1, version=1, digest="d")
 
 
 def version() -> sampling.LocalVersion:
@@ -190,7 +190,9 @@ def request(name: str, data: st.DataObject) -> Frame:
     draws = st.fixed_dictionaries({"want_weights": FLAG, "want_edge_ids": FLAG})
     if name in ("draw_nodes", "draw_edges"):
         race = data.draw(FLAG)
-        kind: Any = pb.DrawNodesRequest if name == "draw_nodes" else pb.DrawEdgesRequest
+        kind: Any = (
+            storaged_pb.DrawNodesRequest if name == "draw_nodes" else storaged_pb.DrawEdgesRequest
+        )
         head = kind(
             at=VERSION_REF,
             types=[0],
@@ -205,18 +207,24 @@ def request(name: str, data: st.DataObject) -> Frame:
             head,
             {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)} if race else {},
         )
-    if name == "draw_numbered":
+    if name == "draw_nodes_by_number":
         return Frame(
-            pb.DrawNumberedRequest(
+            storaged_pb.DrawNodesByNumberRequest(
                 at=VERSION_REF, types=[0], seed=1, want_probabilities=data.draw(FLAG)
             ),
             {"numbers": np.abs(ids)},
         )
     if name in ("read_nodes", "read_edges"):
-        scan: Any = pb.ReadNodesRequest if name == "read_nodes" else pb.ReadEdgesRequest
+        scan: Any = (
+            storaged_pb.ReadNodesRequest if name == "read_nodes" else storaged_pb.ReadEdgesRequest
+        )
         return Frame(scan(at=VERSION_REF, limit=data.draw(st.integers(1, 30))))
     if name in ("read_nodes_at", "read_edges_at"):
-        page: Any = pb.ReadNodesAtRequest if name == "read_nodes_at" else pb.ReadEdgesAtRequest
+        page: Any = (
+            storaged_pb.ReadNodesAtRequest
+            if name == "read_nodes_at"
+            else storaged_pb.ReadEdgesAtRequest
+        )
         return Frame(page(at=VERSION_REF), {"parts": np.zeros(5, np.int32), "places": np.arange(5)})
     positions, types = np.arange(ids.size), data.draw(EDGE_TYPES)
     if name == "draw_neighbors":
@@ -224,13 +232,13 @@ def request(name: str, data: st.DataObject) -> Frame:
             "want_probabilities": data.draw(FLAG),
             "replace": data.draw(FLAG),
         }
-        head = pb.DrawNeighborsRequest(
+        head = storaged_pb.DrawNeighborsRequest(
             at=VERSION_REF, edge_types=types, count=data.draw(SMALL), direction=1, seed=5, **wants
         )
         return Frame(head, {"ids": ids, "positions": positions})
     if name == "walk":
-        steps = [pb.Step(edge_types=types)]
-        head = pb.WalkRequest(
+        steps = [storaged_pb.Step(edge_types=types)]
+        head = storaged_pb.WalkRequest(
             at=VERSION_REF,
             steps=steps,
             length=data.draw(SMALL),
@@ -240,13 +248,13 @@ def request(name: str, data: st.DataObject) -> Frame:
             p=data.draw(st.sampled_from([1.0, 0.5])),
         )
         return Frame(head, {"ids": ids, "positions": positions})
-    if name == "join":
+    if name == "has_edge":
         return Frame(
-            pb.JoinRequest(at=VERSION_REF, edge_types=types, direction=1),
+            storaged_pb.HasEdgeRequest(at=VERSION_REF, edge_types=types, direction=1),
             {"ids": ids, "types": np.zeros(ids.size, np.int32), "targets": ids[::-1].copy()},
         )
     if name == "read_neighbors":
-        head = pb.ReadNeighborsRequest(
+        head = storaged_pb.ReadNeighborsRequest(
             at=VERSION_REF,
             edge_types=types,
             direction=1,
@@ -256,15 +264,15 @@ def request(name: str, data: st.DataObject) -> Frame:
         return Frame(head, {"ids": ids})
     if name == "read_degrees":
         return Frame(
-            pb.ReadDegreesRequest(
+            storaged_pb.ReadDegreesRequest(
                 at=VERSION_REF, edge_types=types, direction=1, measures=data.draw(FLAG)
             ),
             {"ids": ids},
         )
     if name == "read_node_types":
-        return Frame(pb.ReadNodeTypesRequest(at=VERSION_REF), {"ids": ids})
-    assert name == "rank"
-    head = pb.RankRequest(
+        return Frame(storaged_pb.ReadNodeTypesRequest(at=VERSION_REF), {"ids": ids})
+    assert name == "push_pagerank"
+    head = storaged_pb.PushPagerankRequest(
         at=VERSION_REF,
         edge_types=types,
         direction=1,
@@ -289,11 +297,11 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
     handled = []
     path = STORE["draw_neighbors"].path
     handlers = pricing.with_price_checks(
-        {path: lambda *_: handled.append(1) or Frame(pb.DrawNeighborsReply())},
+        {path: lambda *_: handled.append(1) or Frame(storaged_pb.DrawNeighborsReply())},
         Limits(rows=100),
         SINGLE_VERSION.version,
     )  # type: ignore[func-returns-value]
-    head = pb.DrawNeighborsRequest(at=VERSION_REF, edge_types=[0], count=10, direction=1)
+    head = storaged_pb.DrawNeighborsRequest(at=VERSION_REF, edge_types=[0], count=10, direction=1)
     handlers[path](Frame(head, {"ids": np.arange(10)}), CallContext.with_timeout(1))
     with pytest.raises(
         InvalidRequest, match="count=10 x nodes=11 = 110 rows: at most 100 rows per request"
@@ -304,17 +312,18 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
 
 def test_client_refuses_only_what_no_service_can_answer() -> None:
     """Without a schema and counts, features cost their flags, subgraphs are not exact."""
-    head = wire.SampleSubgraphRequest(
-        space="s", reach=[wire.Reach(edge_type=0, counts=[1 << 20, 1 << 20])]
+    head = graphd_pb.SampleSubgraphRequest(
+        space="s", reach=[graphd_pb.EdgeTypeFanouts(edge_type=0, counts=[1 << 20, 1 << 20])]
     )
     price = graph_prices.price_request(head, {"nodes": 1 << 20})
     assert price is not None
     assert not price.exact
     prices.check_reply(price)
     walk = graph_prices.price_request(
-        wire.RandomWalkRequest(steps=[pb.Step(edge_types=[0])], length=1 << 27), {"nodes": 0}
+        graphd_pb.RandomWalkRequest(steps=[storaged_pb.Step(edge_types=[0])], length=1 << 27),
+        {"nodes": 0},
     )
     assert walk is not None
     with pytest.raises(InvalidRequest, match="one reply"):
         prices.check_reply(walk)
-    assert graph_prices.price_request(wire.GetRoutesRequest(), {}) is None
+    assert graph_prices.price_request(graphd_pb.GetRoutesRequest(), {}) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from asterism_model.removals import RemovalKind, RemovalRequest
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 def test_a_removal_order_survives_messages() -> None:
@@ -13,14 +13,14 @@ def test_a_removal_order_survives_messages() -> None:
         removal_id=7, kind=RemovalKind.LOADS, space_id=1, loads=(5, 9), reason="given up"
     )
     message = request.to_proto()
-    assert message.kind == meta.REMOVE_LOADS
+    assert message.kind == metad_pb.REMOVE_LOADS
     assert RemovalRequest.from_proto(message) == request
     assert request.target == (RemovalKind.LOADS, 1, 0, (5, 9))
 
 
 def test_kinds_have_the_numbers_of_messages() -> None:
     assert {kind.value: f"REMOVE_{kind.name}" for kind in RemovalKind} == {
-        number: name for name, number in meta.RemovalKind.items() if number
+        number: name for name, number in metad_pb.RemovalKind.items() if number
     }
     with pytest.raises(ValueError, match="0 is not a valid RemovalKind"):
-        RemovalRequest.from_proto(meta.RemovalOrder())
+        RemovalRequest.from_proto(metad_pb.RemovalOrder())

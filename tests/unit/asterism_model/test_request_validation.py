@@ -16,7 +16,7 @@ from asterism_model import request_validation
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, Stale
 from asterism_proto.framing import Frame, decode, encode
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import write_requests
 
 PARTS = 3
@@ -68,25 +68,34 @@ def edges(kind: int) -> dict[str, np.ndarray[Any, Any]]:
     local_ids, remote_ids = PARTS * ALL + 1, ALL * 7
     src, dst = (
         (local_ids, remote_ids)
-        if kind in (pb.OUT_EDGES, pb.OUT_EDGE_DELETES)
+        if kind in (storaged_pb.OUT_EDGES, storaged_pb.OUT_EDGE_DELETES)
         else (remote_ids, local_ids)
     )
     arrays: dict[str, np.ndarray[Any, Any]] = {"src": src, "dst": dst, "eid": 100 + ALL}
-    if kind in (pb.OUT_EDGES, pb.IN_EDGES):
+    if kind in (storaged_pb.OUT_EDGES, storaged_pb.IN_EDGES):
         arrays |= {"weight": np.ones(ROWS, np.float32), "w:at": ALL}
     return arrays
 
 
 VALID: dict[int, dict[str, np.ndarray[Any, Any]]] = {
-    pb.NODES: nodes(),
-    pb.NODE_DELETES: {"ids": ALL},
-    pb.NODE_BIRTHS: {"ids": ALL},
-    pb.NODE_TIMES: {"ids": ALL, "w:born": np.zeros(ROWS)},
+    storaged_pb.NODES: nodes(),
+    storaged_pb.NODE_DELETES: {"ids": ALL},
+    storaged_pb.NODE_REVIVALS: {"ids": ALL},
+    storaged_pb.NODE_TIMES: {"ids": ALL, "w:born": np.zeros(ROWS)},
     **{
         kind: edges(kind)
-        for kind in (pb.OUT_EDGES, pb.IN_EDGES, pb.OUT_EDGE_DELETES, pb.IN_EDGE_DELETES)
+        for kind in (
+            storaged_pb.OUT_EDGES,
+            storaged_pb.IN_EDGES,
+            storaged_pb.OUT_EDGE_DELETES,
+            storaged_pb.IN_EDGE_DELETES,
+        )
     },
-    pb.EDGE_FEATURES: {"eid": PARTS * ALL + 1, "f:at": ALL, "f:x": np.zeros(ROWS, np.float32)},
+    storaged_pb.EDGE_FEATURES: {
+        "eid": PARTS * ALL + 1,
+        "f:at": ALL,
+        "f:x": np.zeros(ROWS, np.float32),
+    },
 }
 
 
@@ -102,7 +111,7 @@ def check_rows(
     return request_validation.check_block(schema, kind, type_id, arrays, [(part, 0, rows)], part_of)
 
 
-@pytest.mark.parametrize("kind", VALID, ids=pb.BlockKind.Name)
+@pytest.mark.parametrize("kind", VALID, ids=storaged_pb.BlockKind.Name)
 def test_a_valid_block_passes(kind: int) -> None:
     assert check_rows(kind, VALID[kind]) == ROWS
     assert (
@@ -118,7 +127,7 @@ def test_a_valid_block_passes(kind: int) -> None:
 
 
 def test_every_kind_of_block_has_a_rule() -> None:
-    assert set(VALID) == set(pb.BlockKind.values()) - {pb.BLOCK_KIND_UNSPECIFIED}
+    assert set(VALID) == set(storaged_pb.BlockKind.values()) - {storaged_pb.BLOCK_KIND_UNSPECIFIED}
 
 
 def with_value(name: str, index: int, value: Any) -> Any:
@@ -139,82 +148,90 @@ def without_array(name: str) -> Any:
 
 LARGEST = 2**63 - 1
 WRONG: list[tuple[int, Any, str]] = [
-    (pb.NODES, with_value("ids", 2, -1), r"ids\[2\] = -1: expected 0 to"),
-    (pb.NODES, with_value("ids", 2, -500), r"ids\[2\] = -500"),
-    (pb.NODES, with_value("ids", 2, -4000), r"ids\[2\] = -4000"),
-    (pb.NODES, with_value("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
+    (storaged_pb.NODES, with_value("ids", 2, -1), r"ids\[2\] = -1: expected 0 to"),
+    (storaged_pb.NODES, with_value("ids", 2, -500), r"ids\[2\] = -500"),
+    (storaged_pb.NODES, with_value("ids", 2, -4000), r"ids\[2\] = -4000"),
+    (storaged_pb.NODES, with_value("ids", 5, LARGEST), r"ids\[5\] = 9223372036854775807"),
     (
-        pb.NODES,
+        storaged_pb.NODES,
         with_value("ids", 3, 2),
         r"ids\[3\] = 2: expected a row of partition 1, found one of partition 2",
     ),
-    (pb.NODES, with_value("weight", 1, np.nan), r"weight\[1\] = nan"),
-    (pb.NODES, with_value("weight", 1, -1), r"weight\[1\] = -1.0"),
-    (pb.NODES, with_value("weight", 1, np.inf), r"weight\[1\] = inf"),
-    (pb.NODES, with_array("weight", np.ones(ROWS)), r"weight: .* found float64"),
+    (storaged_pb.NODES, with_value("weight", 1, np.nan), r"weight\[1\] = nan"),
+    (storaged_pb.NODES, with_value("weight", 1, -1), r"weight\[1\] = -1.0"),
+    (storaged_pb.NODES, with_value("weight", 1, np.inf), r"weight\[1\] = inf"),
+    (storaged_pb.NODES, with_array("weight", np.ones(ROWS)), r"weight: .* found float64"),
     (
-        pb.NODES,
+        storaged_pb.NODES,
         with_array("weight", np.ones(ROWS - 1, np.float32)),
         "weight has 5 entries for 6 rows",
     ),
-    (pb.NODES, with_array("ids", (PARTS * ALL + 1).astype(np.int32)), r"ids: .* found int32"),
-    (pb.NODES, without_array("ids"), "the array 'ids' is missing"),
     (
-        pb.NODES,
+        storaged_pb.NODES,
+        with_array("ids", (PARTS * ALL + 1).astype(np.int32)),
+        r"ids: .* found int32",
+    ),
+    (storaged_pb.NODES, without_array("ids"), "the array 'ids' is missing"),
+    (
+        storaged_pb.NODES,
         with_array("f:v", np.zeros((ROWS, 2), np.int32)),
         "expected int16 in 'f:v', found int32",
     ),
     (
-        pb.NODES,
+        storaged_pb.NODES,
         with_array("f:v", np.zeros((ROWS, 3), np.int16)),
         r"expected shape \[6, 2\] of 'f:v', found \[6, 3\]",
     ),
-    (pb.NODES, with_array("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
+    (storaged_pb.NODES, with_array("f:v", np.zeros((ROWS - 1, 2), np.int16)), r"found \[5, 2\]"),
     (
-        pb.NODES,
+        storaged_pb.NODES,
         with_array("f:flag", np.full(ROWS, 2, np.uint8).view(np.bool_)),
         r"expected bytes 0 or 1 .* found 2",
     ),
-    (pb.NODES, with_array("f:w", ALL), "section 'f:w'"),
-    (pb.NODES, with_array("src", ALL), "section 'src'"),
-    (pb.NODES, with_value("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
-    (pb.NODES, with_value("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
-    (pb.NODES, with_value("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
-    (pb.NODES, with_value("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
-    (pb.NODES, with_array("f:l.indptr", np.arange(ROWS, dtype=np.int64)), r"indptr of int64\[6\]"),
-    (pb.NODES, with_array("f:l.values", ALL.astype(np.float32)), "found float32"),
-    (pb.NODES, without_array("f:l.values"), "'f:l.values' is missing"),
-    (pb.NODES, with_value("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
-    (pb.NODE_DELETES, with_value("ids", 0, -1), r"ids\[0\] = -1"),
-    (pb.NODE_DELETES, with_array("weight", np.ones(ROWS, np.float32)), "weights"),
-    (pb.NODE_BIRTHS, with_value("ids", 0, LARGEST), r"ids\[0\] = 9223372036854775807"),
-    (pb.NODE_TIMES, without_array("w:born"), "'w:born' is missing"),
-    (pb.NODE_TIMES, with_value("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
-    (pb.OUT_EDGES, with_value("dst", 4, -500), r"dst\[4\] = -500"),
-    (pb.OUT_EDGES, with_value("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
+    (storaged_pb.NODES, with_array("f:w", ALL), "section 'f:w'"),
+    (storaged_pb.NODES, with_array("src", ALL), "section 'src'"),
+    (storaged_pb.NODES, with_value("f:l.indptr", 0, 1), r"indptr\[0\] = 1"),
+    (storaged_pb.NODES, with_value("f:l.indptr", 3, 9), r"indptr\[4\] = 4 after 9"),
+    (storaged_pb.NODES, with_value("f:l.indptr", ROWS, 7), r"indptr\[6\] = 7"),
+    (storaged_pb.NODES, with_value("f:l.indptr", 1, -1), r"indptr\[1\] = -1 after 0"),
     (
-        pb.OUT_EDGES,
+        storaged_pb.NODES,
+        with_array("f:l.indptr", np.arange(ROWS, dtype=np.int64)),
+        r"indptr of int64\[6\]",
+    ),
+    (storaged_pb.NODES, with_array("f:l.values", ALL.astype(np.float32)), "found float32"),
+    (storaged_pb.NODES, without_array("f:l.values"), "'f:l.values' is missing"),
+    (storaged_pb.NODES, with_value("f:born", 4, np.nan), r"time 'born'\[4\] = nan"),
+    (storaged_pb.NODE_DELETES, with_value("ids", 0, -1), r"ids\[0\] = -1"),
+    (storaged_pb.NODE_DELETES, with_array("weight", np.ones(ROWS, np.float32)), "weights"),
+    (storaged_pb.NODE_REVIVALS, with_value("ids", 0, LARGEST), r"ids\[0\] = 9223372036854775807"),
+    (storaged_pb.NODE_TIMES, without_array("w:born"), "'w:born' is missing"),
+    (storaged_pb.NODE_TIMES, with_value("w:born", 2, np.nan), r"time 'born'\[2\] = nan"),
+    (storaged_pb.OUT_EDGES, with_value("dst", 4, -500), r"dst\[4\] = -500"),
+    (storaged_pb.OUT_EDGES, with_value("eid", 4, -1), r"eid\[4\] = -1: expected 0"),
+    (
+        storaged_pb.OUT_EDGES,
         with_value("src", 4, 3),
         r"src\[4\] = 3: expected a row of partition 1, found one of partition 0",
     ),
-    (pb.OUT_EDGES, with_value("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
-    (pb.OUT_EDGES, with_array("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
-    (pb.OUT_EDGES, with_array("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
+    (storaged_pb.OUT_EDGES, with_value("w:at", 2, -(2**63)), r"time 'at'\[2\]"),
+    (storaged_pb.OUT_EDGES, with_array("w:x", np.zeros(ROWS, np.float32)), "section 'w:x'"),
+    (storaged_pb.OUT_EDGES, with_array("f:x", np.zeros(ROWS, np.float32)), "section 'f:x'"),
     (
-        pb.IN_EDGES,
+        storaged_pb.IN_EDGES,
         with_value("dst", 0, 0),
         r"dst\[0\] = 0: expected a row of partition 1, found one of partition 0",
     ),
-    (pb.IN_EDGES, with_value("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
-    (pb.OUT_EDGE_DELETES, with_value("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
-    (pb.OUT_EDGE_DELETES, with_value("src", 1, 2), "found one of partition 2"),
-    (pb.IN_EDGE_DELETES, with_value("dst", 1, 2), "found one of partition 2"),
+    (storaged_pb.IN_EDGES, with_value("src", 0, LARGEST), r"src\[0\] = 9223372036854775807"),
+    (storaged_pb.OUT_EDGE_DELETES, with_value("eid", 1, -2), r"eid\[1\] = -2: expected -1"),
+    (storaged_pb.OUT_EDGE_DELETES, with_value("src", 1, 2), "found one of partition 2"),
+    (storaged_pb.IN_EDGE_DELETES, with_value("dst", 1, 2), "found one of partition 2"),
     (
-        pb.EDGE_FEATURES,
+        storaged_pb.EDGE_FEATURES,
         with_value("eid", 3, 2),
         r"eid\[3\] = 2: expected a row of partition 1, found one of partition 2",
     ),
-    (pb.EDGE_FEATURES, with_value("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
+    (storaged_pb.EDGE_FEATURES, with_value("f:at", 3, -(2**63)), r"time 'at'\[3\]"),
 ]
 
 
@@ -228,24 +245,26 @@ def test_a_wrong_block_is_refused_with_the_value(kind: int, change: Any, message
 
 def test_weights_from_zero_to_the_largest_float_are_accepted() -> None:
     weights = np.float32([0.0, -0.0, 1e-45, 1.0, np.finfo(np.float32).max, 0.5])
-    assert check_rows(pb.NODES, {**VALID[pb.NODES], "weight": weights}) == ROWS
+    assert check_rows(storaged_pb.NODES, {**VALID[storaged_pb.NODES], "weight": weights}) == ROWS
 
 
 def test_kinds_and_types_that_do_not_exist_are_refused() -> None:
     wrong = [
         (0, 0, "kind=0"),
         (10, 0, "kind=10"),
-        (pb.NODES, 2, "type_id=2: expected a node"),
-        (pb.OUT_EDGES, 2, "type_id=2: expected an edge"),
+        (storaged_pb.NODES, 2, "type_id=2: expected a node"),
+        (storaged_pb.OUT_EDGES, 2, "type_id=2: expected an edge"),
     ]
     for kind, type_id, message in wrong:
         with pytest.raises(InvalidRequest, match=message):
-            check_rows(kind, VALID[pb.NODES], type_id=type_id)
+            check_rows(kind, VALID[storaged_pb.NODES], type_id=type_id)
     with pytest.raises(InvalidRequest, match="expected a node type with a time"):
-        check_rows(pb.NODE_TIMES, {"ids": ALL}, type_id=1)
+        check_rows(storaged_pb.NODE_TIMES, {"ids": ALL}, type_id=1)
     with pytest.raises(InvalidRequest, match="expected no weights"):
         check_rows(
-            pb.NODES, {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)}, type_id=1
+            storaged_pb.NODES,
+            {"ids": PARTS * ALL + 1, "weight": np.ones(ROWS, np.float32)},
+            type_id=1,
         )
 
 
@@ -258,18 +277,18 @@ def test_nodes_of_a_space_of_strings_have_valid_names() -> None:
             "f:id.values": np.frombuffer(b"".join(values), np.uint8),
         }
 
-    assert check_rows(pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
+    assert check_rows(storaged_pb.NODES, named(b"a", "ü".encode()), schema=NAMED) == 2
     for wrong in (b"", b"\xff", b"a\0b", b"a" * 257):
         with pytest.raises(InvalidRequest, match=r"ids\[1\]"):
-            check_rows(pb.NODES, named(b"a", wrong), schema=NAMED)
+            check_rows(storaged_pb.NODES, named(b"a", wrong), schema=NAMED)
     with pytest.raises(InvalidRequest, match=r"'f:id\.indptr' is missing"):
-        check_rows(pb.NODES, {"ids": PARTS * ALL + 1}, schema=NAMED)
+        check_rows(storaged_pb.NODES, {"ids": PARTS * ALL + 1}, schema=NAMED)
 
 
 def request(arrays: dict[str, Any], parts: list[int], **head: Any) -> Frame:
-    fields = {"space_id": 1, "load_id": 1, "kind": pb.NODE_DELETES, "parts": parts, **head}
-    frame = Frame(pb.WriteBlocksRequest(**fields), arrays)
-    return decode(encode(frame), pb.WriteBlocksRequest)
+    fields = {"space_id": 1, "load_id": 1, "kind": storaged_pb.NODE_DELETES, "parts": parts, **head}
+    frame = Frame(storaged_pb.WriteBlocksRequest(**fields), arrays)
+    return decode(encode(frame), storaged_pb.WriteBlocksRequest)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +336,9 @@ def test_exactly_the_rows_of_a_partition_pass(
     owners = part_of(values, parts, placement)
     part = data.draw(st.sampled_from(owners.tolist()))
     part_ids = values[owners == part]
-    assert check_rows(pb.NODES, {"ids": part_ids}, schema=schema, part=part) == len(part_ids)
+    assert check_rows(storaged_pb.NODES, {"ids": part_ids}, schema=schema, part=part) == len(
+        part_ids
+    )
     if (owners != part).any():
         row = int(np.argmax(owners != part))
         with pytest.raises(
@@ -327,7 +348,7 @@ def test_exactly_the_rows_of_a_partition_pass(
                 rf"one of partition {owners[row]}"
             ),
         ):
-            check_rows(pb.NODES, {"ids": values}, schema=schema, part=part)
+            check_rows(storaged_pb.NODES, {"ids": values}, schema=schema, part=part)
 
 
 @settings(deadline=None, max_examples=60)
@@ -352,7 +373,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
         "f:l.values": np.arange(lengths.sum(), dtype=np.int64),
     }
     blocks = write_requests.decode_blocks(
-        request({**arrays, "offsets": offsets}, parts, kind=pb.NODES), SCHEMA, range(PARTS)
+        request({**arrays, "offsets": offsets}, parts, kind=storaged_pb.NODES), SCHEMA, range(PARTS)
     )
     assert [block.part for block in blocks] == parts
     assert (
@@ -373,7 +394,7 @@ def test_a_frame_of_several_partitions_becomes_its_blocks(
         InvalidRequest, match=rf"ids\[{row}\] = {wrong[row]}: expected a row of partition"
     ):
         write_requests.decode_blocks(
-            request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=pb.NODES),
+            request({**arrays, "ids": wrong, "offsets": offsets}, parts, kind=storaged_pb.NODES),
             SCHEMA,
             range(PARTS),
         )

@@ -6,7 +6,7 @@ import pytest
 
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema, WeightTable
 from asterism_proto.errors import InvalidRequest, NotFound
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 
 TABLES = {
     "recent": "exp((year - 2020) / 4)",
@@ -51,15 +51,18 @@ FULL: dict[str, Any] = {
 def test_a_schema_survives_the_wire_and_plain_values() -> None:
     schema = Schema.from_dict(FULL)
     assert Schema.from_proto(schema.to_proto()) == schema
-    assert Schema.from_proto(pb.Schema.FromString(schema.to_proto().SerializeToString())) == schema
+    assert (
+        Schema.from_proto(common_pb.Schema.FromString(schema.to_proto().SerializeToString()))
+        == schema
+    )
     assert Schema.from_dict(schema.to_dict()) == schema
 
 
 def test_omitted_fields_have_defaults() -> None:
     schema = Schema.from_proto(
-        pb.Schema(
-            node_types=[pb.NodeType(name="n")],
-            edge_types=[pb.EdgeType(src_type="n", relation="r", dst_type="n")],
+        common_pb.Schema(
+            node_types=[common_pb.NodeType(name="n")],
+            edge_types=[common_pb.EdgeType(src_type="n", relation="r", dst_type="n")],
             parts=1,
         )
     )

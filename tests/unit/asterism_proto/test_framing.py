@@ -6,17 +6,17 @@ import pytest
 
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH, SAMPLING_METHODS
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 
 def test_frame_is_typed_by_its_head() -> None:
-    frame = Frame(wire.SampleNodesReply(version=3))
-    assert frame.with_head(wire.SampleNodesReply) is frame
+    frame = Frame(graphd_pb.SampleNodesReply(version=3))
+    assert frame.with_head(graphd_pb.SampleNodesReply) is frame
 
 
 def test_head_of_another_type_is_refused() -> None:
     with pytest.raises(TypeError, match="expected SampleEdgesReply, found SampleNodesReply"):
-        Frame(wire.SampleNodesReply()).with_head(wire.SampleEdgesReply)
+        Frame(graphd_pb.SampleNodesReply()).with_head(graphd_pb.SampleEdgesReply)
 
 
 def test_sampling_methods_have_a_seed_and_return_a_digest() -> None:

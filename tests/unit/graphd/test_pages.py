@@ -16,7 +16,7 @@ from tests.kit.images import Edges, Nodes, version_of
 from asterism_daemonkit.metrics import LATENCY_BUCKETS_S, MethodStats, Metrics
 from asterism_model.schema import EdgeType, NodeType, Schema, WeightTable
 from asterism_proto.errors import Deadline, InvalidRequest
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators.reads import WeightHistogram
 from graphd.pages import files
 from graphd.pages.data import LruCache
@@ -62,7 +62,7 @@ def test_histogram_counts_each_row_in_the_bar_of_its_weight(values: list[float])
 @given(st.integers(1, 5000))
 def test_part_ranges_are_few_and_cover_all_parts(parts: int) -> None:
     totals = [
-        pb.Total(part=part, count=1, positive=1, weight=0.5, audit_tv=part / parts)
+        common_pb.PartitionStats(part=part, count=1, positive=1, weight=0.5, audit_tv=part / parts)
         for part in range(parts)
     ]
     ranges = part_ranges(totals, parts)

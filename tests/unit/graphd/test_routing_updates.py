@@ -8,17 +8,17 @@ import pytest
 from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import NotFound, NotReady
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as meta
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from graphd.routing.updates import RoutingTable
 
 
-def poll_reply(revision: int, *versions: int) -> meta.PollReply:
+def poll_reply(revision: int, *versions: int) -> metad_pb.PollReply:
     schema = Schema(node_types=(NodeType(name="a"), NodeType(name="b")), parts=4)
     totals = [
-        pb.Total(
+        common_pb.PartitionStats(
             part=part,
-            element=pb.NODE,
+            element=common_pb.NODE,
             type_id=type_id,
             count=10,
             positive=part,
@@ -27,19 +27,24 @@ def poll_reply(revision: int, *versions: int) -> meta.PollReply:
         for part in range(4)
         for type_id in range(2)
     ]
-    space = pb.Space(
+    space = common_pb.Space(
         space_id=7,
         name="s",
         schema=schema.to_proto(),
-        parts=[pb.PartHosts(hosts=[uuid]) for uuid in ("y", "x", "y", "x")],
+        parts=[common_pb.PartHosts(hosts=[uuid]) for uuid in ("y", "x", "y", "x")],
     )
     manifests = [
-        pb.Manifest(space_id=7, version=version, digest=f"d{version}", totals=totals)
+        common_pb.Manifest(space_id=7, version=version, digest=f"d{version}", totals=totals)
         for version in versions
     ]
-    hosts = [meta.Host(uuid="x", address="x:1", online=True), meta.Host(uuid="y", address="y:1")]
-    return meta.PollReply(
-        revision=revision, spaces=[meta.SpaceRoute(space=space, versions=manifests)], storaged=hosts
+    hosts = [
+        metad_pb.Host(uuid="x", address="x:1", online=True),
+        metad_pb.Host(uuid="y", address="y:1"),
+    ]
+    return metad_pb.PollReply(
+        revision=revision,
+        spaces=[metad_pb.SpaceRoute(space=space, versions=manifests)],
+        storaged=hosts,
     )
 
 

@@ -10,7 +10,7 @@ from asterism_daemonkit.calls import CallContext, LocalTransport
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
 from asterism_proto.methods import GRAPH
-from asterism_proto.v1 import graphd_pb2 as wire
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.service import REQUEST_CHECKS, GraphService
 from graphd.routing.dispatch import Dispatcher, StoragedPool
 from graphd.routing.updates import RoutingTable
@@ -57,12 +57,12 @@ def test_request_is_checked_before_its_space(service: GraphService, name: str) -
 @pytest.mark.parametrize("name", ["sample_fanout", "sample_layers"])
 def test_explained_request_is_checked_before_its_space(service: GraphService, name: str) -> None:
     inner = GRAPH[name].request().SerializeToString()
-    request = Frame(wire.ExplainRequest(space="missing", method=name, request=inner))
+    request = Frame(graphd_pb.ExplainRequest(space="missing", method=name, request=inner))
     with pytest.raises(InvalidRequest):
         service.handlers[GRAPH["explain"].path](request, CallContext.with_timeout(60))
 
 
 def test_only_sampling_calls_are_explained(service: GraphService) -> None:
-    request = Frame(wire.ExplainRequest(space="missing", method="degrees"))
+    request = Frame(graphd_pb.ExplainRequest(space="missing", method="degrees"))
     with pytest.raises(InvalidRequest, match="'degrees' is no sampling call; expected one of"):
         service.handlers[GRAPH["explain"].path](request, CallContext.with_timeout(60))

@@ -13,13 +13,17 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.writes import small_writes
 from graphd.writes.small_writes import SmallWrite, WriteBatcher, concat_sections, split_into_chunks
 
 
 def small_write(
-    ids: Sequence[int], *, kind: int = store.NODES, seconds: float = 10, **features: np.ndarray
+    ids: Sequence[int],
+    *,
+    kind: int = storaged_pb.NODES,
+    seconds: float = 10,
+    **features: np.ndarray,
 ) -> SmallWrite:
     arrays = {"ids": np.array(ids, np.int64), **features}
     return SmallWrite(
@@ -190,15 +194,15 @@ def test_adjacent_writes_of_one_kind_are_one_chunk_in_order() -> None:
     group = [
         small_write([1], **lists[0]),
         small_write([2, 3], **lists[1]),
-        small_write([9], kind=store.NODE_DELETES),
+        small_write([9], kind=storaged_pb.NODE_DELETES),
         small_write([4]),
         small_write([5]),
     ]
     chunks = list(split_into_chunks(group))
     assert [(chunk.kind, chunk.rows, chunk.sections["ids"].tolist()) for chunk in chunks] == [
-        (store.NODES, 3, [1, 2, 3]),
-        (store.NODE_DELETES, 1, [9]),
-        (store.NODES, 2, [4, 5]),
+        (storaged_pb.NODES, 3, [1, 2, 3]),
+        (storaged_pb.NODE_DELETES, 1, [9]),
+        (storaged_pb.NODES, 2, [4, 5]),
     ]
     assert chunks[0].sections["f:l.indptr"].tolist() == [0, 2, 2, 3]
     assert chunks[0].sections["f:l.values"].tolist() == [0, 1, 10]

@@ -8,8 +8,8 @@ import pytest
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, InvalidRequest, NotFound
 from asterism_proto.framing import Frame
-from asterism_proto.v1 import graphd_pb2 as wire
-from asterism_proto.v1 import storaged_pb2 as store
+from asterism_proto.v1 import graphd_pb2 as graphd_pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.writes import validation
 
 SCHEMA = Schema.from_dict(
@@ -33,7 +33,7 @@ IDS = np.arange(3)
 
 def frame(**sections: Any) -> Frame:
     return Frame(
-        wire.WriteRequest(),
+        graphd_pb.WriteRequest(),
         {name.replace("__", ":"): np.asarray(array) for name, array in sections.items()},
     )
 
@@ -44,11 +44,11 @@ def test_a_complete_write_is_counted() -> None:
         full.head,
         {**full.arrays, "f:t.indptr": np.array([0, 1, 1, 2]), "f:t.values": np.zeros(2, np.uint8)},
     )
-    assert validation.check_rows(SCHEMA, store.NODES, 0, full) == 3
-    assert validation.check_rows(SCHEMA, store.OUT_EDGES, 0, frame(src=IDS, dst=IDS)) == 3
+    assert validation.check_rows(SCHEMA, storaged_pb.NODES, 0, full) == 3
+    assert validation.check_rows(SCHEMA, storaged_pb.OUT_EDGES, 0, frame(src=IDS, dst=IDS)) == 3
     assert (
         validation.check_rows(
-            SCHEMA, store.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))
+            SCHEMA, storaged_pb.OUT_EDGE_DELETES, 0, frame(src=IDS, dst=IDS, eid=np.full(3, -1))
         )
         == 3
     )
@@ -57,71 +57,83 @@ def test_a_complete_write_is_counted() -> None:
 @pytest.mark.parametrize(
     ("kind", "type_id", "sections", "error", "said"),
     [
-        (store.IN_EDGES, 0, {"src": IDS}, InvalidRequest, "a client writes NODES, OUT_EDGES"),
-        (store.NODES, 7, {"ids": IDS}, NotFound, "type 7: the space has types 0 to 1: n, plain"),
-        (store.NODES, 0, {}, InvalidRequest, "the array 'ids' is missing"),
-        (store.NODES, 0, {"ids": [0, -5]}, InvalidRequest, r"ids\[1\] = -5"),
-        (store.NODES, 0, {"ids": IDS.astype(np.int32)}, InvalidRequest, "int32"),
+        (storaged_pb.IN_EDGES, 0, {"src": IDS}, InvalidRequest, "a client writes NODES, OUT_EDGES"),
         (
-            store.NODES,
+            storaged_pb.NODES,
+            7,
+            {"ids": IDS},
+            NotFound,
+            "type 7: the space has types 0 to 1: n, plain",
+        ),
+        (storaged_pb.NODES, 0, {}, InvalidRequest, "the array 'ids' is missing"),
+        (storaged_pb.NODES, 0, {"ids": [0, -5]}, InvalidRequest, r"ids\[1\] = -5"),
+        (storaged_pb.NODES, 0, {"ids": IDS.astype(np.int32)}, InvalidRequest, "int32"),
+        (
+            storaged_pb.NODES,
             0,
             {"ids": IDS, "weight": np.float32([1, 2, np.nan])},
             InvalidRequest,
             r"weight\[2\] = nan",
         ),
         (
-            store.NODES,
+            storaged_pb.NODES,
             1,
             {"ids": IDS, "weight": np.ones(3, np.float32)},
             InvalidRequest,
             "declared without them",
         ),
         (
-            store.NODES,
+            storaged_pb.NODES,
             0,
             {"ids": IDS, "weight": np.ones(2, np.float32)},
             InvalidRequest,
             "2 entries for 3 rows",
         ),
         (
-            store.NODES,
+            storaged_pb.NODES,
             0,
             {"ids": IDS, "f__v": np.zeros((3, 3), np.int16)},
             InvalidRequest,
             r"expected shape \[3, 2\] of 'f:v', found \[3, 3\]",
         ),
-        (store.NODES, 0, {"ids": IDS, "f__v": np.zeros((3, 2), np.int32)}, InvalidRequest, "int32"),
-        (store.NODES, 0, {"ids": IDS, "f__w": np.zeros(3)}, InvalidRequest, "section 'f:w'"),
         (
-            store.OUT_EDGES,
+            storaged_pb.NODES,
+            0,
+            {"ids": IDS, "f__v": np.zeros((3, 2), np.int32)},
+            InvalidRequest,
+            "int32",
+        ),
+        (storaged_pb.NODES, 0, {"ids": IDS, "f__w": np.zeros(3)}, InvalidRequest, "section 'f:w'"),
+        (
+            storaged_pb.OUT_EDGES,
             0,
             {"src": IDS, "dst": IDS[:2]},
             InvalidRequest,
             "dst has 2 entries for 3 rows",
         ),
         (
-            store.OUT_EDGES,
+            storaged_pb.OUT_EDGES,
             1,
             {"src": IDS, "dst": IDS, "f__t": np.float32([0, np.inf, np.nan])},
             InvalidRequest,
             r"time 't'\[2\] = nan: a time is",
         ),
         (
-            store.NODES,
+            storaged_pb.NODES,
             1,
             {"ids": IDS, "f__born": [0, np.nan, 1]},
             InvalidRequest,
             r"time 'born'\[1\] = nan: a time is a number",
         ),
         (
-            store.OUT_EDGES,
+            storaged_pb.OUT_EDGES,
             2,
             {"src": IDS, "dst": IDS, "f__t": [0, -(2**63), 1]},
             InvalidRequest,
             r"time 't'\[1\] = -9223372036854775808: a time",
         ),
         (
-            store.OUT_EDGE_DELETES,
+            storaged_pb.OUT_EDGE_DELETES,
             0,
             {"src": IDS, "dst": IDS, "eid": [0, 1, -2]},
             InvalidRequest,
@@ -139,8 +151,8 @@ def test_invalid_write_is_refused_with_the_value(
 def test_ragged_feature_with_wrong_indptr_is_refused() -> None:
     for indptr in ([0, 1], [0, 1, 1, 3], [1, 1, 1, 2], [0, 2, 1, 2]):
         wrong = Frame(
-            wire.WriteRequest(),
+            graphd_pb.WriteRequest(),
             {"ids": IDS, "f:t.indptr": np.array(indptr), "f:t.values": np.zeros(2, np.uint8)},
         )
         with pytest.raises(InvalidRequest, match="rise from 0 to 2"):
-            validation.check_rows(SCHEMA, store.NODES, 0, wrong)
+            validation.check_rows(SCHEMA, storaged_pb.NODES, 0, wrong)

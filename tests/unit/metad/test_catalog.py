@@ -11,8 +11,8 @@ from tests.kit.metad import SCHEMA, InProcessMetad, edge_chunk
 
 from asterism_model.schema import Schema
 from asterism_proto.errors import AsterismError, Conflict, InvalidRequest, NotFound, NotReady, Stale
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.catalog import Catalog
 from metad.store.memory_store import MemoryStore
 
@@ -37,7 +37,7 @@ def test_space_needs_an_online_storaged() -> None:
     with pytest.raises(NotReady, match="none is online"):
         metad.create()
     metad.heartbeat("s1")
-    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.heartbeat("g1", role=metad_pb.GRAPHD)
     metad.advance_clock(60)
     with pytest.raises(NotReady):
         metad.create()
@@ -51,11 +51,11 @@ def test_a_bad_name_is_refused_with_the_name(metad: InProcessMetad, name: str) -
 
 def test_invalid_schema_is_refused(metad: InProcessMetad) -> None:
     with pytest.raises(InvalidRequest, match="at least one node type"):
-        metad.ask("create_space", mpb.CreateSpaceRequest(name="g"))
+        metad.ask("create_space", metad_pb.CreateSpaceRequest(name="g"))
     bad = SCHEMA.to_proto()
     bad.placement = 9  # type: ignore[assignment]
     with pytest.raises(InvalidRequest, match="Placement 9"):
-        metad.ask("create_space", mpb.CreateSpaceRequest(name="g", schema=bad))
+        metad.ask("create_space", metad_pb.CreateSpaceRequest(name="g", schema=bad))
 
 
 def test_existing_name_is_refused_unless_equal_and_allowed(metad: InProcessMetad) -> None:
@@ -70,7 +70,7 @@ def test_existing_name_is_refused_unless_equal_and_allowed(metad: InProcessMetad
 def test_schema_round_trips(metad: InProcessMetad) -> None:
     metad.create()
     assert (
-        Schema.from_proto(metad.ask("describe_space", mpb.SpaceRequest(space="graph")).schema)
+        Schema.from_proto(metad.ask("describe_space", metad_pb.SpaceRequest(space="graph")).schema)
         == SCHEMA
     )
 
@@ -78,9 +78,9 @@ def test_schema_round_trips(metad: InProcessMetad) -> None:
 def test_unknown_space_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
     metad.create("one")
     with pytest.raises(NotFound, match="'nine' does not exist; there is one"):
-        metad.ask("describe_space", mpb.SpaceRequest(space="nine"))
+        metad.ask("describe_space", metad_pb.SpaceRequest(space="nine"))
     with pytest.raises(InvalidRequest, match="empty"):
-        metad.ask("describe_space", mpb.SpaceRequest())
+        metad.ask("describe_space", metad_pb.SpaceRequest())
 
 
 def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -> None:
@@ -90,17 +90,17 @@ def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -
     metad.register(load, edge_chunk(0), written=[0])
     metad.commit(load)
     metad.begin()
-    metad.ask("abandon_load", mpb.LoadRequest(load_id=metad.begin().load_id))
+    metad.ask("abandon_load", metad_pb.LoadRequest(load_id=metad.begin().load_id))
     metad.submit()
     metad.build("s1", "s2", "s3")
     metad.submit()
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     with pytest.raises(NotFound):
-        metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph", if_exists=True))
+        metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph", if_exists=True))
     with pytest.raises(NotFound, match="load 1 does not exist"):
-        metad.ask("get_load", mpb.LoadRequest(load_id=load.load_id))
-    assert [metad.job(i).state for i in (1, 2)] == [pb.FINISHED, pb.STOPPED]
+        metad.ask("get_load", metad_pb.LoadRequest(load_id=load.load_id))
+    assert [metad.job(i).state for i in (1, 2)] == [common_pb.FINISHED, common_pb.STOPPED]
     assert list(metad.poll("s1").spaces) == list(metad.poll("s1").orders) == []
     new_keys = {key for key, _ in metad.store.range(b"") if key not in initial}
     assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, (
@@ -117,12 +117,12 @@ def test_manifest_digest_covers_all_other_fields(metad: InProcessMetad) -> None:
     metad.load()
     metad.submit()
     metad.build("s1", "s2", "s3")
-    manifest = metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    manifest = metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
     assert (manifest.version, manifest.cut, manifest.job_id, len(manifest.images)) == (1, 1, 1, 4)
     digest = manifest.digest
     manifest.digest = ""
     assert hashlib.sha256(manifest.SerializeToString(deterministic=True)).hexdigest() == digest
-    assert metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version == 1
+    assert metad.ask("describe_space", metad_pb.SpaceRequest(space="graph")).version == 1
 
 
 def test_versions_are_listed_newest_first_without_totals(metad: InProcessMetad) -> None:
@@ -131,7 +131,7 @@ def test_versions_are_listed_newest_first_without_totals(metad: InProcessMetad) 
         metad.load()
         metad.submit()
         metad.build("s1", "s2", "s3")
-    versions = metad.ask("list_versions", mpb.SpaceRequest(space="graph")).versions
+    versions = metad.ask("list_versions", metad_pb.SpaceRequest(space="graph")).versions
     assert [manifest.version for manifest in versions] == [2, 1]
     assert not any(manifest.totals for manifest in versions)
     assert all(manifest.images for manifest in versions)
@@ -140,12 +140,12 @@ def test_versions_are_listed_newest_first_without_totals(metad: InProcessMetad) 
 def test_unknown_version_is_refused_with_existing_ones(metad: InProcessMetad) -> None:
     metad.create()
     with pytest.raises(NotFound, match="no published version yet"):
-        metad.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+        metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
     metad.load()
     metad.submit()
     metad.build("s1", "s2", "s3")
     with pytest.raises(NotFound, match="version 9 of space 'graph' is not there; there are 1"):
-        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=9))
+        metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph", version=9))
 
 
 def test_old_versions_retire_when_surplus_and_unused() -> None:
@@ -154,7 +154,9 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
     def send_heartbeats(routed_version: int) -> None:
         metad.heartbeat("s1")
         metad.heartbeat(
-            "g1", role=mpb.GRAPHD, held=[mpb.HeldVersion(space_id=1, version=routed_version)]
+            "g1",
+            role=metad_pb.GRAPHD,
+            held=[metad_pb.HeldVersion(space_id=1, version=routed_version)],
         )
 
     def served_versions() -> list[int]:
@@ -184,7 +186,7 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
     assert served_versions() == [2, 3]
     assert metad.poll("s1", known_revision=known_revision, wait_s=5).revision > known_revision
     with pytest.raises(NotFound, match="version 1"):
-        metad.ask("get_manifest", mpb.ManifestRequest(space="graph", version=1))
+        metad.ask("get_manifest", metad_pb.ManifestRequest(space="graph", version=1))
 
 
 # Jobs through the door.
@@ -194,48 +196,52 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
     ("call", "words", "kind"),
     [
         (
-            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[9])),
+            lambda d: d.ask("list_jobs", metad_pb.ListJobsRequest(states=[9])),
             "job state 9",
             InvalidRequest,
         ),
         (
-            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(states=[0])),
+            lambda d: d.ask("list_jobs", metad_pb.ListJobsRequest(states=[0])),
             "job state 0",
             InvalidRequest,
         ),
         (
-            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(limit=1001)),
+            lambda d: d.ask("list_jobs", metad_pb.ListJobsRequest(limit=1001)),
             "limit 1001",
             InvalidRequest,
         ),
         (
-            lambda d: d.ask("list_jobs", mpb.ListJobsRequest(space="nine")),
+            lambda d: d.ask("list_jobs", metad_pb.ListJobsRequest(space="nine")),
             "'nine' does not exist",
             NotFound,
         ),
         (lambda d: d.job(0), "job 0 does not exist", NotFound),
-        (lambda d: d.ask("stop_job", mpb.JobRequest(job_id=99)), "job 99 does not exist", NotFound),
         (
-            lambda d: d.ask("recover_job", mpb.JobRequest(job_id=99)),
+            lambda d: d.ask("stop_job", metad_pb.JobRequest(job_id=99)),
             "job 99 does not exist",
             NotFound,
         ),
         (
-            lambda d: d.ask("submit_job", mpb.SubmitJobRequest(space="graph")),
+            lambda d: d.ask("recover_job", metad_pb.JobRequest(job_id=99)),
+            "job 99 does not exist",
+            NotFound,
+        ),
+        (
+            lambda d: d.ask("submit_job", metad_pb.SubmitJobRequest(space="graph")),
             "job kind ''",
             InvalidRequest,
         ),
         (lambda d: d.submit("nine"), "'nine' does not exist", NotFound),
         (lambda d: d.heartbeat("s1", role=0), "role 0", InvalidRequest),
         (
-            lambda d: d.heartbeat("s1", role=mpb.GRAPHD),
+            lambda d: d.heartbeat("s1", role=metad_pb.GRAPHD),
             "uuid=s1: belongs to a storaged, not to a graphd",
             InvalidRequest,
         ),
         (lambda d: d.heartbeat(""), "without a uuid", InvalidRequest),
         (lambda d: d.heartbeat("s1", incarnation=0), "incarnation 0", InvalidRequest),
         (
-            lambda d: d.heartbeat("s1", mpb.TaskReport(task_id=1, attempt=1)),
+            lambda d: d.heartbeat("s1", metad_pb.TaskReport(task_id=1, attempt=1)),
             "task 1: state 0",
             InvalidRequest,
         ),
@@ -259,11 +265,11 @@ def test_jobs_are_paged_newest_first(metad: InProcessMetad) -> None:
     for _ in range(5):
         metad.load()
         metad.submit()
-    first = metad.ask("list_jobs", mpb.ListJobsRequest(space="graph", limit=2))
+    first = metad.ask("list_jobs", metad_pb.ListJobsRequest(space="graph", limit=2))
     assert ([job.job_id for job in first.jobs], first.next_before) == ([5, 4], 4)
-    second = metad.ask("list_jobs", mpb.ListJobsRequest(limit=3, before=first.next_before))
+    second = metad.ask("list_jobs", metad_pb.ListJobsRequest(limit=3, before=first.next_before))
     assert ([job.job_id for job in second.jobs], second.next_before) == ([3, 2, 1], 0)
-    running = metad.ask("list_jobs", mpb.ListJobsRequest(states=[pb.RUNNING]))
+    running = metad.ask("list_jobs", metad_pb.ListJobsRequest(states=[common_pb.RUNNING]))
     assert [job.job_id for job in running.jobs] == [1]
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.kit.metad import InProcessMetad
 
 from asterism_proto.errors import Conflict, Stale
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 def test_first_of_two_processes_with_one_identity_is_accepted() -> None:
@@ -43,9 +43,9 @@ def test_restored_folder_is_accepted_after_the_others_lease() -> None:
 def test_graphd_with_clock_set_back_is_accepted_after_lease() -> None:
     """Its incarnation is a time: a smaller one may be the later start."""
     metad = InProcessMetad()
-    metad.heartbeat("g1", role=mpb.GRAPHD, start=11, incarnation=2_000)
+    metad.heartbeat("g1", role=metad_pb.GRAPHD, start=11, incarnation=2_000)
     with pytest.raises(Conflict, match="once the lease of the other is over"):
-        metad.heartbeat("g1", role=mpb.GRAPHD, start=12, incarnation=1_000)
+        metad.heartbeat("g1", role=metad_pb.GRAPHD, start=12, incarnation=1_000)
     metad.advance_clock(3600)
-    metad.heartbeat("g1", role=mpb.GRAPHD, start=12, incarnation=1_000)
-    metad.poll("g1", role=mpb.GRAPHD, start=12, incarnation=1_000)
+    metad.heartbeat("g1", role=metad_pb.GRAPHD, start=12, incarnation=1_000)
+    metad.poll("g1", role=metad_pb.GRAPHD, start=12, incarnation=1_000)

@@ -1,4 +1,4 @@
-"""Beats and polls: who is there, what they are told, and when."""
+"""Heartbeats and polls: who is there, what they are told, and when."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.kit.waiting import HANG_S, QUICK_S, wait_until
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import Conflict, Unavailable
 from asterism_proto.methods import HEARTBEATS
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.change_feed import ChangeFeed
 from metad.store import keys
 
@@ -30,7 +30,7 @@ def metad() -> InProcessMetad:
 
 
 def parked_poll(
-    metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = mpb.STORAGED
+    metad: InProcessMetad, pool: ThreadPoolExecutor, uuid: str, role: int = metad_pb.STORAGED
 ):  # type: ignore[no-untyped-def]
     """A poll that waits for news, surely parked: what is there already was taken."""
     known_revision = metad.poll(uuid, role=role).revision
@@ -82,7 +82,9 @@ def test_storaged_gets_only_spaces_of_its_own_parts(metad: InProcessMetad) -> No
     metad.heartbeat("s3")
     assert [route.space.name for route in metad.poll("s1").spaces] == ["graph"]
     assert list(metad.poll("s3").spaces) == []
-    assert [route.space.name for route in metad.poll("g1", role=mpb.GRAPHD).spaces] == ["graph"]
+    assert [route.space.name for route in metad.poll("g1", role=metad_pb.GRAPHD).spaces] == [
+        "graph"
+    ]
 
 
 def test_graphd_gets_addresses_and_states_of_storageds(metad: InProcessMetad) -> None:
@@ -91,7 +93,7 @@ def test_graphd_gets_addresses_and_states_of_storageds(metad: InProcessMetad) ->
     metad.advance_clock(3)
     hosts = {
         host.uuid: (host.address, host.online)
-        for host in metad.poll("g1", role=mpb.GRAPHD).storaged
+        for host in metad.poll("g1", role=metad_pb.GRAPHD).storaged
     }
     assert hosts == {"s1": ("s1:9779", True), "s2": ("s2:9779", False)}
 
@@ -100,7 +102,7 @@ def test_both_roles_get_a_published_version_with_all_totals(metad: InProcessMeta
     metad.load()
     metad.submit()
     metad.build("s1", "s2")
-    for uuid, role in (("s1", mpb.STORAGED), ("g1", mpb.GRAPHD)):
+    for uuid, role in (("s1", metad_pb.STORAGED), ("g1", metad_pb.GRAPHD)):
         (route,) = metad.poll(uuid, role=role).spaces
         assert route.space.version == 1
         assert [manifest.version for manifest in route.versions] == [1]
@@ -114,8 +116,8 @@ def test_every_reply_names_its_cluster() -> None:
         # The same folder's identity, but a catalog that is empty: another cluster.
         metad = InProcessMetad(uuid="m1")
         metad.heartbeat("s1")
-        metad.heartbeat("g1", role=mpb.GRAPHD)
-        assert metad.poll("s1").cluster == metad.poll("g1", role=mpb.GRAPHD).cluster
+        metad.heartbeat("g1", role=metad_pb.GRAPHD)
+        assert metad.poll("s1").cluster == metad.poll("g1", role=metad_pb.GRAPHD).cluster
         clusters.add(metad.poll("s1").cluster)
         assert InProcessMetad(metad.store, uuid="m2").poll("s1").cluster in clusters
     assert len(clusters) == 2
@@ -136,9 +138,13 @@ def test_daemon_of_another_cluster_is_refused_and_not_listed(metad: InProcessMet
     ):
         with pytest.raises(Conflict, match="host s3 belongs to the cluster other"):
             call()
-    assert {host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2"}
+    assert {host.uuid for host in metad.ask("list_hosts", common_pb.Empty()).hosts} == {"s1", "s2"}
     metad.heartbeat("s3", cluster=metad.poll("s1").cluster)
-    assert {host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts} == {"s1", "s2", "s3"}
+    assert {host.uuid for host in metad.ask("list_hosts", common_pb.Empty()).hosts} == {
+        "s1",
+        "s2",
+        "s3",
+    }
 
 
 def test_changing_a_reply_does_not_affect_other_callers(metad: InProcessMetad) -> None:
@@ -163,10 +169,10 @@ def test_publication_and_storaged_restart_wake_a_graphd(metad: InProcessMetad) -
     metad.load()
     metad.submit()
     with ThreadPoolExecutor(1) as pool:
-        waiting = parked_poll(metad, pool, "g1", mpb.GRAPHD)
+        waiting = parked_poll(metad, pool, "g1", metad_pb.GRAPHD)
         metad.build("s1", "s2")
         assert waiting.result(HANG_S).spaces[0].space.version == 1
-        waiting = parked_poll(metad, pool, "g1", mpb.GRAPHD)
+        waiting = parked_poll(metad, pool, "g1", metad_pb.GRAPHD)
         metad.heartbeat("s2", incarnation=2)
         assert {host.uuid: host.incarnation for host in waiting.result(HANG_S).storaged} == {
             "s1": 1,
@@ -179,10 +185,10 @@ def test_progress_and_open_loads_wake_no_poll(metad: InProcessMetad) -> None:
     metad.submit()
     (order,) = metad.poll("s1").orders
     known_revision = metad.poll("s1").revision
-    report = mpb.TaskReport(
+    report = metad_pb.TaskReport(
         task_id=order.task_id,
         attempt=order.attempt,
-        state=pb.RUNNING,
+        state=common_pb.RUNNING,
         phase="sort",
         rows_done=5,
         rows_total=9,
@@ -200,8 +206,8 @@ def test_poll_returns_after_its_wait_within_the_deadline(metad: InProcessMetad) 
     started = time.monotonic()
     assert metad.poll("s1", known_revision=known_revision, wait_s=0.1).revision == known_revision
     handler = metad.components.heartbeats_handlers[HEARTBEATS["poll"].path]
-    request = mpb.PollRequest(
-        role=mpb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0
+    request = metad_pb.PollRequest(
+        role=metad_pb.STORAGED, uuid="s1", incarnation=1, known_revision=known_revision, wait_s=30.0
     )
     assert handler(request, CallContext.with_timeout(0.3)).revision == known_revision  # type: ignore[union-attr]
     assert time.monotonic() - started > 0.1
@@ -259,30 +265,30 @@ def test_parked_poll_wakes_only_for_events() -> None:
 
 def test_host_goes_offline_with_its_lease_until_a_heartbeat(metad: InProcessMetad) -> None:
     def online() -> dict[str, bool]:
-        return {host.uuid: host.online for host in metad.ask("list_hosts", pb.Empty()).hosts}
+        return {host.uuid: host.online for host in metad.ask("list_hosts", common_pb.Empty()).hosts}
 
-    known_revision = metad.poll("g1", role=mpb.GRAPHD).revision
+    known_revision = metad.poll("g1", role=metad_pb.GRAPHD).revision
     metad.advance_clock(4.9)
     assert online() == {"s1": True, "s2": True}
     metad.heartbeat("s1")
     metad.advance_clock(0.2)
     assert online() == {"s1": True, "s2": False}
     offline_revision = metad.poll(
-        "g1", known_revision=known_revision, wait_s=5, role=mpb.GRAPHD
+        "g1", known_revision=known_revision, wait_s=5, role=metad_pb.GRAPHD
     ).revision
     assert offline_revision > known_revision
     metad.heartbeat("s2")
     assert online() == {"s1": True, "s2": True}
     assert (
-        metad.poll("g1", known_revision=offline_revision, wait_s=5, role=mpb.GRAPHD).revision
+        metad.poll("g1", known_revision=offline_revision, wait_s=5, role=metad_pb.GRAPHD).revision
         > offline_revision
     )
 
 
 def test_hosts_are_listed_with_the_parts_that_they_hold(metad: InProcessMetad) -> None:
-    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.heartbeat("g1", role=metad_pb.GRAPHD)
     metad.heartbeat("s1", free_bytes=123)
-    hosts = metad.ask("list_hosts", pb.Empty()).hosts
+    hosts = metad.ask("list_hosts", common_pb.Empty()).hosts
     assert [(host.uuid, host.parts, host.free_bytes) for host in hosts] == [
         ("s1", 2, 123),
         ("s2", 2, 0),
@@ -291,11 +297,11 @@ def test_hosts_are_listed_with_the_parts_that_they_hold(metad: InProcessMetad) -
 
 
 def test_absent_graphds_are_forgotten_but_storageds_never(metad: InProcessMetad) -> None:
-    metad.heartbeat("g1", role=mpb.GRAPHD)
+    metad.heartbeat("g1", role=metad_pb.GRAPHD)
     metad.advance_clock(3_599)
-    assert len(metad.ask("list_hosts", pb.Empty()).hosts) == 3
+    assert len(metad.ask("list_hosts", common_pb.Empty()).hosts) == 3
     metad.advance_clock(2)
-    assert [host.uuid for host in metad.ask("list_hosts", pb.Empty()).hosts] == ["s1", "s2"]
+    assert [host.uuid for host in metad.ask("list_hosts", common_pb.Empty()).hosts] == ["s1", "s2"]
 
 
 def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None:
@@ -303,13 +309,15 @@ def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None
     job = metad.submit()
     orders = {uuid: metad.poll(uuid).orders[0] for uuid in ("s1", "s2")}
     for uuid, order in orders.items():
-        metad.heartbeat(uuid, mpb.TaskReport(task_id=order.task_id, attempt=1, state=pb.RUNNING))
+        metad.heartbeat(
+            uuid, metad_pb.TaskReport(task_id=order.task_id, attempt=1, state=common_pb.RUNNING)
+        )
     known_revision = metad.poll("s1").revision
-    metad.ask("stop_job", mpb.JobRequest(job_id=job.job_id))
+    metad.ask("stop_job", metad_pb.JobRequest(job_id=job.job_id))
     assert list(metad.poll("s1", known_revision=known_revision, wait_s=5).orders) == []
     metad.heartbeat("s1")
-    assert metad.job(job.job_id).state == pb.RUNNING
+    assert metad.job(job.job_id).state == common_pb.RUNNING
     metad.advance_clock(5.1)
     stopped = metad.job(job.job_id)
-    assert stopped.state == pb.STOPPED
+    assert stopped.state == common_pb.STOPPED
     assert stopped.cause == "stopped on request"

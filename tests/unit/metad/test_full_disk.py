@@ -8,8 +8,8 @@ import pytest
 from tests.kit.metad import InProcessMetad
 
 from asterism_proto.errors import Unavailable
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.store.memory_store import MemoryStore
 from metad.store.port import Changes
 
@@ -56,13 +56,13 @@ def test_half_written_storaged_restart_is_redone_at_heartbeat(
 def test_half_written_lease_end_is_redone_at_the_next_tick(
     metad: InProcessMetad, store: FailingStore
 ) -> None:
-    metad.ask("stop_job", mpb.JobRequest(job_id=1))
-    assert metad.job(1).state == pb.RUNNING
+    metad.ask("stop_job", metad_pb.JobRequest(job_id=1))
+    assert metad.job(1).state == common_pb.RUNNING
     store.writes_left = 1
     with pytest.raises(Unavailable):
         metad.advance_clock(3600)
     metad.advance_clock(0.1)
-    assert metad.job(1).state == pb.STOPPED
+    assert metad.job(1).state == common_pb.STOPPED
 
 
 def test_failed_publication_is_redone_with_the_next_report(
@@ -73,10 +73,10 @@ def test_failed_publication_is_redone_with_the_next_report(
         metad.build("s1")
     assert (
         metad.job(1).state,
-        metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version,
-    ) == (pb.RUNNING, 0)
+        metad.ask("describe_space", metad_pb.SpaceRequest(space="graph")).version,
+    ) == (common_pb.RUNNING, 0)
     metad.build("s1")
     assert (
         metad.job(1).state,
-        metad.ask("describe_space", mpb.SpaceRequest(space="graph")).version,
-    ) == (pb.FINISHED, 1)
+        metad.ask("describe_space", metad_pb.SpaceRequest(space="graph")).version,
+    ) == (common_pb.FINISHED, 1)

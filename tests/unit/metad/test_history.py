@@ -8,8 +8,8 @@ import pytest
 from tests.kit.metad import InProcessMetad
 
 from asterism_proto.errors import AsterismError, Conflict, NotReady
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.catalog.history import MAX_TERMS, History, was_given_up
 from metad.model.hosts import CatalogPosition, HighestIds
 from metad.store import keys
@@ -162,11 +162,11 @@ def test_daemon_ahead_of_catalog_is_not_served_or_believed() -> None:
     older.load("old")
     older.submit("old")
     order = older.poll("s1").orders[0]
-    report = mpb.TaskReport(
-        task_id=order.task_id, attempt=1, state=pb.FAILED, cause="of another catalog's task"
+    report = metad_pb.TaskReport(
+        task_id=order.task_id, attempt=1, state=common_pb.FAILED, cause="of another catalog's task"
     )
     older.heartbeat(
-        "s1", report, removed=[1], held=[mpb.HeldVersion(space_id=1, version=9)], **newer_state
+        "s1", report, removed=[1], held=[metad_pb.HeldVersion(space_id=1, version=9)], **newer_state
     )
     reply = older.poll("s1", **newer_state)
     assert (
@@ -192,7 +192,7 @@ def test_ids_beyond_the_catalog_reveal_an_older_copy() -> None:
     for field in ("space_id", "job_id", "load_id"):
         older.heartbeat("s1")
         assert older.components.followers.fault() == ""
-        older.heartbeat("s1", highest=mpb.HighestIds(**{field: 2}))
+        older.heartbeat("s1", highest=metad_pb.HighestIds(**{field: 2}))
         assert "older than" in older.components.followers.fault()
         assert not older.poll("s1").continues
 
@@ -204,28 +204,34 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     open_load = older.begin("old")
     older.heartbeat("s1", **newer_states["s1"])
     with pytest.raises(NotReady, match="expected reports of storageds s1"):
-        older.ask("adopt_catalog", mpb.AdoptCatalogRequest())
-    space = mpb.InventorySpace(
-        space_id=1, builds=[mpb.InventoryBuild(job_id=1, version=1)], checkpoints=[1], loads=[1, 2]
+        older.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
+    space = metad_pb.InventorySpace(
+        space_id=1,
+        builds=[metad_pb.InventoryBuild(job_id=1, version=1)],
+        checkpoints=[1],
+        loads=[1, 2],
     )
-    spaces = [space, mpb.InventorySpace(space_id=2, name="new", bytes=7)]
+    spaces = [space, metad_pb.InventorySpace(space_id=2, name="new", bytes=7)]
     older.report_inventory("s1", spaces, **newer_states["s1"])
-    adoption = older.ask("adopt_catalog", mpb.AdoptCatalogRequest())
+    adoption = older.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
     assert [(u.space_id, u.job_id, list(u.loads)) for u in adoption.unknown] == [
         (1, 1, []),
         (1, 0, [2]),
         (2, 0, []),
     ]
     assert list(adoption.open_loads) == [open_load.load_id]
-    assert older.ask("get_load", mpb.LoadRequest(load_id=open_load.load_id)).state == mpb.ABANDONED
+    assert (
+        older.ask("get_load", metad_pb.LoadRequest(load_id=open_load.load_id)).state
+        == metad_pb.ABANDONED
+    )
     reply = older.poll("s1", **newer_states["s1"])
     assert (reply.continues, reply.adopted) == (True, True)
     kinds = [(r.kind, r.space_id, r.job_id, list(r.loads)) for r in reply.removals]
     assert kinds == [
-        (mpb.REMOVE_BUILD, 1, 1, []),
-        (mpb.REMOVE_LEFTOVERS, 1, 1, []),
-        (mpb.REMOVE_LOADS, 1, 0, [2]),
-        (mpb.REMOVE_SPACE, 2, 0, []),
+        (metad_pb.REMOVE_BUILD, 1, 1, []),
+        (metad_pb.REMOVE_LEFTOVERS, 1, 1, []),
+        (metad_pb.REMOVE_LOADS, 1, 0, [2]),
+        (metad_pb.REMOVE_SPACE, 2, 0, []),
     ]
     older.report_inventory("s1", spaces, **newer_states["s1"])
     assert len(older.poll("s1").removals) == 4, "nothing is ordered twice"
@@ -249,21 +255,21 @@ def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
             metad.heartbeat(
                 uuid,
                 cluster=cluster,
-                followed=mpb.CatalogPosition(history=cluster, term="t", revision=5),
+                followed=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
             )
         metad.report_inventory(
             uuid,
             [],
             cluster=cluster,
-            followed=mpb.CatalogPosition(history=cluster, term="t", revision=5),
+            followed=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
         )
     with pytest.raises(Conflict, match="a and b"):
-        metad.ask("adopt_catalog", mpb.AdoptCatalogRequest())
+        metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
     with pytest.raises(Conflict, match="cluster='c'"):
-        metad.ask("adopt_catalog", mpb.AdoptCatalogRequest(cluster="c"))
-    metad.ask("adopt_catalog", mpb.AdoptCatalogRequest(cluster="a"))
+        metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest(cluster="c"))
+    metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest(cluster="a"))
     metad.heartbeat(
-        "s1", cluster="a", followed=mpb.CatalogPosition(history="a", term="t", revision=5)
+        "s1", cluster="a", followed=metad_pb.CatalogPosition(history="a", term="t", revision=5)
     )
     with pytest.raises(AsterismError):
         metad.heartbeat("s2", cluster="b")
@@ -292,9 +298,9 @@ def test_no_ids_are_issued_before_the_catalog_is_confirmed() -> None:
 
 def test_removal_orders_persist_until_every_host_is_done() -> None:
     metad, _ = catalog_and_older_copy()
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="old"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="old"))
     (order,) = metad.poll("s1").removals
-    assert (order.kind, order.space_id) == (mpb.REMOVE_SPACE, 1)
+    assert (order.kind, order.space_id) == (metad_pb.REMOVE_SPACE, 1)
     metad.heartbeat("s1", removed=[order.removal_id])
     restarted = InProcessMetad(metad.store, now_ms=metad.now_ms)
     assert list(restarted.poll("s1").removals) == []
@@ -306,26 +312,26 @@ def test_removal_orders_persist_until_every_host_is_done() -> None:
 def test_retired_versions_and_ended_jobs_are_removed_by_name() -> None:
     metad, _ = catalog_and_older_copy()
     metad.advance_clock(1.5)
-    assert [(r.kind, r.job_id) for r in metad.poll("s1").removals] == [(mpb.REMOVE_LEFTOVERS, 1)], (
-        "not what it published"
-    )
+    assert [(r.kind, r.job_id) for r in metad.poll("s1").removals] == [
+        (metad_pb.REMOVE_LEFTOVERS, 1)
+    ], "not what it published"
     for _ in range(2):
         metad.load("old")
         metad.submit("old")
         metad.build("s1", "s2")
     metad.advance_clock(100)
-    assert (mpb.REMOVE_BUILD, 1) in [(r.kind, r.job_id) for r in metad.poll("s1").removals]
+    assert (metad_pb.REMOVE_BUILD, 1) in [(r.kind, r.job_id) for r in metad.poll("s1").removals]
 
 
 def test_recovered_job_cancels_its_removal_orders() -> None:
     metad, _ = catalog_and_older_copy()
     metad.load("old")
     job = metad.submit("old")
-    metad.ask("stop_job", mpb.JobRequest(job_id=job.job_id))
+    metad.ask("stop_job", metad_pb.JobRequest(job_id=job.job_id))
     for uuid in ("s1", "s2"):
         metad.heartbeat(uuid)
     metad.advance_clock(2 * 86_400)
     removal_kinds = [r.kind for r in metad.poll("s1").removals if r.job_id == job.job_id]
-    assert removal_kinds == [mpb.REMOVE_BUILD, mpb.REMOVE_LEFTOVERS]
-    metad.ask("recover_job", mpb.JobRequest(job_id=job.job_id))
+    assert removal_kinds == [metad_pb.REMOVE_BUILD, metad_pb.REMOVE_LEFTOVERS]
+    metad.ask("recover_job", metad_pb.JobRequest(job_id=job.job_id))
     assert [r for r in metad.poll("s1").removals if r.job_id == job.job_id] == []

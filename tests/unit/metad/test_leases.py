@@ -8,8 +8,8 @@ import pytest
 from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
 from asterism_proto.errors import Conflict, NotFound
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from metad.store import keys
 from metad.store.port import MetaStore
 
@@ -25,8 +25,8 @@ def metad() -> InProcessMetad:
     return metad
 
 
-def load_state(metad: InProcessMetad, load: mpb.Load) -> int:
-    return int(metad.ask("get_load", mpb.LoadRequest(load_id=load.load_id)).state)
+def load_state(metad: InProcessMetad, load: metad_pb.Load) -> int:
+    return int(metad.ask("get_load", metad_pb.LoadRequest(load_id=load.load_id)).state)
 
 
 def abandoned_loads(metad: InProcessMetad) -> list[int]:
@@ -46,9 +46,9 @@ def test_open_load_ends_a_week_after_last_client_activity(metad: InProcessMetad)
     metad.register(growing, edge_chunk(0))
     metad.advance_clock(WEEK_S / 2 + 1)
     assert [load_state(metad, load) for load in (silent, resumed, growing)] == [
-        mpb.ABANDONED,
-        mpb.OPEN,
-        mpb.OPEN,
+        metad_pb.ABANDONED,
+        metad_pb.OPEN,
+        metad_pb.OPEN,
     ]
     assert abandoned_loads(metad) == [silent.load_id]
     assert metad.store.range(keys.chunks(silent.load_id)) == []
@@ -62,7 +62,7 @@ def test_acknowledgement_alone_renews_a_load(metad: InProcessMetad) -> None:
     metad.advance_clock(WEEK_S - 1)
     metad.register(load, written=[0])
     metad.advance_clock(WEEK_S - 1)
-    assert load_state(metad, load) == mpb.OPEN
+    assert load_state(metad, load) == metad_pb.OPEN
 
 
 @pytest.mark.parametrize("jump_s", [-86_400.0, 0.0, 86_400.0, 2 * WEEK_S])
@@ -73,14 +73,14 @@ def test_restart_grants_a_load_a_full_lease(metad: InProcessMetad, jump_s: float
     metad.register(load, node_chunk(0))
     restarted = InProcessMetad(metad.store, now_ms=metad.now_ms + int(jump_s * 1000))
     restarted.advance_clock(WEEK_S - 1)
-    assert load_state(restarted, load) == mpb.OPEN
+    assert load_state(restarted, load) == metad_pb.OPEN
     restarted.advance_clock(2 + max(0.0, -jump_s))
-    assert load_state(restarted, load) == mpb.ABANDONED
+    assert load_state(restarted, load) == metad_pb.ABANDONED
 
 
 def test_abandoned_load_is_announced_until_all_hosts_drop_it(metad: InProcessMetad) -> None:
     load = metad.begin()
-    metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+    metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     metad.heartbeat("s1", dropped_loads=[load.load_id])
     assert abandoned_loads(metad) == [load.load_id], "s2 has not said so yet"
     restarted = InProcessMetad(metad.store, now_ms=metad.now_ms)
@@ -94,19 +94,19 @@ def test_abandoned_load_is_announced_until_all_hosts_drop_it(metad: InProcessMet
     assert abandoned_loads(restarted) == []
     restarted_again = InProcessMetad(restarted.store, now_ms=restarted.now_ms)
     assert abandoned_loads(restarted_again) == []
-    assert load_state(restarted_again, load) == mpb.ABANDONED, "its client may still ask"
+    assert load_state(restarted_again, load) == metad_pb.ABANDONED, "its client may still ask"
 
 
 def test_records_of_abandoned_loads_go_with_the_last_block(metad: InProcessMetad) -> None:
     settled, unsettled = metad.begin(), metad.begin()
     for load in (settled, unsettled):
-        metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+        metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     for uuid in ("s1", "s2"):
         metad.heartbeat(uuid, dropped_loads=[settled.load_id])
     metad.advance_clock(WEEK_S + 1)
     with pytest.raises(NotFound, match=f"load {settled.load_id} does not exist"):
         load_state(metad, settled)
-    assert load_state(metad, unsettled) == mpb.ABANDONED
+    assert load_state(metad, unsettled) == metad_pb.ABANDONED
     assert [keys.last_number(key) for key, _ in metad.store.range(keys.LOADS)] == [
         unsettled.load_id
     ]
@@ -121,7 +121,7 @@ def test_blocks_of_closed_uncommitted_loads_are_dead(metad: InProcessMetad) -> N
     )
     metad.commit(committed)
     for load in (given_up, forgotten):
-        metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+        metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     for uuid in ("s1", "s2"):
         metad.heartbeat(uuid, dropped_loads=[forgotten.load_id])
     metad.advance_clock(WEEK_S - 1)
@@ -138,14 +138,14 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
     metad.load()
     metad.submit()
     metad.build("s1", "s2")
-    metad.ask("pin_version", mpb.PinVersionRequest(space="graph"))
+    metad.ask("pin_version", metad_pb.PinVersionRequest(space="graph"))
     for ending in ("abandon_load", "none"):
         load = metad.begin()
         metad.register(load, node_chunk(0), edge_chunk(1))
         if ending != "none":
-            metad.ask(ending, mpb.LoadRequest(load_id=load.load_id))
+            metad.ask(ending, metad_pb.LoadRequest(load_id=load.load_id))
     settled = metad.begin()
-    metad.ask("abandon_load", mpb.LoadRequest(load_id=settled.load_id))
+    metad.ask("abandon_load", metad_pb.LoadRequest(load_id=settled.load_id))
     for uuid in ("s1", "s2"):
         metad.heartbeat(uuid, dropped_loads=[settled.load_id])
     metad.load()
@@ -173,13 +173,13 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
         "result",
         "pin",
     }
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     assert record_kinds(metad.store) == permanent | {"job", "removal"}, (
         "the orders to remove its data stay until they are carried out"
     )
-    assert metad.job(job.job_id).state == pb.STOPPED
+    assert metad.job(job.job_id).state == common_pb.STOPPED
     with pytest.raises(Conflict, match="was dropped"):
-        metad.ask("recover_job", mpb.JobRequest(job_id=job.job_id))
+        metad.ask("recover_job", metad_pb.JobRequest(job_id=job.job_id))
     metad.advance_clock(WEEK_S + 1)
     assert record_kinds(metad.store) == permanent | {"removal"}
     for uuid in ("s1", "s2"):
@@ -194,11 +194,11 @@ def test_dropped_space_does_not_block_other_jobs(metad: InProcessMetad) -> None:
     first, second = metad.submit(), metad.submit("other")
     metad.load()
     waiting = metad.submit()
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
-    assert {metad.job(job.job_id).state for job in (first, waiting)} == {pb.STOPPED}
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
+    assert {metad.job(job.job_id).state for job in (first, waiting)} == {common_pb.STOPPED}
     assert [order.job_id for order in metad.poll("s1").orders] == [second.job_id]
     metad.build("s1", "s2")
-    assert metad.job(second.job_id).state == pb.FINISHED
+    assert metad.job(second.job_id).state == common_pb.FINISHED
     metad.create()
     metad.load()
     metad.submit()

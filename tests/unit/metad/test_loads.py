@@ -8,7 +8,7 @@ import pytest
 from tests.kit.metad import InProcessMetad, edge_chunk, node_chunk
 
 from asterism_proto.errors import Conflict, InvalidRequest, NotFound
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 
 @pytest.fixture
@@ -72,14 +72,14 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
         metad.register(load, edge_chunk(0), edge_chunk(1, type_id=2))
     with pytest.raises(InvalidRequest, match="chunk 7 of load 1 is said to be written"):
         metad.register(load, edge_chunk(0), written=[7])
-    assert list(metad.ask("get_load", mpb.LoadRequest(load_id=1)).chunks) == []
+    assert list(metad.ask("get_load", metad_pb.LoadRequest(load_id=1)).chunks) == []
     assert metad.register(load, edge_chunk(0))[0].base == 0
 
 
 @pytest.mark.parametrize(
     ("chunk", "words"),
     [
-        (mpb.Chunk(index=4, type_id=0, rows=1, digest="d"), "chunk 4: element 0"),
+        (metad_pb.Chunk(index=4, type_id=0, rows=1, digest="d"), "chunk 4: element 0"),
         (node_chunk(4, type_id=2), "chunk 4: node type 2"),
         (edge_chunk(4, rows=-1), "chunk 4: -1 rows"),
         (edge_chunk(4, digest=""), "chunk 4: its digest is empty"),
@@ -87,7 +87,7 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
     ],
 )
 def test_invalid_chunk_is_refused_with_its_number(
-    metad: InProcessMetad, chunk: mpb.Chunk, words: str
+    metad: InProcessMetad, chunk: metad_pb.Chunk, words: str
 ) -> None:
     metad.create()
     with pytest.raises(InvalidRequest, match=words):
@@ -118,7 +118,7 @@ def test_committed_load_is_found_by_key_and_source(metad: InProcessMetad) -> Non
         resumed = instance.begin(resume_key="papers.csv", source="12 rows")
         assert (resumed.load_id, resumed.state, resumed.commit) == (
             load.load_id,
-            mpb.COMMITTED,
+            metad_pb.COMMITTED,
             commit,
         )
         assert [chunk.written for chunk in resumed.chunks] == [True]
@@ -126,13 +126,13 @@ def test_committed_load_is_found_by_key_and_source(metad: InProcessMetad) -> Non
     assert metad.begin("other", resume_key="papers.csv", source="12 rows").load_id != load.load_id
     for key, source in (("", "12 rows"), ("papers.csv", "13 rows"), ("paper.csv", "12 rows")):
         fresh = metad.begin(resume_key=key, source=source)
-        assert (fresh.load_id != load.load_id, fresh.state) == (True, mpb.OPEN)
+        assert (fresh.load_id != load.load_id, fresh.state) == (True, metad_pb.OPEN)
     assert metad.begin(resume_key="papers.csv", source="12 rows").load_id == load.load_id, (
         "another source under way hides what is committed"
     )
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     metad.create()
-    assert metad.begin(resume_key="papers.csv", source="12 rows").state == mpb.OPEN
+    assert metad.begin(resume_key="papers.csv", source="12 rows").state == metad_pb.OPEN
 
 
 def test_resumed_load_is_committed_under_its_latest_source(metad: InProcessMetad) -> None:
@@ -148,7 +148,7 @@ def test_resumed_load_is_committed_under_its_latest_source(metad: InProcessMetad
 def test_abandoned_load_is_not_resumed(metad: InProcessMetad) -> None:
     metad.create()
     load = metad.begin(resume_key="papers.csv")
-    metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+    metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
     assert metad.begin(resume_key="papers.csv").load_id != load.load_id
 
 
@@ -168,16 +168,16 @@ def test_load_stays_open_until_later_deletes_are_settled(metad: InProcessMetad) 
     metad.create()
     first, second, third = (metad.begin().load_id for _ in range(3))
 
-    def commit(instance: InProcessMetad, load_id: int, **fields: int | bool) -> mpb.Load:
-        reply: mpb.Load = instance.ask(
-            "commit_load", mpb.CommitLoadRequest(load_id=load_id, **fields)
+    def commit(instance: InProcessMetad, load_id: int, **fields: int | bool) -> metad_pb.Load:
+        reply: metad_pb.Load = instance.ask(
+            "commit_load", metad_pb.CommitLoadRequest(load_id=load_id, **fields)
         )
         return reply
 
     assert commit(metad, first, deletes=True).commit == 1
     for instance in (metad, InProcessMetad(metad.store)):
         unsettled = commit(instance, second)
-        assert (unsettled.state, unsettled.commit) == (mpb.OPEN, 0)
+        assert (unsettled.state, unsettled.commit) == (metad_pb.OPEN, 0)
     assert commit(metad, second, settled=1).commit == 2
     assert commit(metad, third, settled=1).commit == 3
 
@@ -191,7 +191,7 @@ def test_committed_load_refuses_chunks_and_abandonment(metad: InProcessMetad) ->
     with pytest.raises(Conflict, match="is committed"):
         metad.register(load, edge_chunk(1))
     with pytest.raises(Conflict, match="can not be abandoned"):
-        metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id))
+        metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id))
 
 
 def test_abandoned_load_is_announced_and_closed(metad: InProcessMetad) -> None:
@@ -202,7 +202,8 @@ def test_abandoned_load_is_announced_and_closed(metad: InProcessMetad) -> None:
     assert list(before.open_loads) == [load.load_id, open_load.load_id]
     for _ in range(2):
         assert (
-            metad.ask("abandon_load", mpb.LoadRequest(load_id=load.load_id)).state == mpb.ABANDONED
+            metad.ask("abandon_load", metad_pb.LoadRequest(load_id=load.load_id)).state
+            == metad_pb.ABANDONED
         )
     after = metad.poll("s1", known_revision=before.revision, wait_s=5)
     assert (list(after.open_loads), list(after.abandoned_loads)) == (
@@ -219,4 +220,4 @@ def test_unknown_load_is_refused_with_the_newest_id(metad: InProcessMetad, load_
     metad.create()
     metad.begin()
     with pytest.raises(NotFound, match=f"load {load_id} does not exist; the newest is 1"):
-        metad.ask("get_load", mpb.LoadRequest(load_id=load_id))
+        metad.ask("get_load", metad_pb.LoadRequest(load_id=load_id))

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from tests.kit.metad import InProcessMetad
 
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 
 DAY_S = 86_400.0
 
@@ -16,9 +16,12 @@ def kept_job_ids(metad: InProcessMetad, uuid: str = "s1", incarnation: int = 1) 
     return [job.job_id for job in metad.poll(uuid, incarnation=incarnation).kept_jobs]
 
 
-def failure_report(order: mpb.TaskOrder) -> mpb.TaskReport:
-    return mpb.TaskReport(
-        task_id=order.task_id, attempt=order.attempt, state=pb.FAILED, cause="the disk is full"
+def failure_report(order: metad_pb.TaskAssignment) -> metad_pb.TaskReport:
+    return metad_pb.TaskReport(
+        task_id=order.task_id,
+        attempt=order.attempt,
+        state=common_pb.FAILED,
+        cause="the disk is full",
     )
 
 
@@ -43,7 +46,7 @@ def test_failed_build_keeps_its_output_for_a_day() -> None:
     metad, job_id = start_build()
     assert kept_job_ids(metad) == kept_job_ids(metad, "s2") == [job_id]
     fail_build(metad)
-    assert metad.job(job_id).state == pb.FAILED
+    assert metad.job(job_id).state == common_pb.FAILED
     assert kept_job_ids(metad) == kept_job_ids(metad, "s2") == [job_id]
     metad.advance_clock(DAY_S - 1)
     assert kept_job_ids(metad) == [job_id]
@@ -57,14 +60,14 @@ def test_failed_build_keeps_its_output_for_a_day() -> None:
 
 def test_stopped_and_recovered_builds_keep_their_output() -> None:
     metad, job_id = start_build()
-    metad.ask("stop_job", mpb.JobRequest(job_id=job_id))
+    metad.ask("stop_job", metad_pb.JobRequest(job_id=job_id))
     assert kept_job_ids(metad) == [job_id], "on its way to its end"
     metad.heartbeat("s1")
     metad.heartbeat("s2")
-    assert metad.job(job_id).state == pb.STOPPED
+    assert metad.job(job_id).state == common_pb.STOPPED
     metad.advance_clock(DAY_S - 1)
     assert kept_job_ids(metad) == [job_id]
-    metad.ask("recover_job", mpb.JobRequest(job_id=job_id))
+    metad.ask("recover_job", metad_pb.JobRequest(job_id=job_id))
     metad.heartbeat("s1")
     metad.heartbeat("s2")
     metad.advance_clock(1)
@@ -86,7 +89,7 @@ def test_later_published_build_supersedes_failed_output() -> None:
     assert kept_job_ids(metad) == [first, second]
     metad.now_ms += 1
     metad.build("s1", "s2")
-    assert metad.job(second).state == pb.FINISHED
+    assert metad.job(second).state == common_pb.FINISHED
     assert kept_job_ids(metad) == []
 
 
@@ -103,7 +106,7 @@ def test_same_commit_supersedes_failed_build_only_if_later() -> None:
     metad.now_ms += 1000
     third = metad.submit().job_id
     metad.build("s1", "s2")
-    assert metad.job(third).state == pb.FINISHED
+    assert metad.job(third).state == common_pb.FINISHED
     assert kept_job_ids(metad) == []
 
 
@@ -112,7 +115,7 @@ def test_unstarted_and_finished_builds_keep_nothing() -> None:
     metad.load()
     waiting = metad.submit().job_id
     assert kept_job_ids(metad) == [first]
-    metad.ask("stop_job", mpb.JobRequest(job_id=waiting))
+    metad.ask("stop_job", metad_pb.JobRequest(job_id=waiting))
     metad.build("s1", "s2")
     assert kept_job_ids(metad) == []
 
@@ -137,5 +140,5 @@ def test_metad_restart_does_not_change_kept_jobs() -> None:
 
 def test_leftovers_of_a_dropped_space_are_not_kept() -> None:
     metad, _ = start_build()
-    metad.ask("drop_space", mpb.DropSpaceRequest(space="graph"))
+    metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     assert kept_job_ids(metad) == []

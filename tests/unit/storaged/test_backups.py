@@ -15,8 +15,8 @@ from asterism_io.remote_storage import RemoteFolder, StoredFile, redact
 from asterism_model.backup_manifest import BackupManifest, PartManifest
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Conflict, Corrupt, InvalidRequest, NotFound, NotReady
-from asterism_proto.v1 import common_pb2 as pb
-from asterism_proto.v1 import metad_pb2 as mpb
+from asterism_proto.v1 import common_pb2 as common_pb
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from storaged.backup.blocks import decode_stream, encode_stream
 from storaged.store import block_store
 from storaged.store.block_store import FAMILIES, Block, BlockStore
@@ -183,7 +183,7 @@ def test_truncated_altered_or_foreign_stream_is_refused() -> None:
 # The catalog.
 
 
-def build_space(desk: InProcessMetad) -> pb.Manifest:
+def build_space(desk: InProcessMetad) -> common_pb.Manifest:
     """A space with two committed loads of ten edges each, the first of them published."""
     for uuid in ("s1", "s2"):
         desk.heartbeat(uuid)
@@ -192,40 +192,42 @@ def build_space(desk: InProcessMetad) -> pb.Manifest:
         load = desk.begin(resume_key=key, source=f"{key}.csv")
         desk.ask(
             "register_chunks",
-            mpb.RegisterChunksRequest(
+            metad_pb.RegisterChunksRequest(
                 load_id=load.load_id, chunks=[edge_chunk(0, 10)], written=[0]
             ),
         )
-        desk.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id))
+        desk.ask("commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id))
         if key == "first":
             desk.submit()
             desk.build("s1", "s2")
-    manifest: pb.Manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="graph"))
+    manifest: common_pb.Manifest = desk.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
     return manifest
 
 
-def export_record(desk: InProcessMetad) -> mpb.SpaceRecord:
-    record: mpb.SpaceRecord = desk.ask("export_space", mpb.ExportSpaceRequest(space="graph"))
+def export_record(desk: InProcessMetad) -> metad_pb.SpaceRecord:
+    record: metad_pb.SpaceRecord = desk.ask(
+        "export_space", metad_pb.ExportSpaceRequest(space="graph")
+    )
     return record
 
 
-def desk_from_record(record: mpb.SpaceRecord) -> InProcessMetad:
+def desk_from_record(record: metad_pb.SpaceRecord) -> InProcessMetad:
     """Another metad, with ids of its own, that was given a record."""
     desk = InProcessMetad(uuid="m2", allowed_addresses="*")
     desk.heartbeat("t1")
     desk.create("other")
     desk.begin("other")
-    desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record))
+    desk.ask("import_space", metad_pb.ImportSpaceRequest(name="copy", record=record))
     return desk
 
 
 SHA = "0" * 64
 
 
-def submit(desk: InProcessMetad, kind: str = "restore") -> pb.Job:
+def submit(desk: InProcessMetad, kind: str = "restore") -> common_pb.Job:
     options = {"from": "sftp://key:hunter2@host/x", "sha256": SHA} if kind == "restore" else {}
-    job: pb.Job = desk.ask(
-        "submit_job", mpb.SubmitJobRequest(space="copy", kind=kind, options=options)
+    job: common_pb.Job = desk.ask(
+        "submit_job", metad_pb.SubmitJobRequest(space="copy", kind=kind, options=options)
     )
     return job
 
@@ -256,11 +258,11 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     with pytest.raises(InvalidRequest, match="'sha256' is missing"):
         desk.ask(
             "submit_job",
-            mpb.SubmitJobRequest(space="copy", kind="restore", options={"from": "s3://b/x"}),
+            metad_pb.SubmitJobRequest(space="copy", kind="restore", options={"from": "s3://b/x"}),
         )
     job = submit(desk)
     assert "hunter2" not in str(job)
-    assert "hunter2" not in str(desk.ask("list_jobs", mpb.ListJobsRequest()))
+    assert "hunter2" not in str(desk.ask("list_jobs", metad_pb.ListJobsRequest()))
     desk = InProcessMetad(
         desk.store, uuid="m2", allowed_addresses="*"
     )  # killed: nothing is forgotten
@@ -273,16 +275,16 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
     )
     desk.heartbeat(
         "t1",
-        mpb.TaskReport(
+        metad_pb.TaskReport(
             task_id=assignment.task_id,
             attempt=assignment.attempt,
-            state=pb.FINISHED,
+            state=common_pb.FINISHED,
             totals=manifest.totals,
             images=manifest.images,
         ),
         incarnation=2,
     )
-    restored_manifest = desk.ask("get_manifest", mpb.ManifestRequest(space="copy"))
+    restored_manifest = desk.ask("get_manifest", metad_pb.ManifestRequest(space="copy"))
     assert (
         restored_manifest.digest,
         restored_manifest.version,
@@ -295,21 +297,23 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
         restored_manifest.origin_space_id,
         restored_manifest.origin_job_id,
     ) == (2, job.job_id, 1, manifest.job_id)
-    record = desk.ask("export_space", mpb.ExportSpaceRequest(space="copy"))
+    record = desk.ask("export_space", metad_pb.ExportSpaceRequest(space="copy"))
     assert record.manifest == manifest
     known_load = desk.begin("copy", resume_key="first", source="first.csv")
     assert (known_load.state, known_load.commit, known_load.chunks[0].rows) == (
-        mpb.COMMITTED,
+        metad_pb.COMMITTED,
         1,
         10,
     )
     load = desk.begin("copy")
     chunks = desk.ask(
         "register_chunks",
-        mpb.RegisterChunksRequest(load_id=load.load_id, chunks=[edge_chunk(0, 5)], written=[0]),
+        metad_pb.RegisterChunksRequest(
+            load_id=load.load_id, chunks=[edge_chunk(0, 5)], written=[0]
+        ),
     ).chunks
     assert (load.load_id, chunks[0].base) == (known_load.load_id + 1, 20)
-    assert desk.ask("commit_load", mpb.CommitLoadRequest(load_id=load.load_id)).commit == 3
+    assert desk.ask("commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id)).commit == 3
     with pytest.raises(Conflict, match="waits for no data"):
         submit(desk)
     assert submit(desk, "build").cut == 3
@@ -320,7 +324,7 @@ def test_failure_cause_is_stored_without_address_secrets(caplog: pytest.LogCaptu
     build_space(source)
     job = source.ask(
         "submit_job",
-        mpb.SubmitJobRequest(
+        metad_pb.SubmitJobRequest(
             space="graph", kind="backup", options={"to": "sftp://key:hunter2@host/x"}
         ),
     )
@@ -329,16 +333,16 @@ def test_failure_cause_is_stored_without_address_secrets(caplog: pytest.LogCaptu
             cause = f"{assignment.options['to']}/parts: refused"
             source.heartbeat(
                 uuid,
-                mpb.TaskReport(
+                metad_pb.TaskReport(
                     task_id=assignment.task_id,
                     attempt=assignment.attempt,
-                    state=pb.FAILED,
+                    state=common_pb.FAILED,
                     cause=cause,
                     permanent=True,
                 ),
             )
     failed_job = source.job(job.job_id)
-    assert failed_job.ending == pb.FAILED
+    assert failed_job.ending == common_pb.FAILED
     assert "sftp://***@host/x/parts: refused" in failed_job.cause
     assert "hunter2" not in str(failed_job) + "".join(
         str(vars(record)) for record in caplog.records
@@ -351,13 +355,14 @@ def test_import_may_be_repeated_while_the_space_is_pending() -> None:
     build_space(source)
     record = export_record(source)
     desk = desk_from_record(record)
-    repeated = desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record))
+    repeated = desk.ask("import_space", metad_pb.ImportSpaceRequest(name="copy", record=record))
     assert repeated.space_id == 2
     with pytest.raises(Conflict, match="exists already"):
-        desk.ask("import_space", mpb.ImportSpaceRequest(name="other", record=record))
-    desk.ask("drop_space", mpb.DropSpaceRequest(space="copy"))
+        desk.ask("import_space", metad_pb.ImportSpaceRequest(name="other", record=record))
+    desk.ask("drop_space", metad_pb.DropSpaceRequest(space="copy"))
     assert (
-        desk.ask("import_space", mpb.ImportSpaceRequest(name="copy", record=record)).space_id == 3
+        desk.ask("import_space", metad_pb.ImportSpaceRequest(name="copy", record=record)).space_id
+        == 3
     )
     assert not list(desk.store.range(b"1/restore/" + b"%020d" % 2))
 
@@ -370,7 +375,7 @@ def test_inconsistent_record_is_refused() -> None:
         (lambda r: setattr(r.loads[0], "commit", 2), InvalidRequest),
         (lambda r: setattr(r, "last_commit", 0), InvalidRequest),
         (lambda r: r.next_edge_ids.pop(), InvalidRequest),
-        (lambda r: setattr(r.loads[0], "state", mpb.OPEN), InvalidRequest),
+        (lambda r: setattr(r.loads[0], "state", metad_pb.OPEN), InvalidRequest),
     ):
         record = export_record(source)
         corrupt(record)

@@ -17,7 +17,7 @@ from asterism_graphkit.operators.khop import Neighbors, build_fanouts
 from asterism_graphkit.random.rng import unit_float, word
 from asterism_model.schema import EdgeType, NodeType, Schema
 from asterism_proto.errors import InvalidRequest, Unavailable
-from asterism_proto.v1 import common_pb2 as pb
+from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import labor as graphd
 from storaged import sampling
 from storaged.kernels.subgraphs import labor as kernel
@@ -254,7 +254,7 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
         }
         levels: list[np.ndarray] = []
 
-        def raise_importances(
+        def update_importances(
             importances: np.ndarray | None,
             step_args: dict[str, Any] = step_args,
             levels: list[np.ndarray] = levels,
@@ -262,11 +262,11 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
             stepped = sampling.ImportanceSteps(
                 graph, **step_args, levels=levels[-1] if levels else None
             )
-            largest = stepped.raise_importances(importances)
+            largest = stepped.update_importances(importances)
             levels.append(stepped.levels)
             return largest
 
-        importances = labor.solve_importances(3, raise_importances)
+        importances = labor.solve_importances(3, update_importances)
         assert len(levels) in (2, 3)  # steps end where they change nothing, too
         in_one_call = sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3)
         assert identical(
@@ -409,7 +409,7 @@ def test_neighbors_beyond_the_message_limit_are_refused(monkeypatch: pytest.Monk
     request = graphd.LaborParams(
         fanouts=build_fanouts(lambda _: (0, 0), [0], [[2]]),
         uniform=True,
-        direction=pb.OUT,
+        direction=common_pb.OUT,
         seed=1,
         importance_steps=1,
         layer_dependency=False,

@@ -12,7 +12,7 @@ from asterism_proto.errors import Stale
 from asterism_proto.framing import Frame
 from asterism_proto.methods import STORE
 from asterism_proto.v1 import common_pb2
-from asterism_proto.v1 import storaged_pb2 as pb
+from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged.api.service import OPERATIONS, StoreService
 
 
@@ -34,7 +34,7 @@ def test_every_method_has_a_handler(service: StoreService) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_version_that_is_not_held_is_stale(service: StoreService, name: str) -> None:
-    request: Any = Frame(STORE[name].request(at=pb.At(space_id=1, version=3)))
+    request: Any = Frame(STORE[name].request(at=storaged_pb.VersionRef(space_id=1, version=3)))
     request.head.at.where.text = "id > 1"
     request.head.at.where.element = common_pb2.NODE
     with pytest.raises(Stale, match="version 3"):
@@ -42,7 +42,7 @@ def test_version_that_is_not_held_is_stale(service: StoreService, name: str) -> 
 
 
 def test_find_stream_returns_the_endpoint(service: StoreService) -> None:
-    reply = service.handlers[STORE["find_stream"].path](
-        pb.FindStreamRequest(), CallContext.with_timeout(60)
+    reply = service.handlers[STORE["find_binary_endpoint"].path](
+        storaged_pb.FindBinaryEndpointRequest(), CallContext.with_timeout(60)
     )
-    assert reply == pb.FindStreamReply(port=7, key=5, local="name")
+    assert reply == storaged_pb.FindBinaryEndpointReply(port=7, key=5, local="name")

@@ -60,7 +60,7 @@ class CoveredDrawParams(NamedTuple):
     piece_key: np.uint64
     row_key: np.uint64
     start: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
 
 
 @kernel

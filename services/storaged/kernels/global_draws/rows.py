@@ -96,7 +96,7 @@ class GlobalDrawParams(NamedTuple):
     part_key: np.uint64
     row_key: np.uint64
     start: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
 
 
 @inlined

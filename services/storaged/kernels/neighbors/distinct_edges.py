@@ -69,7 +69,7 @@ class DistinctParams(NamedTuple):
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
 
 
 class _Nodes(NamedTuple):

@@ -64,7 +64,7 @@ class RowDraw(NamedTuple):
     selection_key: np.uint64
     start: IntLike
     degree: IntLike
-    count: IntLike
+    count: IntLike  # type: ignore[assignment]  # not tuple.count
     base: IntLike
     weights: np.uint64
     alias_threshold: np.uint64

@@ -57,7 +57,7 @@ class IndexedParams(NamedTuple):
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
     replace: bool
     want_remaining: bool
 

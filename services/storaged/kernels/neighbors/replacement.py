@@ -62,7 +62,7 @@ class DrawParams(NamedTuple):
     """
 
     key: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
     type_index: np.int32
 
 
@@ -368,7 +368,7 @@ class GatherParams(NamedTuple):
         Column of the address table that is read.
     """
 
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
     type_index: np.int32
     column: np.int64
 

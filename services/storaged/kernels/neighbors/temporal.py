@@ -61,7 +61,7 @@ class TemporalParams(NamedTuple):
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64
+    count: np.int64  # type: ignore[assignment]  # not tuple.count
     replace: bool
     strategy: np.int64
 

@@ -328,8 +328,8 @@ def _keep_row(
     """
     out_pos = first
     for begin in range(0, row.degree, BLOCK):
-        end = min(begin + BLOCK, row.degree)
-        size = end - begin
+        size = np.int64(min(np.int64(BLOCK), np.int64(row.degree - begin)))
+        end = begin + size
         if out.shape[0] - out_pos < size:
             return np.int64(-1)
         if keep_all:
@@ -600,7 +600,7 @@ def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: Import
 
 
 @kernel
-def raise_importances(
+def update_importances(
     rows: RowSpans, uniform: bool, by_weight: bool, steps: ImportanceState, largest: F64
 ) -> None:
     """Raise the largest c_s of each neighbor to those of the nodes that expand to it.

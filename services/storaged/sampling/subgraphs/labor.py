@@ -154,7 +154,7 @@ class ImportanceSteps:
             )
         return as_kernel_array(neighbor_indices), neighbors
 
-    def raise_importances(self, importances: F64 | None) -> F64:
+    def update_importances(self, importances: F64 | None) -> F64:
         """A step, as `asterism_graphkit.operators.labor.solve_importances` asks for it;
         InvalidRequest where importances are not one for each neighbor.
         """
@@ -171,7 +171,7 @@ class ImportanceSteps:
             )
             if importances is not None:
                 kernel.update_levels(spans, self._fanout, self._uniform, state)
-            kernel.raise_importances(spans, self._uniform, importances is None, state, largest)
+            kernel.update_importances(spans, self._uniform, importances is None, state, largest)
         return largest
 
 
@@ -233,7 +233,7 @@ def keep_neighbors(
             checkpoint=checkpoint,
         )
         importances = (
-            labor.solve_importances(labor_options.importance, importance_steps.raise_importances)
+            labor.solve_importances(labor_options.importance, importance_steps.update_importances)
             if importance_state is None
             else importance_state[1]
         )
