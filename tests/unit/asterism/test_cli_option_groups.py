@@ -34,7 +34,7 @@ def parse(*arguments: str) -> Any:
         ] = True,
     ) -> None:
         """Do something."""
-        assert isinstance(context, typer.Context)
+        assert context.params["name"] == name
         received.append((name, paging, order, check))
 
     app = typer.Typer()

@@ -53,7 +53,7 @@ _S12 = np.uint64(12)
 _I64, _U32, _F32 = np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.float32)
 
 
-class LaborParams(NamedTuple):
+class KeepParams(NamedTuple):
     """How the edges of nodes are kept."""
 
     key: np.uint64
@@ -359,7 +359,7 @@ def _keep_row(
 @inlined
 def _keep_node(
     table: NDArray[np.int64],
-    params: LaborParams,
+    params: KeepParams,
     row: RowSpan,
     level: float,
     weights: NDArray[np.float32],
@@ -389,7 +389,7 @@ def _keep_node(
 @inlined
 def _keep_edges(
     rows: RowSpans,
-    params: LaborParams,
+    params: KeepParams,
     steps: ImportanceState,
     scratch: LaborScratch,
     state: NDArray[np.int64],
@@ -442,7 +442,7 @@ def _keep_edges(
 @kernel
 def keep_edges(
     rows: RowSpans,
-    params: LaborParams,
+    params: KeepParams,
     steps: ImportanceState,
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
@@ -454,7 +454,7 @@ def keep_edges(
     Parameters
     ----------
     rows : RowSpans
-    params : LaborParams
+    params : KeepParams
     steps : ImportanceState
     state : int64[2], inout
         Where to go on, and where that ended: `ROW` and `TOTAL`.
@@ -552,7 +552,7 @@ def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64)
     Parameters
     ----------
     fanout, uniform
-        As of `LaborParams`.
+        As of `KeepParams`.
     levels : float64[m], out
     """
     table, partitions, starts, degrees = rows
@@ -575,7 +575,7 @@ def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: Import
     Parameters
     ----------
     fanout, uniform
-        As of `LaborParams`.
+        As of `KeepParams`.
     """
     table, partitions, starts, degrees = rows
     offsets, neighbor_indices, importances, levels = steps

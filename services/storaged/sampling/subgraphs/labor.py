@@ -254,7 +254,7 @@ def keep_neighbors(
     out = NeighborOutputs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
     sizes, state = np.zeros(ids.size, np.int32), np.zeros(2, np.int64)
     key = labor.variate_key(seed, remote_type, hop, layer_dependency=labor_options.layer_dependency)
-    params = kernel.LaborParams(key, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES))
+    params = kernel.KeepParams(key, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES))
     spans = rows.spans()
     while True:
         if capacity > out.ids.size:
