@@ -177,7 +177,7 @@ def _remaining_weight(
     return _sum_undrawn(tables, part, match_count, runs, drawn_bits, stop)
 
 
-@inlined
+@kernel
 def _draw_rows(
     tables: NDArray[np.int64],
     params: IndexedParams,
@@ -190,7 +190,7 @@ def _draw_rows(
     output: _Output,
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_indexed`, in scratch that is there."""
+    """`draw_indexed`, in scratch that is there; a kernel, for `_remaining_weight` makes an array."""
     positions, parts, rows = nodes
     type_indices, slots, stats = output
     count, draws = params.count, scratch.draws
