@@ -190,7 +190,7 @@ def _draw_rows(
     output: _Output,
     stop: NDArray[np.int64],
 ) -> None:
-    """`draw_indexed`, in scratch that is there; a kernel, for `_remaining_weight` makes an array."""
+    """`draw_indexed`, in scratch that is there. A kernel: `_remaining_weight` makes an array."""
     positions, parts, rows = nodes
     type_indices, slots, stats = output
     count, draws = params.count, scratch.draws
