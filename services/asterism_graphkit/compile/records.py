@@ -58,14 +58,16 @@ def _record_typeof(cls: Any) -> Callable[[Any, Any], Any]:
     known: dict[Any, Any] = {}
 
     def typeof_record(record: Any, context: Any) -> Any:
-        key = tuple([(record[i].dtype, record[i].ndim, record[i].flags.num) for i in array_fields])
+        arrays = [record[i] for i in array_fields]
+        key = tuple([(array.dtype.num, array.ndim, array.flags.num) for array in arrays])
         found = known.get(key)
         if found is None:
             fields = [
                 typeof_impl(record[i], context) if scalar is None else scalar
                 for i, scalar in enumerate(scalars)
             ]
-            found = known[key] = types.BaseTuple.from_types(fields, cls)  # type: ignore[no-untyped-call]
+            found = types.BaseTuple.from_types(fields, cls)  # type: ignore[no-untyped-call]  # Numba's
+            known[key] = found
         return found
 
     return typeof_record

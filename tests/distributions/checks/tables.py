@@ -83,7 +83,7 @@ def _draw_row(
             part_key=np.uint64(0),
             row_key=np.uint64(key_with_word(word)),
             start=np.uint64(0),
-            count=np.int64(1),
+            num_draws=np.int64(1),
         ),
         as_kernel_array(np.zeros(1, np.uint64)),
         as_kernel_array(np.zeros(1, np.uint32)),
@@ -117,7 +117,7 @@ def rows_come_from_64_bits(scale: float) -> None:
             as_kernel_array(table),
             replacement.DrawParams(
                 key=np.uint64(parent_key(key_with_word(word), 0)),
-                count=np.int64(1),
+                num_draws=np.int64(1),
                 type_index=np.int32(0),
             ),
             zero,

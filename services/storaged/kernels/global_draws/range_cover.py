@@ -52,7 +52,7 @@ class CoveredDrawParams(NamedTuple):
         Draw i takes the word of its number from each of the three keys.
     start : uint64
         Number of the first draw.
-    count : int64
+    num_draws : int64
         Draws.
     """
 
@@ -60,7 +60,7 @@ class CoveredDrawParams(NamedTuple):
     piece_key: np.uint64
     row_key: np.uint64
     start: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
 
 
 @kernel

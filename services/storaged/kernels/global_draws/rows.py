@@ -89,14 +89,14 @@ class GlobalDrawParams(NamedTuple):
         ``key_of(seed, rng.NODE_ROW)`` or ``key_of(seed, rng.EDGE_ROW)``.
     start : uint64
         Number of the first draw.
-    count : int64
+    num_draws : int64
         Draws.
     """
 
     part_key: np.uint64
     row_key: np.uint64
     start: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
 
 
 @inlined

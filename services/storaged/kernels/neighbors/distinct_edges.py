@@ -63,13 +63,13 @@ class DistinctParams(NamedTuple):
     selection_key : uint64
         The key of exponential-key selection for this edge type; an edge's word is that of its place
         in the row.
-    count : int64
+    num_draws : int64
         Neighbors per node, at least 1.
     """
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
 
 
 class _Nodes(NamedTuple):
@@ -112,7 +112,7 @@ def _draw_with_rejection(
     """Draw from a row's alias table, rejecting repeats, until there are enough or too many in a row
     were rejected; return how many were found.
     """
-    start, degree, count = row.start, row.degree, row.count
+    start, degree, count = row.start, row.degree, row.num_draws
     direct_table, hash_keys, used_buckets = (
         scratch.direct_table,
         scratch.hash_keys,
@@ -204,7 +204,7 @@ def choose_distinct_edges(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> IntLike:
-    """Choose distinct edges of one row that weighs something, or of at most ``row.count`` edges.
+    """Choose distinct edges of a row that weighs something, or of at most ``row.num_draws`` edges.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def choose_distinct_edges(
         How many edges were chosen.
     """
     num_found = np.int64(0)
-    if row.degree <= row.count:
+    if row.degree <= row.num_draws:
         for j in range(row.degree):
             if row.weights == 0 or f32_at(row.weights, j) > np.float32(0.0):
                 slots[row.base + num_found] = row.start + j
@@ -236,8 +236,8 @@ def choose_distinct_edges(
         shift -= np.uint64(1)
     if row.weights == 0 or row.alias_threshold == 0:
         shuffle(row, shift, scratch, slots, stop)
-        return np.int64(row.count)
-    count, used_buckets = row.count, scratch.used_buckets
+        return np.int64(row.num_draws)
+    count, used_buckets = row.num_draws, scratch.used_buckets
     direct_table, hash_keys = scratch.direct_table, scratch.hash_keys
     num_drawn = _draw_with_rejection(row, shift, columns, coins, scratch, slots, stop)
     num_found = np.int64(num_drawn)
@@ -287,7 +287,7 @@ def _prepare_tile(
         start = i64_at(indptr, rows[i])
         degree = i64_at(indptr, rows[i] + 1) - start
         starts[t], degrees[t] = start, degree
-        if degree > params.count:
+        if degree > params.num_draws:
             keys[t] = derive(params.key, np.uint64(nodes.positions[i]))
             if table[part, ALIAS_THRESHOLD] > 0:
                 row_thresholds = np.uint64(table[part, ALIAS_THRESHOLD]) + (
@@ -317,7 +317,7 @@ def _draw_tiles(
     stop: NDArray[np.int64],
 ) -> None:
     """`draw_distinct_edges`, in scratch that is there."""
-    parts, rows, out_rows, count = nodes.parts, nodes.rows, nodes.out_rows, params.count
+    parts, rows, out_rows, count = nodes.parts, nodes.rows, nodes.out_rows, params.num_draws
     m = rows.shape[0]
     ring = slots.shape[0] // count
     for first in range(0, m + TILE, TILE):
@@ -417,7 +417,7 @@ def draw_distinct_edges(
     keys among what was not drawn yet. What came before is kept: starting over would favour sets
     that are reached quickly. Uniformly it is a Fisher-Yates shuffle of the row, whose array is kept
     only where it was touched. So the first m of n draws are the draws of m."""
-    count = params.count
+    count = params.num_draws
     # What stands at a touched place of a row, or that it was drawn: nothing elsewhere, and nothing
     # anywhere between two nodes.
     direct_table = np.zeros(MAX_DIRECT_DEGREE, np.int16)

@@ -171,7 +171,7 @@ def _draw_rows(
     stop: NDArray[np.int64],
 ) -> None:
     """`draw_distinct_nodes`, in scratch that is there."""
-    count = params.count
+    count = params.num_draws
     for i in range(rows.shape[0]):
         row_slots = slots[i * count : (i + 1) * count]
         num_found = np.int64(0)
@@ -253,7 +253,7 @@ def draw_distinct_nodes(
     earliest of which counts for each neighbor: it is an exponential variable of the neighbor's
     weight. What came before is kept. Neither depends on ``count``, so the first m of n are the
     draws of m."""
-    count = params.count
+    count = params.num_draws
     bits = hash_table_bits(count)
     scratch = _Scratch(
         np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64),

@@ -47,7 +47,7 @@ class RowDraw(NamedTuple):
         The same under the key of exponential-key selection.
     start, degree : int64
         First slot of the row, and its number of slots.
-    count : int64
+    num_draws : int64
         Neighbors wanted.
     base : int64
         Index of the first output in ``slots``.
@@ -64,7 +64,7 @@ class RowDraw(NamedTuple):
     selection_key: np.uint64
     start: IntLike
     degree: IntLike
-    count: IntLike  # type: ignore[assignment]  # not tuple.count
+    num_draws: IntLike
     base: IntLike
     weights: np.uint64
     alias_threshold: np.uint64
@@ -104,7 +104,7 @@ def shuffle(
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw the first ``row.count`` slots of a Fisher-Yates shuffle of a row.
+    """Draw the first ``row.num_draws`` slots of a Fisher-Yates shuffle of a row.
 
     The shuffled array is kept only where it was touched.
 
@@ -123,7 +123,7 @@ def shuffle(
     if row.degree <= MAX_DIRECT_DEGREE:
         _shuffle_direct(row, scratch.direct_table, used_buckets, slots)
     else:
-        for k in range(row.count):
+        for k in range(row.num_draws):
             if k & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
                 return
             chosen = k + np.int64(bounded(word(row.key, np.uint64(k)), np.uint64(row.degree - k)))
@@ -141,10 +141,10 @@ def shuffle(
             values[chosen_bucket] = k_value
             used_buckets[k] = chosen_bucket
             slots[row.base + k] = row.start + chosen_value
-        for k in range(row.count):
+        for k in range(row.num_draws):
             hash_keys[used_buckets[k]] = -1
     if row.nbr > 0:
-        for k in range(row.count):
+        for k in range(row.num_draws):
             prefetch_at(row.nbr + (np.uint64(slots[row.base + k] - row.start) << _EIGHTS))
 
 
@@ -161,12 +161,12 @@ def _shuffle_direct(
     Hashing is a loop of its own, which runs over several at once, and what follows it has no
     branch."""
     key, start, degree, base = row.key, row.start, row.degree, row.base
-    for k in range(row.count):
+    for k in range(row.num_draws):
         k_th = np.uint64(k)
         positions[k] = np.int64(bounded_short(word(key, k_th), np.uint64(degree) - k_th) + k_th)
-    for k in range(row.count):
+    for k in range(row.num_draws):
         chosen = positions[k]
         slots[base + k] = start + (np.int64(direct_table[chosen]) ^ chosen)
         direct_table[chosen] = np.int16(np.int64(direct_table[k]) ^ k ^ chosen)
-    for k in range(row.count):
+    for k in range(row.num_draws):
         direct_table[positions[k]] = 0

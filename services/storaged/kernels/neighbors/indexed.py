@@ -48,7 +48,7 @@ class IndexedParams(NamedTuple):
     key, selection_key : uint64
         ``key_of(seed, rng.RANGE, direction, hop, 0)``, and the same with 1; draw k of a node takes
         word k of its position's key under the first.
-    count : int64
+    num_draws : int64
         Draws per node, at least 1.
     replace : bool
     want_remaining : bool
@@ -57,7 +57,7 @@ class IndexedParams(NamedTuple):
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
     replace: bool
     want_remaining: bool
 
@@ -193,7 +193,7 @@ def _draw_rows(
     """`draw_indexed`, in scratch that is there. A kernel: `_remaining_weight` makes an array."""
     positions, parts, rows = nodes
     type_indices, slots, stats = output
-    count, draws = params.count, scratch.draws
+    count, draws = params.num_draws, scratch.draws
     for i in range(rows.shape[0]):
         prefetch_rows(tables, i, parts, rows)
         part, match_count, piece_count, total, unit_weights, num_found = (
@@ -337,7 +337,7 @@ def draw_indexed(
     is among those that are left. Of others repeats are rejected; after ``REJECTIONS`` in a row the
     rest is drawn by exponential keys among what was not drawn yet. Beyond that the first m of n
     draws are the draws of m."""
-    num_runs, count = bounds.shape[1], params.count
+    num_runs, count = bounds.shape[1], params.num_draws
     bits = hash_table_bits(count)
     hash_keys = np.full(np.int64(1) << np.int64(bits), np.int64(-1), np.int64)
     scratch = SuccessiveScratch(

@@ -205,7 +205,7 @@ def draw_packed(
     Some nodes are hashed together, and what they prefetch is read after the next ones have been
     hashed, in one loop where the output is contiguous: a loop over the few draws of a node ends
     where the processor does not expect it."""
-    key, count = params.key, params.count
+    key, count = params.key, params.num_draws
     m, has_out_rows, want_slots = rows.shape[0], out_rows.shape[0] > 0, slots.shape[0] > 0
     width = max(min(count, np.int64(STEP)), np.int64(1))
     tile = max(np.int64(DRAWS) // width, np.int64(1))

@@ -55,14 +55,14 @@ class DrawParams(NamedTuple):
     key : uint64
         ``key_of(seed, rng.NEIGHBOR, direction, hop)``; draw k of a node takes word k of its
         position's key under it.
-    count : int64
+    num_draws : int64
         Draws per node.
     type_index : int32
         Index of the edge type in the union.
     """
 
     key: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
     type_index: np.int32
 
 
@@ -360,7 +360,7 @@ class GatherParams(NamedTuple):
 
     Attributes
     ----------
-    count : int64
+    num_draws : int64
         Draws per node.
     type_index : int32
         Index of the edge type in the union.
@@ -368,7 +368,7 @@ class GatherParams(NamedTuple):
         Column of the address table that is read.
     """
 
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
     type_index: np.int32
     column: np.int64
 

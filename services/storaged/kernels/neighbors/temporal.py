@@ -51,7 +51,7 @@ class TemporalParams(NamedTuple):
     key, selection_key : uint64
         ``key_of(seed, rng.TEMPORAL, direction, hop, 0)``, and the same with 1; draw k of a node
         takes word k of its position's key under the first.
-    count : int64
+    num_draws : int64
         Draws per node, at least 1.
     replace : bool
         With replacement; ``LAST`` is without.
@@ -61,7 +61,7 @@ class TemporalParams(NamedTuple):
 
     key: np.uint64
     selection_key: np.uint64
-    count: np.int64  # type: ignore[assignment]  # not tuple.count
+    num_draws: np.int64
     replace: bool
     strategy: np.int64
 
@@ -214,7 +214,12 @@ def _draw_rows(
     stop: NDArray[np.int64],
 ) -> None:
     """`draw_temporal`, in scratch that is there."""
-    types, count, strategy, draws = tables.shape[0], params.count, params.strategy, scratch.draws
+    types, count, strategy, draws = (
+        tables.shape[0],
+        params.num_draws,
+        params.strategy,
+        scratch.draws,
+    )
     positions, parts, rows, limits = nodes
     run_types, starts, sizes = runs
     shift = np.uint64(64) - hash_table_bits(count)
@@ -359,7 +364,7 @@ def draw_temporal(
     positive ones) by (edge type, time). By weight a draw is the inverse of the running sums, and
     repeats are rejected; after ``REJECTIONS`` in a row the rest is drawn by exponential keys among
     what was not drawn yet. Beyond that the first m of n draws are the draws of m."""
-    types, count = tables.shape[0], params.count
+    types, count = tables.shape[0], params.num_draws
     hash_keys = np.full(np.int64(1) << np.int64(hash_table_bits(count)), np.int64(-1), np.int64)
     scratch = SuccessiveScratch(
         hash_keys,

@@ -4,6 +4,8 @@ their edges, or over the neighbors that these lead to.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,42 +21,19 @@ def _slot_weight(weights: np.uint64, slot: np.int64) -> float:
     return 1.0 if weights == 0 else np.float64(f32_at(weights, slot))
 
 
-@kernel
-def select_union_edges(
+@inlined
+def _select_edges(
     tables: NDArray[np.int64],
-    count: np.int64,
     selection_keys: NDArray[np.uint64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
+    keys: NDArray[np.float64],
     type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types without replacement, in the order of successive draws.
-
-    Parameters
-    ----------
-    tables : ndarray of int64, shape (types, P, COLUMNS)
-        Addresses by edge type, as `storaged.kernels.adjacency` lays them out; without ``WEIGHTS``
-        every edge weighs 1.
-    count : int64
-        Edges per node; nodes of at most ``count`` edges have all of them (by weight: the positive
-        ones), in order.
-    selection_keys : ndarray of uint64, shape (types, m)
-        Of the nodes' positions, under the selection key of each edge type; an edge's word is that
-        of its place in the row.
-    parts : ndarray of int32, shape (m,)
-    rows : ndarray of int64, shape (m,)
-        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
-    type_indices : ndarray of int32, shape (m * count,), out
-        Edge types, as indices into the union; padded with -1.
-    slots : ndarray of int64, shape (m * count,), out
-        Padded with -1.
-    stop : ndarray of int64, shape (1,)
-        Not 0 once the call is to end; what it leaves then is incomplete.
-    """
-    types = tables.shape[0]
-    keys = np.empty(count, np.float64)
+    """`select_union_edges`, in scratch that is there: ``keys``, float64[count]."""
+    types, count = tables.shape[0], keys.shape[0]
     for i in range(rows.shape[0]):
         heap_slice = slice(i * count, (i + 1) * count)
         heap_types, heap_slots = type_indices[heap_slice], slots[heap_slice]
@@ -107,34 +86,73 @@ def select_union_edges(
 
 
 @kernel
-def select_union_nodes(
+def select_union_edges(
     tables: NDArray[np.int64],
     count: np.int64,
     selection_keys: NDArray[np.uint64],
     parts: NDArray[np.int32],
     rows: NDArray[np.int64],
-    remote_types: NDArray[np.int32],
     type_indices: NDArray[np.int32],
     slots: NDArray[np.int64],
     stop: NDArray[np.int64],
 ) -> None:
-    """Draw edges of a union of edge types to distinct neighbors, in the order of successive draws.
+    """Draw edges of a union of edge types without replacement, in the order of successive draws.
 
     Parameters
     ----------
-    tables, count, selection_keys, parts, rows, type_indices, slots, stop
-        As of `select_union_edges`; neighbors ascend within a row.
-    remote_types : ndarray of int32, shape (types,)
-        The node type that each edge type leads to: of two types the same id is two neighbors.
-
-    Notes
-    -----
-    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of
-    all of them, and the edge that is earliest is each by its own weight among them. So the first m
-    of n are the draws of m."""
-    types = remote_types.shape[0]
+    tables : ndarray of int64, shape (types, P, COLUMNS)
+        Addresses by edge type, as `storaged.kernels.adjacency` lays them out; without ``WEIGHTS``
+        every edge weighs 1.
+    count : int64
+        Edges per node; nodes of at most ``count`` edges have all of them (by weight: the positive
+        ones), in order.
+    selection_keys : ndarray of uint64, shape (types, m)
+        Of the nodes' positions, under the selection key of each edge type; an edge's word is that
+        of its place in the row.
+    parts : ndarray of int32, shape (m,)
+    rows : ndarray of int64, shape (m,)
+        As of `storaged.kernels.node_rows.locate_nodes`; a node of row -1 has no neighbors.
+    type_indices : ndarray of int32, shape (m * count,), out
+        Edge types, as indices into the union; padded with -1.
+    slots : ndarray of int64, shape (m * count,), out
+        Padded with -1.
+    stop : ndarray of int64, shape (1,)
+        Not 0 once the call is to end; what it leaves then is incomplete.
+    """
     keys = np.empty(count, np.float64)
-    cursors, row_ends = np.empty(types, np.int64), np.empty(types, np.int64)
+    _select_edges(tables, selection_keys, parts, rows, keys, type_indices, slots, stop)
+
+
+class _Scratch(NamedTuple):
+    """Scratch of `select_union_nodes`.
+
+    Attributes
+    ----------
+    keys : ndarray of float64, shape (count,)
+    cursors, row_ends : ndarray of int64, shape (types,)
+        The next slot of each edge type in a row, and the slot after the last.
+    """
+
+    keys: NDArray[np.float64]
+    cursors: NDArray[np.int64]
+    row_ends: NDArray[np.int64]
+
+
+@inlined
+def _select_nodes(
+    tables: NDArray[np.int64],
+    selection_keys: NDArray[np.uint64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    remote_types: NDArray[np.int32],
+    scratch: _Scratch,
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> None:
+    """`select_union_nodes`, in scratch that is there."""
+    keys, cursors, row_ends = scratch
+    types, count = remote_types.shape[0], keys.shape[0]
     for i in range(rows.shape[0]):
         heap_slice = slice(i * count, (i + 1) * count)
         heap_types, heap_slots = type_indices[heap_slice], slots[heap_slice]
@@ -199,3 +217,37 @@ def select_union_nodes(
         for k in range(size, count):
             heap_types[k] = -1
             heap_slots[k] = -1
+
+
+@kernel
+def select_union_nodes(
+    tables: NDArray[np.int64],
+    count: np.int64,
+    selection_keys: NDArray[np.uint64],
+    parts: NDArray[np.int32],
+    rows: NDArray[np.int64],
+    remote_types: NDArray[np.int32],
+    type_indices: NDArray[np.int32],
+    slots: NDArray[np.int64],
+    stop: NDArray[np.int64],
+) -> None:
+    """Draw edges of a union of edge types to distinct neighbors, in the order of successive draws.
+
+    Parameters
+    ----------
+    tables, count, selection_keys, parts, rows, type_indices, slots, stop
+        As of `select_union_edges`; neighbors ascend within a row.
+    remote_types : ndarray of int32, shape (types,)
+        The node type that each edge type leads to: of two types the same id is two neighbors.
+
+    Notes
+    -----
+    The earliest of the edges to a neighbor counts for it: an exponential variable of the weight of
+    all of them, and the edge that is earliest is each by its own weight among them. So the first m
+    of n are the draws of m."""
+    types = remote_types.shape[0]
+    keys, cursors = np.empty(count, np.float64), np.empty(types, np.int64)
+    scratch = _Scratch(keys, cursors, np.empty(types, np.int64))
+    _select_nodes(
+        tables, selection_keys, parts, rows, remote_types, scratch, type_indices, slots, stop
+    )

@@ -338,7 +338,7 @@ def _draw(
             piece_key=rng.key_of(int(row_key), rng.PIECE),
             row_key=row_key,
             start=np.uint64(start),
-            count=np.int64(count),
+            num_draws=np.int64(count),
         )
         return _draw_from_covers(
             entries.shares, entries.cover_table, table, covered_params, draw_indices, want_tags
@@ -359,8 +359,8 @@ def _draw_from_tables(
     """Draw from entries that are chosen by the alias table ``alias_threshold``,
     ``alias_fraction``.
     """
-    out = np.empty(params.count, np.int64)
-    out_tags = np.empty(params.count if want_tags else 0, np.int32)
+    out = np.empty(params.num_draws, np.int64)
+    out_tags = np.empty(params.num_draws if want_tags else 0, np.int32)
     local_count = int(
         columns.draw_rows(
             table, params, alias_threshold, alias_fraction, draw_indices, out, out_tags
@@ -378,8 +378,8 @@ def _draw_from_covers(
     want_tags: bool,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Draw by an index."""
-    rows = np.empty(params.count, np.int64)
-    out_tags = np.empty(params.count if want_tags else 0, np.int32)
+    rows = np.empty(params.num_draws, np.int64)
+    out_tags = np.empty(params.num_draws if want_tags else 0, np.int32)
     local_count = int(
         draw_covered_rows(
             table,
