@@ -46,7 +46,6 @@ from asterism_graphkit.relabel.hash_index import FREE
 """Columns of a table, which has a line per part: counts, and addresses of arrays, 0 where there is
 none.
 """
-HOT, COLD = ALIAS_THRESHOLD, ALIAS_FRACTION
 COLUMNS = 19
 ABSENT = -1
 """As a count of rows: the part is not held here."""

@@ -23,9 +23,9 @@ from asterism_graphkit.compile.jit import (
 )
 from asterism_graphkit.random.rng import bounded, derive, word
 from storaged.kernels.adjacency import (
-    COLD,
+    ALIAS_FRACTION,
+    ALIAS_THRESHOLD,
     EID,
-    HOT,
     INDPTR,
     NARROW,
     NBR,
@@ -149,7 +149,7 @@ def _draw_distinct(
     """Draw a row's neighbors without replacement; keys as of `choose_distinct_edges`."""
     part, start, degree = span
     weighted = not params.uniform and table[part, WEIGHTS] != 0
-    has_alias_table = weighted and table[part, HOT] != 0
+    has_alias_table = weighted and table[part, ALIAS_THRESHOLD] != 0
     # Equal positive weights have no table, and the sum of the row does not matter.
     if (
         degree > params.fanout
@@ -159,8 +159,8 @@ def _draw_distinct(
         return np.int64(0)
     row_weights = np.uint64(table[part, WEIGHTS] + 4 * start if weighted else 0)
     row_thresholds, row_fractions = (
-        np.uint64(table[part, HOT] + 8 * start if has_alias_table else 0),
-        np.uint64(table[part, COLD] + 4 * start),
+        np.uint64(table[part, ALIAS_THRESHOLD] + 8 * start if has_alias_table else 0),
+        np.uint64(table[part, ALIAS_FRACTION] + 4 * start),
     )
     first, no_address = np.int64(0), np.uint64(0)
     row_draw = RowDraw(
@@ -290,11 +290,13 @@ def _expand(
                 ring[_START, ring_slot], ring[_DEGREE, ring_slot] = start, degree
                 if (
                     not uniform
-                    and table[part, HOT] != 0
+                    and table[part, ALIAS_THRESHOLD] != 0
                     and degree > 0
                     and (replace or degree > count)
                 ):
-                    alias_threshold = view_at(table[part, HOT], table[part, SLOTS], _U64)
+                    alias_threshold = view_at(
+                        table[part, ALIAS_THRESHOLD], table[part, SLOTS], _U64
+                    )
                     for k in range(count):
                         prefetch(
                             alias_threshold,
@@ -318,13 +320,13 @@ def _expand(
             num_drawn: IntLike = np.int64(0)
             if degree > 0:
                 alias_threshold = view_at(
-                    table[part, HOT],
-                    np.int64(0) if uniform or table[part, HOT] == 0 else slots,
+                    table[part, ALIAS_THRESHOLD],
+                    np.int64(0) if uniform or table[part, ALIAS_THRESHOLD] == 0 else slots,
                     _U64,
                 )
                 alias_fraction = view_at(
-                    table[part, COLD],
-                    np.int64(0) if uniform or table[part, HOT] == 0 else slots,
+                    table[part, ALIAS_FRACTION],
+                    np.int64(0) if uniform or table[part, ALIAS_THRESHOLD] == 0 else slots,
                     _U32,
                 )
                 if replace:
