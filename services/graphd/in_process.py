@@ -148,7 +148,7 @@ class InProcessGraphd:
                     memory=reply.limits.memory_bytes,
                     steps=reply.limits.steps,
                 )
-            if reply.HasField("told"):
+            if reply.HasField("desired_state"):
                 # Addresses first: requests along the new routes must find their hosts.
                 self._hosts.update_addresses(
                     {host.uuid: host.address for host in reply.desired_state.storaged}

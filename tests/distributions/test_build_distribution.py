@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias import implied_distribution
+from asterism_model.partition_stats import Element
 from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 from storaged.store import block_store, keys
 from storaged.store.image import AdjacencyImage, AliasTable
@@ -223,7 +224,10 @@ def test_neighbor_rows_and_the_edge_table_follow_the_weights(tmp_path: Path) -> 
             np.repeat(np.arange(edges.outgoing.indptr.size - 1), np.diff(edges.outgoing.indptr)),
         )
     totals = [
-        total for result in new_build.results for total in result.totals if total.element == 2
+        total
+        for result in new_build.results
+        for total in result.totals
+        if total.element == Element.EDGE
     ]
     assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
     assert sum(t.count for t in totals) == sum(t.count_in for t in totals) == 20_000

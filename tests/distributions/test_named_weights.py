@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tests.kit.building import BuildResult, Op, run_build
 
 from asterism_graphkit.random.alias import implied_distribution
+from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.weights import summarize_weights
@@ -294,7 +295,10 @@ def test_both_copies_of_an_edge_have_the_same_named_weights(tmp_path: Path) -> N
         [[nodes, Op(kind=block_store.OUT_EDGES, type_id=0, arrays={**ends, **columns(rng, m)})]],
     )
     totals = [
-        total for result in new_build.results for total in result.totals if total.element == 2
+        total
+        for result in new_build.results
+        for total in result.totals
+        if total.element == Element.EDGE
     ]
     mixes = {}
     for name in ("weight", *TABLES):
@@ -414,7 +418,9 @@ def test_statistics_of_edge_case_weights_equal_numpy(tmp_path: Path, edges: bool
     default_total = next(
         total
         for total in new_build.results[0].totals
-        if total.weight_name == "weight" and total.type_id == 0 and total.element == 1 + edges
+        if total.weight_name == "weight"
+        and total.type_id == 0
+        and total.element == (Element.EDGE if edges else Element.NODE)
     )
     assert (default_total.zero, default_total.squares, default_total.largest) == (0, 16.0, 1.0)
 

@@ -13,6 +13,7 @@ from tests.kit.building import BuildResult, Op, Oracle, run_build
 from tests.kit.histories import loads_of, schemas
 
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from storaged.build.block_kernels import mix_records, weight_bits
 from storaged.store.image import AdjacencyImage, NodeImage
@@ -89,7 +90,9 @@ def assert_edges_match(build: BuildResult, oracle: Oracle) -> None:
                 assert part_edges == sorted(part_edges, key=lambda e: (e[key], e[1 - key], e[2]))
                 all_edges += part_edges
                 total = next(
-                    t for t in build.results[part].totals if t.element == 2 and t.type_id == type_id
+                    t
+                    for t in build.results[part].totals
+                    if t.element == Element.EDGE and t.type_id == type_id
                 )
                 assert (total.count_in if incoming else total.count) == len(part_edges)
                 columns = [np.array([e[i] for e in part_edges], np.int64) for i in range(3)]
