@@ -170,7 +170,7 @@ def _evaluate_remote_terms(
     context: RequestContext, predicates: dict[int, Predicate], *, both_directions: bool
 ) -> tuple[list[str], TermResults]:
     """What owners say of terms that the holders of edges can not judge: the terms, and the answers
-    as Restrict takes them.
+    as FilterRows takes them.
     """
     schema = context.space.schema
     remote_ends = ("", "dst", "src") if both_directions else ("", "dst")

@@ -292,7 +292,7 @@ def test_hop_rounds_collapse_on_a_single_storaged(
             traffic = [
                 value
                 for name, value in increases.items()
-                if "bytes" in name and "FindStream" not in name
+                if "bytes" in name and "FindBinaryEndpoint" not in name
             ]
             assert len(traffic) == 2
             assert min(traffic) > 100

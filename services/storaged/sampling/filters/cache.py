@@ -487,7 +487,7 @@ def _check_totals(
             raise InvalidRequest(
                 f"{prefix}: this host found count={local_totals.count}, "
                 f"positive={local_totals.positive}, weight={local_totals.weight}; ask again "
-                "what satisfies it (Restrict)"
+                "what satisfies it (FilterRows)"
             )
 
 
