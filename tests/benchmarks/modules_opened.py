@@ -5,7 +5,10 @@
 A metad, storageds and a graphd run in this process and talk over their own ports, as separate
 daemons do. A module counts if one of its functions runs in every one of several equal calls, so
 that heartbeats and other threads do not count. Kernels run interpreted: the kernel that is called
-counts, what it calls does not."""
+counts, what it calls does not.
+
+Marked modules are on the way: their functions are on the call stack where a request is put on a
+connection, in the client and in graphd, or where a kernel is called. The others serve these."""
 
 from __future__ import annotations
 
@@ -56,6 +59,7 @@ PACKAGES = (
     "metad",
 )
 KERNELS = ("asterism_graphkit", "storaged.kernels")
+SENDERS = ("asterism.transport.grpc", "asterism_daemonkit.tcp_client")
 REPETITIONS = 20
 ANY_PORT = "127.0.0.1:0"
 READY_S = 120.0
@@ -67,6 +71,8 @@ class ModuleRecorder:
     def __init__(self) -> None:
         self.is_recording = False
         self._functions: set[tuple[str, CodeType]] = set()
+        self.on_the_way: set[str] = set()
+        """Modules on the call stacks of senders and kernels."""
         threading.setprofile(self._record)
         sys.setprofile(self._record)
 
@@ -86,6 +92,8 @@ class ModuleRecorder:
         module = frame.f_globals.get("__name__", "")
         if module.partition(".")[0] in PACKAGES and not self._is_inside_kernel(module, frame):
             self._functions.add((module, frame.f_code))
+            if module in SENDERS or module.startswith("storaged.kernels"):
+                self.on_the_way |= set(_stack_modules(frame))
 
     @staticmethod
     def _is_inside_kernel(module: str, frame: FrameType) -> bool:
@@ -99,6 +107,16 @@ class ModuleRecorder:
                 return bool(name.startswith(KERNELS))
             caller = caller.f_back
         return False
+
+
+def _stack_modules(frame: FrameType) -> Iterator[str]:
+    """Yield the modules of this project on a call stack."""
+    caller: FrameType | None = frame
+    while caller is not None:
+        module = caller.f_globals.get("__name__", "")
+        if module.partition(".")[0] in PACKAGES:
+            yield module
+        caller = caller.f_back
 
 
 @contextmanager
@@ -161,12 +179,13 @@ def modules_of(recorder: ModuleRecorder, call: Callable[[], Any]) -> dict[str, i
     return counts
 
 
-def print_modules(name: str, modules: dict[str, int]) -> None:
-    """Print each module with its lines and functions, and the number of modules."""
-    print(f"{name}: {len(modules)} modules")
+def print_modules(name: str, modules: dict[str, int], on_the_way: set[str]) -> None:
+    """Print each module with its lines and functions, and the numbers of modules."""
+    print(f"{name}: {len(on_the_way & set(modules))} modules on the way, {len(modules)} in all")
     for module, functions in sorted(modules.items()):
         lines = getsource(import_module(module)).count("\n")
-        print(f"  {module:52} {functions:4} functions run, {lines:4} lines")
+        mark = "*" if module in on_the_way else " "
+        print(f"{mark} {module:52} {functions:4} functions run, {lines:4} lines")
 
 
 def main() -> None:
@@ -187,7 +206,8 @@ def main() -> None:
     ):
         bodies.assert_build_published(client, "shop")
         graph = client.graph("shop")
-        print_modules(args.call, modules_of(recorder, lambda: CALLS[args.call](graph)))
+        modules = modules_of(recorder, lambda: CALLS[args.call](graph))
+        print_modules(args.call, modules, recorder.on_the_way)
 
 
 if __name__ == "__main__":
