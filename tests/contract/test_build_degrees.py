@@ -12,6 +12,7 @@ import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_model.indexes import Index
+from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.completion import CompletedPart
@@ -93,7 +94,7 @@ def assert_weights(build: BuildResult, loads: list[list[Op]]) -> None:
             t.weight
             for result in build.results
             for t in result.totals
-            if (t.element, t.type_id, t.weight_name) == (1, type_id, name)
+            if (t.element, t.type_id, t.weight_name) == (Element.NODE, type_id, name)
         )
         np.testing.assert_allclose(total, sum(weights), rtol=1e-6)
 

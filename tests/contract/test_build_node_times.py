@@ -12,6 +12,7 @@ import pytest
 from tests.kit.building import BuildResult, Op, Oracle, run_build
 
 from asterism_graphkit.arrays.time_keys import encode_times
+from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
 from storaged.build.completion import CompletedPart
@@ -210,7 +211,7 @@ def test_copies_of_an_edge_agree_although_their_times_differ(timed_build: BuildR
             t
             for result in timed_build.results
             for t in result.totals
-            if (t.element, t.type_id) == (2, type_id)
+            if (t.element, t.type_id) == (Element.EDGE, type_id)
         ]
         assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64 != 0
 

@@ -20,6 +20,7 @@ from tests.kit.building import BuildResult, Op, Oracle, run_build, write_loads
 
 from asterism_graphkit.arrays.time_keys import encode_times
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_model.partition_stats import Element
 from asterism_model.schema import Schema
 from asterism_proto.errors import Corrupt
 from storaged.build.completion import CompletedPart
@@ -275,7 +276,7 @@ def test_copies_of_an_edge_must_have_the_same_time(timed_build: BuildResult) -> 
             t
             for result in timed_build.results
             for t in result.totals
-            if (t.element, t.type_id, t.weight_name) == (2, type_id, "weight")
+            if (t.element, t.type_id, t.weight_name) == (Element.EDGE, type_id, "weight")
         ]
         assert sum(t.mix_out for t in totals) % 2**64 == sum(t.mix_in for t in totals) % 2**64
     plain = replace(
@@ -287,7 +288,7 @@ def test_copies_of_an_edge_must_have_the_same_time(timed_build: BuildResult) -> 
             t.mix_out
             for result in some.results
             for t in result.totals
-            if (t.element, t.type_id) == (2, 0)
+            if (t.element, t.type_id) == (Element.EDGE, 0)
         ]
         for some in (timed_build, other)
     ]

@@ -295,7 +295,12 @@ def _table_reader(built_images: BuildResult) -> Callable[[Path], object]:
                 [
                     column.tobytes()
                     for columns in tables.blocks(
-                        0, _kind(total.element), 0, total.weight_name, total.positive, final=True
+                        0,
+                        _kind(total.element.number),
+                        0,
+                        total.weight_name,
+                        total.positive,
+                        final=True,
                     )
                     for column in columns
                 ]
