@@ -170,6 +170,8 @@ def test_coarsening_cuts_hardly_more_than_direct_metis(tmp_path: Path, shape: st
     assert np.mean(coarsened_cuts) <= 1.02 * np.mean(direct_cuts), (coarsened_cuts, direct_cuts)
 
 
+_NOISE_BYTES = 512 << 10
+"""Linux counts resident pages in batches per thread, and a peak with those of the interpreter."""
 _MEASURING_PROGRAM = """
 import json, sys, tempfile
 from pathlib import Path
@@ -251,7 +253,7 @@ def test_memory_use_is_at_most_the_stated_need(
         check=True,
     )
     for used, stated_need in json.loads(completed.stdout):
-        assert stated_need / most - (12 << 20) < used <= stated_need, (
+        assert stated_need / most - (12 << 20) < used <= stated_need + _NOISE_BYTES, (
             used >> 20,
             stated_need >> 20,
         )
