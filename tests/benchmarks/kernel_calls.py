@@ -111,10 +111,10 @@ def calls(graph: Any, batch: int) -> dict[str, Callable[[int], Any]]:
             ids, path * 4, p=0.5, q=2.0, seed=seed
         ),
         "top-k": lambda seed: graph.top_k_neighbors(ids, "buys", 3),
-        "labor": lambda seed: graph.sample_labor(ids, [5, 5], path, seed=seed),
-        "subgraph": lambda seed: graph.sample_subgraph(ids, [5, 5], path, seed=seed),
+        "labor": lambda seed: graph.sample_labor(ids, [5, 5], path, ntype="u", seed=seed),
+        "subgraph": lambda seed: graph.sample_subgraph(ids, [5, 5], path, ntype="u", seed=seed),
         "subgraph, one type": lambda seed: graph.sample_subgraph(
-            ids, [5, 5], ["follows"] * 2, seed=seed
+            ids, [5, 5], ["follows"], seed=seed
         ),
         "induced": lambda seed: graph.induced_subgraph(np.unique(ids), ["follows"]),
         "pagerank": lambda seed: graph.personalized_pagerank(ids[: batch // 16], "follows", 10),
