@@ -12,15 +12,17 @@ import numpy as np
 
 from asterism_graphkit.operators import khop
 from asterism_graphkit.random import rng
-from asterism_model.elements import NODE, OWN_WEIGHTS, canonical_weight_name
+from asterism_model.elements import canonical_weight_name
 from asterism_model.filters.syntax import parse
-from asterism_model.schema import EdgeType, NodeType, Schema
-from asterism_proto.errors import InvalidRequest, NotFound
+from asterism_model.schema import Schema
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.operators import reads
+from graphd.operators.filters import RowFields
 from graphd.operators.sampling import Ids, Types
+from graphd.operators.schema_checks import check_types
 
 InducedRequest = (
     graphd_pb.AdjacencyRequest
@@ -37,25 +39,10 @@ class NodeFields(Protocol):
     node_type: int
 
 
-class RowFields(Protocol):
-    """Fields of a request about the rows that satisfy a condition, by named weights."""
-
-    weight: str
-    where: str
-
-
 class SeedFields(RowFields, Protocol):
     """Fields of a request that draws rows."""
 
     seed: int
-
-
-def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
-    """Return the canonical name of a request's weights; NotFound where a type has none of it."""
-    for type_id in types:
-        if name not in OWN_WEIGHTS:
-            (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)
-    return canonical_weight_name(name)
 
 
 def decode_seed(head: SeedFields) -> int:
@@ -148,14 +135,3 @@ def decode_induced_edges(schema: Schema, head: InducedRequest) -> reads.EdgeRead
 def step_edge_types(steps: Iterable[Iterable[int]]) -> list[int]:
     """Return the edge types of all steps of walks, or of all hops."""
     return [edge_type for step in steps for edge_type in step]
-
-
-def check_types(element: str, schema: Schema, types: Iterable[int]) -> None:
-    """Raise NotFound for a type id that is not in the schema."""
-    schema_types: Sequence[NodeType | EdgeType] = (
-        schema.node_types if element == "node" else schema.edge_types
-    )
-    for type_id in types:
-        if type_id >= len(schema_types):
-            names = ", ".join(f"{i} ({t.name})" for i, t in enumerate(schema_types)) or "none"
-            raise NotFound(f"no {element} type {type_id}; there are {names}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.api.decoding import check_types, decode_nodes
+from graphd.api.decoding import decode_nodes
 from graphd.api.replies import read_reply
 from graphd.operators import reads
 from graphd.operators.sampling import RequestContext
+from graphd.operators.schema_checks import check_types
 
 
 def node_features(

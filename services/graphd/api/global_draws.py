@@ -6,11 +6,12 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Schema
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.api.decoding import check_types, decode_nodes, decode_seed
+from graphd.api.decoding import decode_nodes, decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext, Sections
+from graphd.operators.schema_checks import check_types
 
 GlobalDrawRequest = graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest
 

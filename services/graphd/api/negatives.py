@@ -8,12 +8,13 @@ from asterism_model.elements import NODE
 from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.api.decoding import check_types, decode_seed
+from graphd.api.decoding import decode_seed
 from graphd.api.replies import sample_reply
 from graphd.operators import negatives, sampling
 from graphd.operators.exclusions import RowExclusions
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
+from graphd.operators.schema_checks import check_types
 
 
 def check_counts(request: Frame[graphd_pb.SampleNegativesRequest]) -> None:

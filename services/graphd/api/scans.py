@@ -5,10 +5,10 @@ from __future__ import annotations
 from asterism_model.elements import EDGE, NODE
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
-from graphd.api.decoding import check_types, resolve_weight_name
 from graphd.operators import reads
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
+from graphd.operators.schema_checks import check_types, resolve_weight_name
 
 
 def scan_nodes(

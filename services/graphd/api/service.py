@@ -26,13 +26,13 @@ from graphd.api import (
     subgraphs,
     walks,
 )
-from graphd.api.decoding import check_types, resolve_weight_name
 from graphd.api.explain import ExplainHandler
 from graphd.api.versions import Operation, RequestCheck, VersionRunner
 from graphd.api.writes import WriteHandlers
 from graphd.operators import reads
 from graphd.operators.graph_labels import GraphLabelCache
 from graphd.operators.sampling import RequestContext
+from graphd.operators.schema_checks import check_types, resolve_weight_name
 from graphd.routing.dispatch import Dispatcher
 from graphd.routing.routes import ServedVersion, SpaceRoute
 from graphd.routing.updates import RoutingTable

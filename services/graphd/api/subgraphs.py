@@ -10,7 +10,6 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from graphd.api.decoding import (
-    check_types,
     decode_direction,
     decode_edge_types,
     decode_fanouts,
@@ -23,6 +22,7 @@ from graphd.operators import hgt, induced_subgraphs, labor, subgraphs
 from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
+from graphd.operators.schema_checks import check_types
 from graphd.operators.temporal import subgraph_filter
 
 _MAX_IMPORTANCE_STEPS = 100

@@ -16,9 +16,9 @@ from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.api.decoding import check_types
 from graphd.operators import reads
 from graphd.operators.sampling import Ids, RequestContext, Sections
+from graphd.operators.schema_checks import check_types
 from graphd.routing import split_merge
 
 

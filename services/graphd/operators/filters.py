@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,20 @@ from asterism_proto.errors import Internal, InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
-from graphd.api.decoding import RowFields, resolve_weight_name
 from graphd.operators.sampling import REPLY_BYTES, RequestContext
+from graphd.operators.schema_checks import resolve_weight_name
 from graphd.routing.filter_cache import FilteredTotals, FilterKey
 from graphd.routing.totals import VersionTotals
 
 TermResults = dict[str, NDArray[Any]]
 _ELEMENTS = {NODE: common_pb.NODE, EDGE: common_pb.EDGE}
+
+
+class RowFields(Protocol):
+    """Fields of a request about the rows that satisfy a condition, by named weights."""
+
+    weight: str
+    where: str
 
 
 def with_filter(
