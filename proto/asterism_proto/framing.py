@@ -71,7 +71,7 @@ class Frame(Generic[HeadFields_co]):
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
     def with_head(self, head_type: type[Head]) -> Frame[Head]:
-        """Return this frame as one whose head is a ``head_type``; TypeError where it is not."""
+        """Return this frame, typed by its head; TypeError if the head is no ``head_type``."""
         if not isinstance(self.head, head_type):
             raise TypeError(
                 f"frame head: expected {head_type.__name__}, found {type(self.head).__name__}"

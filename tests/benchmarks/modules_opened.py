@@ -189,7 +189,7 @@ def print_modules(name: str, modules: dict[str, int], on_the_way: set[str]) -> N
 
 
 def main() -> None:
-    """Measure in a process whose kernels run as plain Python."""
+    """Measure in a process where kernels run as plain Python."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--storageds", type=int, default=2)
     parser.add_argument("--call", choices=CALLS, default="sample_neighbors")

@@ -21,7 +21,7 @@ def named_tuples(path: Path) -> list[tuple[str, ...]]:
 
 
 def test_no_two_named_tuples_look_alike_to_numba(root: Path) -> None:
-    """Calls with the second of two such classes would be typed anew, in a fraction of a millisecond
+    """Calls with the second of two such classes would be typed again, in a part of a millisecond
     each.
     """
     counts = Counter(

@@ -1,4 +1,4 @@
-"""Wrapping of a client's class as one whose calls are awaited."""
+"""Wrapping of a client's class as one with awaited calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Signatures of commands for typer: groups of options, and former names of options.
 
-A parameter whose type is a dataclass is an option group: each field is an option, and the command
+A parameter of a dataclass type is an option group: each field is an option, and the command
 receives them as one record. A `FormerName` in the annotation of an option keeps an earlier spelling
 working, hidden from help and completion.
 """

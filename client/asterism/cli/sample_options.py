@@ -171,7 +171,7 @@ class TemporalOptions:
         typer.Option(
             "--until",
             metavar="TIME",
-            help="Use only edges whose timestamp is at most TIME, in the unit of the time column.",
+            help="Use only edges with a timestamp of at most TIME, in the unit of the time column.",
         ),
     ] = None
     strict: Annotated[

@@ -76,7 +76,7 @@ class ExportReport:
     """``random``, ``metis``, or the folder that the parts were read from."""
     parts: tuple[PartReport, ...]
     edge_cut: int
-    """Edges whose ends lie in different parts."""
+    """Edges between different parts."""
     warnings: tuple[str, ...]
     """What DGL will stumble over, and what was left out."""
     seconds: float

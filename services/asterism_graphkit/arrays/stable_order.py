@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Order = NDArray[np.int64]
 _SAMPLE = 1024
-"""Entries whose keys the splitters are chosen from."""
+"""Entries that the splitters are sampled from."""
 _SPLITTERS = 128
 
 
@@ -19,7 +19,7 @@ def stable_order(
 ) -> Order:
     """Return the indices that sort entries by ``keys``, the most important key first.
 
-    The order is that of ``numpy.lexsort``: entries whose keys are all equal stay in the order in
+    The order is that of ``numpy.lexsort``: entries with equal keys stay in the order in
     which they are. More than ``max_entries`` entries are distributed by splitters of the first
     key (sample sort), and each bucket is ordered by itself; entries that equal a splitter are
     ordered by the next key.

@@ -34,7 +34,7 @@ InducedRequest = (
 
 
 class NodeFields(Protocol):
-    """Fields of a request whose section ``nodes`` has node ids."""
+    """Fields of a request with node ids in its section ``nodes``."""
 
     node_type: int
 

@@ -172,7 +172,7 @@ def _options(family: Family | None, memory: _SharedBuffers) -> Any:
 
 
 _UNSORTED_PROPERTIES = "properties unsorted"
-"""RocksDB's text for a table whose block of properties is damaged. It does not name the table, and
+"""RocksDB's text for a table with a damaged block of properties. It does not name the table, and
 suspects the ``MANIFEST``.
 """
 _REMEDY = "restore the folder from a replica or a backup, or load and build again"

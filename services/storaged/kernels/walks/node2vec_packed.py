@@ -375,7 +375,7 @@ def _decide(
     lanes: NDArray[np.int64],
     scratch: _Scratch,
 ) -> None:
-    """Set the outcome of draws whose rows were searched."""
+    """Set the outcome of draws after their rows were searched."""
     _, ints, floats, lane_lists = scratch
     for j in range(search_count):
         i = lane_lists[_SEARCHING, j]
