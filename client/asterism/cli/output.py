@@ -89,13 +89,17 @@ def _unit(task: str) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return `value` as JSON: records become objects, arrays lists, enums their names."""
+    """Return `value` as JSON: records become objects, arrays lists, enums their names.
+
+    An object has the deprecated names of a record's fields beside the current ones."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: to_json_value(getattr(value, field.name))
+        names = [
+            field.name
             for field in dataclasses.fields(value)
             if field.repr and not field.name.startswith("_")
-        }
+        ]
+        names += getattr(value, "DEPRECATED_NAMES", ())
+        return {name: to_json_value(getattr(value, name)) for name in names}
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Mapping):

@@ -69,7 +69,7 @@ def _render_status(
             "online" if h.online else "offline",
             h.parts,
             f"{h.free_bytes / 2**30:,.1f} GiB",
-            format_timestamp(h.last_beat_ms),
+            format_timestamp(h.last_heartbeat_ms),
         )
         for h in sorted(hosts, key=lambda h: (h.role, h.address))
     ]

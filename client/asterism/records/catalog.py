@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from asterism.records.display import graph_html
 from asterism_model.html import table
@@ -193,7 +194,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A daemon that beats."""
+    """A daemon that sends heartbeats to metad."""
+
+    DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("last_beat_ms",)
+    """Properties that the command's JSON has beside the fields, for this release."""
 
     uuid: str
     role: str
@@ -201,7 +205,7 @@ class Host:
     address: str
     http_address: str
     online: bool
-    last_beat_ms: int
+    last_heartbeat_ms: int
     parts: int
     free_bytes: int
 
@@ -214,10 +218,15 @@ class Host:
             address=message.address,
             http_address=message.http_address,
             online=message.online,
-            last_beat_ms=message.last_heartbeat_ms,
+            last_heartbeat_ms=message.last_heartbeat_ms,
             parts=message.parts,
             free_bytes=message.free_bytes,
         )
+
+    @property
+    def last_beat_ms(self) -> int:
+        """Deprecated name of `last_heartbeat_ms`; the next release drops it."""
+        return self.last_heartbeat_ms
 
 
 def parse_job_state(name: str) -> str:

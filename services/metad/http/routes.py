@@ -44,7 +44,7 @@ def router(service: CatalogService) -> APIRouter:
 
     @api.get("/hosts", tags=["hosts"])
     def list_hosts() -> list[HostView]:
-        """Every daemon that beats, storageds first."""
+        """Return every daemon that sends heartbeats, storageds first."""
         return [host_view(host, parts) for host, parts in service.hosts()]
 
     return api

@@ -119,14 +119,16 @@ class NewSpace(ApiModel):
 
 
 class HostView(ApiModel):
-    """A daemon that beats."""
+    """A daemon that sends heartbeats to metad."""
 
     uuid: str
     role: Literal["storaged", "graphd"]
     address: str = Field(examples=["storaged-0:9779"])
     http_address: str
     online: bool
-    last_beat_ms: int
+    last_heartbeat_ms: int
+    last_beat_ms: int = Field(json_schema_extra={"deprecated": True})
+    """Deprecated name of `last_heartbeat_ms`; the next release drops it."""
     incarnation: int
     """Number of its start."""
     parts: int
@@ -206,6 +208,7 @@ def host_view(host: Host, parts: int) -> HostView:
         address=host.address,
         http_address=host.http_address,
         online=host.online,
+        last_heartbeat_ms=host.last_heartbeat_ms,
         last_beat_ms=host.last_heartbeat_ms,
         incarnation=host.incarnation,
         parts=parts,

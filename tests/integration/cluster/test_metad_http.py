@@ -316,6 +316,7 @@ def test_bodies_are_bounded(endpoints: MetadEndpoints) -> None:
 
 def test_hosts_status_and_metrics_list_the_daemons(endpoints: MetadEndpoints) -> None:
     (host,) = endpoints.get("/hosts")
+    assert host["last_heartbeat_ms"] == host["last_beat_ms"] > 0
     assert (host["uuid"], host["role"], host["online"], host["parts"]) == (
         "s1",
         "storaged",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 
@@ -296,10 +297,18 @@ def host(uuid: str, *, online: bool) -> Host:
         address=f"{uuid}:9779",
         http_address="",
         online=online,
-        last_beat_ms=0,
+        last_heartbeat_ms=0,
         parts=2,
         free_bytes=0,
     )
+
+
+def test_a_host_has_its_last_heartbeat_under_the_deprecated_name_too() -> None:
+    record = replace(host("a", online=True), last_heartbeat_ms=7)
+    assert record.last_beat_ms == 7
+    fields = to_json_value(record)
+    assert (fields["last_heartbeat_ms"], fields["last_beat_ms"]) == (7, 7)
+    assert "DEPRECATED_NAMES" not in fields
 
 
 def test_the_service_is_ready_when_every_part_has_a_host_online() -> None:
