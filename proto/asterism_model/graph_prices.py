@@ -76,13 +76,13 @@ class _RequestSizes(Generic[Head_co]):
 
     def neighbor_width(self, types: int) -> int:
         """Bytes of one drawn neighbor."""
-        head, until = self.head, getattr(self.head, "until", None)
+        head, temporal_filter = self.head, getattr(self.head, "temporal_filter", None)
         return neighbor_width(
             types=types,
             weights=getattr(head, "want_weights", False),
             edge_ids=getattr(head, "want_edge_ids", False),
             probabilities=getattr(head, "want_probabilities", False),
-            times=until is not None and until.want_times,
+            times=temporal_filter is not None and temporal_filter.want_times,
         )
 
     def feature_width(
@@ -182,13 +182,13 @@ def _price_subgraph(
         )
     fanouts = [
         (*ends(fanout.edge_type), request.counts.edges([fanout.edge_type]), tuple(fanout.counts))
-        for fanout in head.reach
+        for fanout in head.fanouts
     ]
     disjoint = not isinstance(head, graphd_pb.SampleLaborRequest) and head.disjoint
     return prices.subgraph(
         request.nodes,
         fanouts,
-        expand_all_hops=head.every,
+        expand_all_hops=head.expand_all_hops,
         disjoint=disjoint,
         width=request.neighbor_width(1) + 8,
     )
@@ -230,7 +230,7 @@ def _price_hgt(request: _RequestSizes[graphd_pb.SampleHgtRequest]) -> Price:
         request.nodes,
         layers,
         count,
-        edges=request.counts.edges([*head.followed, *head.edge_types]),
+        edges=request.counts.edges([*head.traversed_edge_types, *head.edge_types]),
         width=request.neighbor_width(1) + 8,
     )
 

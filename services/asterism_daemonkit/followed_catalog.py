@@ -79,7 +79,7 @@ class FollowedCatalog:
             followed, received = followed_position or metad_pb.CatalogPosition(), reply.position
             is_older = followed.term == received.term and received.revision < followed.revision
             self.fault = ""
-            if received.history and reply.continues and not is_older:
+            if received.history and reply.contains_position and not is_older:
                 return
             if not received.history and not followed.history:
                 # a metad of a release without revisions, and a daemon that never followed one

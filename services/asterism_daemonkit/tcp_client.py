@@ -439,7 +439,7 @@ class TcpTransport:
         )
         if not isinstance(reply, storaged_pb.FindBinaryEndpointReply) or not reply.port:
             raise Unavailable(f"{self.address} has no stream door")
-        self._endpoint = TcpEndpoint(reply.port, reply.key, reply.local)
+        self._endpoint = TcpEndpoint(reply.port, reply.handshake_key, reply.unix_socket)
         return self._endpoint
 
     def _ping(self, seconds: float) -> bool:

@@ -118,14 +118,14 @@ class CatalogApi:
             request.load_id,
             rejected=request.rejected,
             written=request.written,
-            resolved_commit=request.settled,
+            resolved_commit=request.resolved_commit,
             deletes=request.deletes,
             seals=[wire.seal_from_proto(seal) for seal in request.seals],
         )
         reply = wire.load_to_proto(load)
         if reply.state == metad_pb.OPEN:
-            reply.unsealed.extend(unsealed)
-            reply.seal = seal_number
+            reply.unsealed_hosts.extend(unsealed)
+            reply.seal_number = seal_number
         return reply
 
     def abandon_load(self, request: metad_pb.LoadRequest, call: CallContext) -> metad_pb.Load:
@@ -264,7 +264,7 @@ class HeartbeatsApi:
             heartbeat,
             [jobs.task_report_from_proto(report) for report in request.tasks],
             follower,
-            request.removed,
+            request.completed_removals,
         )
         return metad_pb.HeartbeatReply(
             revision=revision,
@@ -282,11 +282,11 @@ class HeartbeatsApi:
             uuid=uuid,
             role=role,
             cluster=request.cluster,
-            position=hosts.position_from_proto(request.followed),
+            position=hosts.position_from_proto(request.followed_position),
             highest=HighestIds(),
         )
         self._check_cluster(follower)
-        self._cluster.check_sender(uuid, role, request.incarnation, request.start)
+        self._cluster.check_sender(uuid, role, request.incarnation, request.start_id)
         deadline = min(
             time.monotonic() + min(max(request.wait_s, 0.0), _MAX_WAIT_S),
             call.deadline - _REPLY_MARGIN_S,
@@ -296,7 +296,7 @@ class HeartbeatsApi:
             self._change_feed.wait_for_change(
                 request.known_revision, deadline, call.is_active, call.on_end
             )
-            self._cluster.check_sender(uuid, role, request.incarnation, request.start)
+            self._cluster.check_sender(uuid, role, request.incarnation, request.start_id)
         with self._change_feed.lock:
             status = (
                 FollowerStatus.AHEAD
@@ -330,7 +330,7 @@ class HeartbeatsApi:
             chunk=request.chunk,
         )
         return metad_pb.AdmitLoadReply(
-            number=admission, first=is_first, chunk=wire.chunk_to_proto(chunk)
+            number=admission, first_admission=is_first, chunk=wire.chunk_to_proto(chunk)
         )
 
     def list_fingerprints(

@@ -64,7 +64,7 @@ class DesiredStateBuilder:
                 revision=self._change_feed.revision,
                 cluster=self._catalog.cluster,
                 position=hosts.position_to_proto(self._catalog.history.position),
-                continues=status is not FollowerStatus.AHEAD,
+                contains_position=status is not FollowerStatus.AHEAD,
                 adopted=status is FollowerStatus.GIVEN_UP,
             )
             if status is FollowerStatus.AHEAD:
@@ -83,13 +83,13 @@ class DesiredStateBuilder:
                 reply.abandoned_loads.extend(self._catalog.loads.unpurged_in_space(space.space_id))
         for job in self._recoverable_jobs():
             if any(task.host == uuid for task in job.tasks):
-                reply.kept_jobs.add(space_id=job.space_id, job_id=job.job_id)
+                reply.retained_jobs.add(space_id=job.space_id, job_id=job.job_id)
         reply.removals.extend(
             removal.request.to_proto() for removal in self._catalog.removals.of_host(uuid)
         )
         for job, task in self._driver.assigned_tasks(uuid):
             loads = self._catalog.loads.committed_up_to(job.space_id, job.cut)
-            reply.orders.add(
+            reply.task_assignments.add(
                 task_id=task.task_id,
                 job_id=job.job_id,
                 attempt=task.attempt,

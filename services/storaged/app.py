@@ -406,7 +406,7 @@ class Storaged:
             _task_assignment(
                 task_order, desired_spaces[task_order.space_id], routes[task_order.space_id]
             )
-            for task_order in reply.orders
+            for task_order in reply.task_assignments
             if task_order.space_id in desired_spaces
         ]
         with self._local_spaces.lock:
@@ -438,8 +438,8 @@ class Storaged:
         request = metad_pb.Inventory(
             uuid=self._identity.uuid,
             cluster=self._cluster.cluster_id,
-            followed=self._catalog_position.position,
-            highest=self._highest,
+            followed_position=self._catalog_position.position,
+            highest_ids=self._highest,
             spaces=spaces,
         )
         self._metad.call(HEARTBEATS["report_inventory"], request, _CALL_TIMEOUT_S)
@@ -481,7 +481,7 @@ class Storaged:
             rows=registration.rows,
             first_edge_id=registration.base,
         )
-        return Admission(number=reply.number, is_first=reply.first, chunk=registered)
+        return Admission(number=reply.number, is_first=reply.first_admission, chunk=registered)
 
     def _fingerprints(
         self, space_id: int, watermark: int, parts: Sequence[int]
@@ -539,7 +539,7 @@ class Storaged:
             abandoned_loads=tuple(reply.abandoned_loads),
             kept_jobs=tuple(
                 kept_job.job_id
-                for kept_job in reply.kept_jobs
+                for kept_job in reply.retained_jobs
                 if kept_job.space_id == route.space.space_id
             ),
         )

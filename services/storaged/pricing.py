@@ -37,7 +37,7 @@ class _RequestSizes(Generic[Head_co]):
 
     def count(self, element: int, types: Iterable[int] | None) -> int:
         """Return the rows of some types in the version; None: of all."""
-        version_ref = self.head.at
+        version_ref = self.head.version_ref
         version = self._versions(version_ref.space_id, version_ref.version, version_ref.digest)
         type_ids = None if types is None else frozenset(types)
 
@@ -58,10 +58,10 @@ def _draw(
 ) -> Price:
     head = request.head
     width += 8 * head.want_probabilities
-    if head.race or head.rest:
+    if head.exponential_keys or head.remaining_weight:
         return prices.exponential_key_rows(
             head.count,
-            excluded=request.size("taken"),
+            excluded=request.size("excluded_ids"),
             width=width,
             available=request.count(element, head.types),
         )
@@ -87,7 +87,7 @@ def _draw_neighbors(request: _RequestSizes[storaged_pb.DrawNeighborsRequest]) ->
         weights=head.want_weights,
         edge_ids=head.want_edge_ids,
         probabilities=head.want_probabilities,
-        times=head.until.want_times,
+        times=head.temporal_filter.want_times,
     )
     return prices.neighbors(
         request.size("ids"), head.count, width=width, types=types, replace=head.replace

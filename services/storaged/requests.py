@@ -194,10 +194,10 @@ def _check_global(
     head = request.head
     check_types("types", head.types[:], type_count)
     check_parts("parts", head.parts[:], version)
-    if head.race or head.rest:
-        excluded = request.array("taken", "int64")
-        check_sections(request, excluded.size, ("taken_types",))
-        check_kinds(request, "taken_types", type_count, required=True)
+    if head.exponential_keys or head.remaining_weight:
+        excluded = request.array("excluded_ids", "int64")
+        check_sections(request, excluded.size, ("excluded_types",))
+        check_kinds(request, "excluded_types", type_count, required=True)
 
 
 def _check_draw_nodes(
@@ -242,7 +242,7 @@ def _check_temporal_filter(
     section: str,
 ) -> None:
     head = request.head
-    if section in request.arrays and head.HasField("until"):
+    if section in request.arrays and head.HasField("temporal_filter"):
         check_times(section, request.arrays[section])
 
 
@@ -251,10 +251,10 @@ def _check_fanouts(
     version: sampling.LocalVersion,
 ) -> None:
     head = request.head
-    edge_types = [fanout.edge_type for fanout in head.along]
+    edge_types = [fanout.edge_type for fanout in head.fanouts]
     check_types("along.edge_type", edge_types, _edge_types(version))
     check_distinct("along.edge_type", edge_types)
-    for fanout in head.along:
+    for fanout in head.fanouts:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         ids = request.array(f"ids.{local_type}", "int64")
         check_sections(
@@ -278,7 +278,7 @@ def _check_expand(
 ) -> None:
     head = request.head
     _check_fanouts(request, version)
-    for fanout in head.along:
+    for fanout in head.fanouts:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         _check_temporal_filter(request, f"times.{local_type}")
 
@@ -287,7 +287,7 @@ def _check_sample_k_hop(
     request: Frame[storaged_pb.SampleKHopRequest], version: sampling.LocalVersion
 ) -> None:
     head = request.head
-    edge_types = [fanout.edge_type for fanout in head.reach]
+    edge_types = [fanout.edge_type for fanout in head.fanouts]
     check_types("reach.edge_type", edge_types, _edge_types(version))
     check_distinct("reach.edge_type", edge_types)
     ids = request.array("ids", "int64")
@@ -306,7 +306,7 @@ def _check_walk(request: Frame[storaged_pb.WalkRequest], version: sampling.Local
     ids = request.array("ids", "int64")
     types = ("types", "start_types", "before_types")
     check_sections(
-        request, ids.size, (*types, "positions", "taken", "starts", "before", "attempts")
+        request, ids.size, (*types, "positions", "steps_done", "starts", "before", "attempts")
     )
     for name in types:
         check_kinds(request, name, _node_types(version))

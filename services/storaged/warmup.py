@@ -231,7 +231,12 @@ def _sample_temporal(
     expansion = sampling.Expansion(
         seed=1, direction=_OUT, replace=False, uniform=False, want_eids=True, want_weights=True
     )
-    options = {"disjoint": True, "every": False, "most_bytes": 1 << 20, "checkpoint": no_checkpoint}
+    options = {
+        "disjoint": True,
+        "expand_all_hops": False,
+        "max_reply_bytes": 1 << 20,
+        "checkpoint": no_checkpoint,
+    }
     sampling.sample_khop(
         version,
         expansion,
@@ -297,13 +302,18 @@ def _sample_subgraphs(
         seed=1, direction=_OUT, replace=False, uniform=uniform, want_eids=True, want_weights=True
     )
     for disjoint in (False, True):
-        seeds = {"seeds": ids, "types": np.zeros(4, np.int32), "disjoint": disjoint, "every": False}
+        seeds = {
+            "seeds": ids,
+            "types": np.zeros(4, np.int32),
+            "disjoint": disjoint,
+            "expand_all_hops": False,
+        }
         for counts in ({0: (2, -1), 1: (1, 1)}, {2: (2, 1)}):
             sampling.sample_khop(
                 version,
                 expansion,
                 counts,
-                most_bytes=1 << 20,
+                max_reply_bytes=1 << 20,
                 checkpoint=no_checkpoint,
                 **seeds,  # type: ignore[arg-type]
             )

@@ -60,7 +60,7 @@ def direct_reader(graph: Graph, rows: int) -> tuple[TcpTransport, Callable[[int]
         space_id=space.space_id, version=version.version, digest=version.digest
     )
     head = storaged_pb.ReadNodeFeaturesRequest(
-        at=version_ref, type_id=space.schema.node_type_id("row"), names=["x"]
+        version_ref=version_ref, type_id=space.schema.node_type_id("row"), names=["x"]
     )
     return transport, lambda i: transport.call(
         STORE["read_node_features"], Frame(head, {"ids": part_ids[i % 8]}), 60.0

@@ -149,14 +149,16 @@ def _write_jobs(folder: Path, space_id: int) -> None:
 def finish_tasks(counter: MetadClient, *uuids: str) -> None:
     """Let storageds finish what they are ordered to do."""
     for uuid in uuids:
-        counter.heartbeat(uuid, *(finished_report(order) for order in counter.poll(uuid).orders))
+        counter.heartbeat(
+            uuid, *(finished_report(order) for order in counter.poll(uuid).task_assignments)
+        )
 
 
 def report_running(
     counter: MetadClient, uuid: str, *, done: int, total: int
 ) -> list[metad_pb.TaskAssignment]:
     """Have a storageds' orders be under way."""
-    task_orders = list(counter.poll(uuid).orders)
+    task_orders = list(counter.poll(uuid).task_assignments)
     counter.heartbeat(
         uuid,
         *(

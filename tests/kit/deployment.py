@@ -220,7 +220,11 @@ class Deployment:
     def adopt(self, cluster: str = "") -> metad_pb.CatalogState:
         """Adopt metad's catalog once all storageds have reported; return the state before."""
         wait_until(
-            lambda: all(f.reported for f in self.state().ahead if f.role == metad_pb.STORAGED),
+            lambda: all(
+                f.inventory_reported
+                for f in self.state().followers_ahead
+                if f.role == metad_pb.STORAGED
+            ),
             "every storaged has reported its inventory",
         )
         state: metad_pb.CatalogState = self.client.session.catalog(

@@ -75,7 +75,9 @@ def endpoints(
 
     handlers: dict[str, Handler] = {method.path: reject for method in STORE.values()}
     handlers[STORE["find_binary_endpoint"].path] = lambda *_: storaged_pb.FindBinaryEndpointReply(
-        port=announced[-1].port, key=announced[-1].key, local=announced[-1].socket_name
+        port=announced[-1].port,
+        handshake_key=announced[-1].key,
+        unix_socket=announced[-1].socket_name,
     )
     stream = TcpServer(
         address="127.0.0.1:0",

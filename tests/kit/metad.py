@@ -149,9 +149,10 @@ class MetadClient:
         """A load's commit; hosts that have to be sealed before hold nothing of it."""
         request = metad_pb.CommitLoadRequest(load_id=load.load_id, written=written)
         committed = cast(metad_pb.Load, self.ask("commit_load", request))
-        if committed.unsealed:
+        if committed.unsealed_hosts:
             request.seals.extend(
-                metad_pb.HostSeal(host=host, number=committed.seal) for host in committed.unsealed
+                metad_pb.HostSeal(host=host, number=committed.seal_number)
+                for host in committed.unsealed_hosts
             )
             committed = cast(metad_pb.Load, self.ask("commit_load", request))
         return committed
@@ -178,7 +179,7 @@ class MetadClient:
                 uuid,
                 *(
                     finished_report(order)
-                    for order in self.poll(uuid, incarnation=incarnation).orders
+                    for order in self.poll(uuid, incarnation=incarnation).task_assignments
                 ),
                 incarnation=incarnation,
             )

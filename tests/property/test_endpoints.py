@@ -52,7 +52,7 @@ class Endpoints:
             "space_id": [manifest.space_id],
             "version": [0, manifest.version],
             "digest": [manifest.digest],
-            "at": [
+            "version_ref": [
                 storaged_pb2.VersionRef(
                     space_id=manifest.space_id, version=manifest.version, digest=manifest.digest
                 )

@@ -175,7 +175,7 @@ def neighbor_sample(call: SamplingCall[graphd_pb.SampleNeighborsRequest]) -> Nei
         probabilities=reply.array("probabilities", "float64", 2)
         if request.want_probabilities
         else None,
-        times=reply.arrays["times"] if request.until.want_times else None,
+        times=reply.arrays["times"] if request.temporal_filter.want_times else None,
         seed=request.seed,
         version=call.version,
         token=call.token,
@@ -260,11 +260,13 @@ def subgraph(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> Subgraph:
     """A sampled subgraph."""
     result = _subgraph(
         call,
-        [hop_fanout.edge_type for hop_fanout in call.request.reach],
+        [hop_fanout.edge_type for hop_fanout in call.request.fanouts],
         disjoint=call.request.disjoint,
         seed=call.request.seed,
     )
-    return replace(result, times=_times(call)) if call.request.until.want_times else result
+    return (
+        replace(result, times=_times(call)) if call.request.temporal_filter.want_times else result
+    )
 
 
 def ego_subgraphs(call: SamplingCall[graphd_pb.SampleEgoSubgraphsRequest]) -> Subgraph:
@@ -278,7 +280,7 @@ def labor_subgraph(call: SamplingCall[graphd_pb.SampleLaborRequest]) -> Subgraph
     """A subgraph whose edges were kept by shared variates."""
     return _subgraph(
         call,
-        [hop_fanout.edge_type for hop_fanout in call.request.reach],
+        [hop_fanout.edge_type for hop_fanout in call.request.fanouts],
         disjoint=False,
         seed=call.request.seed,
     )
@@ -380,7 +382,7 @@ def _ends(call: SamplingCall[SubgraphRequest], edge_type: int) -> tuple[Ids, Ids
 def _times(call: SamplingCall[graphd_pb.SampleSubgraphRequest]) -> dict[str, Values]:
     """The times of edges, of the edge types that have any."""
     out = {}
-    for e in (hop_fanout.edge_type for hop_fanout in call.request.reach):
+    for e in (hop_fanout.edge_type for hop_fanout in call.request.fanouts):
         if dtype := edge_time_dtype(
             call.schema, e, incoming=call.request.direction == common_pb.IN
         ):

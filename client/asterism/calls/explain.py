@@ -75,17 +75,17 @@ class _ExplainCalls(AllCalls):
         check(reply)
         return Explanation(
             method=method,
-            asked=tuple(
+            storage_requests=tuple(
                 StorageRequest(
                     round=a.round,
                     method=a.method,
                     host=a.host,
                     address=a.address,
                     rows=a.rows,
-                    sent=a.sent,
-                    received=a.received,
+                    bytes_sent=a.bytes_sent,
+                    bytes_received=a.bytes_received,
                 )
-                for a in reply.asked
+                for a in reply.storage_requests
             ),
             shares=tuple(
                 DrawShare(
@@ -99,7 +99,7 @@ class _ExplainCalls(AllCalls):
                 for s in reply.shares
             ),
             reply_bytes=reply.reply_bytes,
-            condition=reply.condition,
+            filter_plan=reply.filter_plan,
             seed=head.seed,
             version=reply.version,
             token=replay.make_token(method, head, arrays, reply),

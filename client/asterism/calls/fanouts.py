@@ -112,7 +112,7 @@ class FanoutCalls(GraphCalls):
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
-            until=temporal_filter,
+            temporal_filter=temporal_filter,
             node_features=requested_features(self.schema, node_features),
         )
         return self._call("sample_fanout", decoding.fanout_sample, head, arrays | time_arrays)

@@ -117,7 +117,7 @@ class HgtCalls(GraphCalls):
             direction=wire_direction,
             want_edge_ids=edge_ids,
             want_weights=weights,
-            followed=edge_types,
+            traversed_edge_types=edge_types,
             edge_types=edge_types
             if among is None
             else self._session.edge_type_ids(self.space, validation.type_names("among", among)),

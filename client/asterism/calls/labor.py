@@ -109,18 +109,18 @@ class LaborCalls(GraphCalls):
             space=self.space,
             version=self._version(version),
             seed=validation.seed(seed),
-            reach=[
+            fanouts=[
                 graphd_pb.EdgeTypeFanouts(edge_type=etype, counts=hops)
                 for etype, hops in zip(edge_types, counts, strict=True)
             ],
             node_type=node_type,
-            importance=validation.count("importance", importance, minimum=-1),
+            importance_steps=validation.count("importance", importance, minimum=-1),
             uniform=not weighted,
             weight=weight,
             where=where,
             direction=wire_direction,
             layer_dependency=layer_dependency,
-            every=expand == "every",
+            expand_all_hops=expand == "every",
             want_edge_ids=edge_ids,
             want_weights=weights,
             node_features=requested_features(self.schema, node_features),

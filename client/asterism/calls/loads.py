@@ -147,7 +147,7 @@ class Load:
             reject``.
         """
         rows = writes.edge_upserts(self._session, self.space, etype, src, dst, weights, features)
-        return self.write_rows(index, rows, ends_known=ends_known).base
+        return self.write_rows(index, rows, ends_known=ends_known).first_edge_id
 
     def delete_nodes(self, index: int, ntype: str, ids: ArrayLike) -> int:
         """Delete nodes, and with them every edge that has one of them as an end; give back how many
@@ -226,7 +226,7 @@ class Load:
                 chunk=index * PIECES + number,
                 kind=rows.kind,
                 type_id=rows.type_id,
-                base=chunk.base + start,
+                first_edge_id=chunk.first_edge_id + start,
                 ends_known=ends_known,
             )
             try:

@@ -80,7 +80,7 @@ class NegativeCalls(GraphCalls):
             node_type=node_type,
             count=validation.count("n", n),
             uniform=not weighted,
-            lenient=unknown == "none",
+            allow_unknown=unknown == "none",
             want_probabilities=probabilities,
             weight=weight,
             where=where,
@@ -185,6 +185,6 @@ class NegativeCalls(GraphCalls):
             want_probabilities=probabilities,
             weight=weight,
             where=where,
-            joined_by=edge_types,
+            exclude_edge_types=edge_types,
         )
         return self._call("sample_negatives", decoding.negatives, head, arrays)

@@ -33,14 +33,14 @@ def query(
         version=version,
         statement=statement,
         language=language,
-        seen=session.newest_versions(),
+        seen_versions=session.newest_versions(),
     )
     arrays: dict[str, NDArray[Any]] = {}
     for name, value in (parameters or {}).items():
         bind_parameter(name, value, head, arrays)
     reply = session.graph("query", head, arrays).with_head(graphd_pb.QueryReply)
     result = decode_result(reply)
-    for changed in reply.head.changed:
+    for changed in reply.head.changed_spaces:
         session.forget(changed)
     if result.space and result.version:
         session.note_version(result.space, result.version)
@@ -54,11 +54,11 @@ def bind_parameter(
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool):
-        head.parameters[name].truth = value
+        head.parameters[name].boolean = value
     elif isinstance(value, int):
         if not -(1 << 63) <= value < 1 << 63:
             raise InvalidRequest(f"parameter ${name} = {value}: expected a whole number of 64 bits")
-        head.parameters[name].whole = value
+        head.parameters[name].integer = value
     elif isinstance(value, float):
         head.parameters[name].number = value
     elif isinstance(value, str):

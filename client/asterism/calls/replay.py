@@ -56,7 +56,7 @@ def make_token(
         method=method,
         request=request.SerializeToString(),
         digest=reply_head.digest,
-        nodes=_rows(arrays),
+        node_count=_rows(arrays),
         crc=_crc(arrays),
     )
     return encode_token(replay)
@@ -107,7 +107,9 @@ def replay_sections(
     if isinstance(request, graphd_pb.SampleNegativesRequest):
         arrays = validation.exclusion_sections(nodes, exclude, shared=request.rows == 1)
         return (
-            {**arrays, "sources": validation.pair_sources(nodes)} if request.joined_by else arrays
+            {**arrays, "sources": validation.pair_sources(nodes)}
+            if request.exclude_edge_types
+            else arrays
         )
     flat = (
         np.asarray(nodes).reshape(-1)
@@ -122,15 +124,17 @@ def check_nodes(
 ) -> None:
     """Refuse nodes, or types or times of them, that are not those of the call."""
     rows = _rows(arrays)
-    has_times = "until" in request.DESCRIPTOR.fields_by_name and request.HasField("until")
+    has_times = "temporal_filter" in request.DESCRIPTOR.fields_by_name and request.HasField(
+        "temporal_filter"
+    )
     if has_times != ("times" in arrays):
         raise InvalidRequest(
             f"times={'None' if has_times else 'given'}: the call that the token is of had "
             f"{'them' if has_times else 'none'}"
         )
-    if rows != replay.nodes:
+    if rows != replay.node_count:
         raise InvalidRequest(
-            f"{rows} nodes: the call that the token is of had {replay.nodes}; give the same "
+            f"{rows} nodes: the call that the token is of had {replay.node_count}; give the same "
             "ones again"
         )
     if _crc(arrays) != replay.crc:

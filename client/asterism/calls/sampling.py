@@ -247,7 +247,7 @@ class SamplingCalls(GraphCalls):
             want_weights=weights,
             want_edge_ids=edge_ids,
             want_probabilities=probabilities,
-            until=temporal_filter,
+            temporal_filter=temporal_filter,
         )
         return self._call("sample_neighbors", decoding.neighbor_sample, head, arrays | time_arrays)
 
@@ -303,7 +303,7 @@ class SamplingCalls(GraphCalls):
         node_type: int = getattr(request, "node_type", TYPE_PER_NODE)
         ntypes = [node_type] if node_type >= 0 else list(getattr(request, "types", ())) or ntype
         if nodes is not None:
-            edges = getattr(request, "joined_by", ())
+            edges = getattr(request, "exclude_edge_types", ())
             nodes = (
                 self._resolve_pairs(nodes, ntypes, edges, request.version or None)
                 if edges

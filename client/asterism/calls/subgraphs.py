@@ -124,7 +124,7 @@ class SubgraphCalls(GraphCalls):
             want_edge_ids=edge_ids,
             want_weights=weights,
             node_features=requested_features(self.schema, node_features),
-            until=temporal_filter,
+            temporal_filter=temporal_filter,
             **request_part.fields,
         )
         return self._call(
@@ -337,13 +337,13 @@ class SubgraphCalls(GraphCalls):
         fields = {
             "space": self.space,
             "version": self._version(version),
-            "reach": [
+            "fanouts": [
                 graphd_pb.EdgeTypeFanouts(edge_type=etype, counts=hops)
                 for etype, hops in zip(edge_types, counts, strict=True)
             ],
             "node_type": node_type,
             "direction": wire_direction,
-            "every": expand == "every",
+            "expand_all_hops": expand == "every",
         }
         return edge_types, _RequestPart(fields, arrays)
 

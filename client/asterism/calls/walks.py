@@ -134,7 +134,7 @@ class WalkCalls(GraphCalls):
             q=validation.number("q", q, 1e-3, 1e3),
             want_edge_ids=edge_ids,
             walks=0 if walks is None else validation.count("walks", walks, minimum=1),
-            different_first=first_step == "distinct",
+            distinct_first_step=first_step == "distinct",
         )
         return self._call("random_walk", decoding.walk_sample, head, arrays)
 

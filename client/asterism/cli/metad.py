@@ -37,11 +37,11 @@ def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:
                 "host": f.uuid,
                 "role": metad_pb.Role.Name(f.role),
                 "cluster": f.cluster,
-                "history": f.followed.history,
-                "revision": f.followed.revision,
-                "reported": f.reported,
+                "history": f.followed_position.history,
+                "revision": f.followed_position.revision,
+                "reported": f.inventory_reported,
             }
-            for f in state.ahead
+            for f in state.followers_ahead
         ],
         "unknown": [
             {
@@ -53,7 +53,7 @@ def catalog_document(state: metad_pb.CatalogState) -> dict[str, Any]:
                 "version": u.version,
                 "loads": list(u.loads),
             }
-            for u in state.unknown
+            for u in state.unknown_data
         ],
         "open_loads": list(state.open_loads),
         "jobs": list(state.jobs),
@@ -86,7 +86,7 @@ def adopt(
     command = command_context(context)
     with command.client(adopting=True) as client:
         state = _wait_for_reports(client)
-        will_adopt = bool(state.ahead) and not dry_run
+        will_adopt = bool(state.followers_ahead) and not dry_run
         if will_adopt and not yes:
             if command.output.as_json or not sys.stdin.isatty():
                 raise InvalidRequest(
@@ -113,7 +113,7 @@ def _wait_for_reports(client: Client) -> metad_pb.CatalogState:
     while True:
         state: metad_pb.CatalogState = client.session.catalog("describe_catalog", common_pb.Empty())
         if (
-            all(f.reported for f in state.ahead if f.role == metad_pb.STORAGED)
+            all(f.inventory_reported for f in state.followers_ahead if f.role == metad_pb.STORAGED)
             or time.monotonic() > deadline
         ):
             return state
@@ -123,7 +123,7 @@ def _wait_for_reports(client: Client) -> metad_pb.CatalogState:
 def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType:
     from rich.console import Group
 
-    if not state.ahead:
+    if not state.followers_ahead:
         return (
             f"nothing to adopt: all daemons follow the catalog (revision {state.position.revision})"
         )
@@ -131,11 +131,11 @@ def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType
         (
             metad_pb.Role.Name(f.role).lower(),
             f.uuid,
-            f.followed.revision,
+            f.followed_position.revision,
             f.cluster or state.cluster,
-            f.reported,
+            f.inventory_reported,
         )
-        for f in state.ahead
+        for f in state.followers_ahead
     ]
     unknown_rows = [
         (
@@ -144,7 +144,7 @@ def _render_state(state: metad_pb.CatalogState, *, done: bool) -> RenderableType
             _describe_unknown(u),
             f"{u.bytes / 2**20:,.1f} MiB" if u.bytes else "-",
         )
-        for u in state.unknown
+        for u in state.unknown_data
     ]
     verb = "were" if done else "would be"
     consequences = (

@@ -111,10 +111,10 @@ def explanation_tables(explanation: Explanation, schema: Schema) -> RenderableTy
             entry.method,
             entry.address or "here",
             entry.rows,
-            entry.sent,
-            entry.received,
+            entry.bytes_sent,
+            entry.bytes_received,
         )
-        for entry in explanation.asked[:MAX_SHOWN_ROWS]
+        for entry in explanation.storage_requests[:MAX_SHOWN_ROWS]
     ]
     title = (
         f"requests to storageds: {explanation.rounds} rounds, {explanation.bytes:,} bytes; "
@@ -122,7 +122,7 @@ def explanation_tables(explanation: Explanation, schema: Schema) -> RenderableTy
     )
     tables = [
         table(
-            truncated_title(title, len(explanation.asked)),
+            truncated_title(title, len(explanation.storage_requests)),
             ("round", "method", "address", "rows", "bytes sent", "received"),
             requests,
         )
@@ -136,7 +136,7 @@ def explanation_tables(explanation: Explanation, schema: Schema) -> RenderableTy
                 shares,
             ),
         )
-    lines = [f"filter: {explanation.condition}"] if explanation.condition else []
+    lines = [f"filter: {explanation.filter_plan}"] if explanation.filter_plan else []
     if explanation.price is not None:
         price, bound = explanation.price, "" if explanation.price.exact else "at most "
         lines.append(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageRequest:
     """One request to a storaged."""
+
+    DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("sent", "received")
+    """Properties that the command's JSON has beside the fields, for this release."""
 
     round: int
     """Requests of one round are under way at the same time."""
@@ -18,10 +22,20 @@ class StorageRequest:
     address: str
     rows: int
     """Nodes, walks or draws that it was asked for."""
-    sent: int
-    """Bytes of the request, as a frame."""
-    received: int
-    """Bytes of its answer."""
+    bytes_sent: int
+    """Size of the request, as a frame."""
+    bytes_received: int
+    """Size of its reply, as a frame."""
+
+    @property
+    def sent(self) -> int:
+        """Deprecated name of `bytes_sent`; the next release drops it."""
+        return self.bytes_sent
+
+    @property
+    def received(self) -> int:
+        """Deprecated name of `bytes_received`; the next release drops it."""
+        return self.bytes_received
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +96,11 @@ class RequestPrice:
 class Explanation:
     """What a sampling call takes. It was made; `Graph.replay` of ``token`` gives its sample."""
 
+    DEPRECATED_NAMES: ClassVar[tuple[str, ...]] = ("asked", "condition")
+    """Properties that the command's JSON has beside the fields, for this release."""
+
     method: str
-    asked: tuple[StorageRequest, ...]
+    storage_requests: tuple[StorageRequest, ...]
     """By round, then host."""
     shares: tuple[DrawShare, ...]
     """Of nodes and edges by type and part; of neighbors, and of a fanout's first hop, by edge type;
@@ -91,8 +108,8 @@ class Explanation:
     """
     reply_bytes: int
     """Of the sample, as a frame from graphd."""
-    condition: str
-    """How what satisfies the call's condition is found, in words; "" where it has none."""
+    filter_plan: str
+    """How rows that satisfy the filter of the call are found, in words; empty without a filter."""
     seed: int
     version: int
     token: str
@@ -100,11 +117,21 @@ class Explanation:
     """None where graphd is older than prices."""
 
     @property
+    def asked(self) -> tuple[StorageRequest, ...]:
+        """Deprecated name of `storage_requests`; the next release drops it."""
+        return self.storage_requests
+
+    @property
+    def condition(self) -> str:
+        """Deprecated name of `filter_plan`; the next release drops it."""
+        return self.filter_plan
+
+    @property
     def rounds(self) -> int:
         """How often storageds were waited for, one after the other."""
-        return 1 + max((request.round for request in self.asked), default=-1)
+        return 1 + max((request.round for request in self.storage_requests), default=-1)
 
     @property
     def bytes(self) -> int:
         """Between graphd and storageds, both ways."""
-        return sum(request.sent + request.received for request in self.asked)
+        return sum(request.bytes_sent + request.bytes_received for request in self.storage_requests)

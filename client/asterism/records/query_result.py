@@ -237,7 +237,11 @@ def _value(
 ) -> Value | _DictionaryEncoded:
     array = reply.arrays.get(f"c.{index}")
     if array is not None:
-        return _DictionaryEncoded(array, tuple(column.words)) if column.coded else array
+        return (
+            _DictionaryEncoded(array, tuple(column.dictionary))
+            if column.dictionary_encoded
+            else array
+        )
     indptr, values = reply.arrays[f"c.{index}.indptr"], reply.arrays[f"c.{index}.values"]
     if column.type != "text":
         return indptr, values

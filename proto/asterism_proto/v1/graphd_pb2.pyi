@@ -22,22 +22,22 @@ SQRT: LayerMeasure
 SQUARES: LayerMeasure
 
 class WriteRequest(_message.Message):
-    __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "base", "ends_known")
+    __slots__ = ("space", "load_id", "chunk", "kind", "type_id", "first_edge_id", "ends_known")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
-    BASE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_EDGE_ID_FIELD_NUMBER: _ClassVar[int]
     ENDS_KNOWN_FIELD_NUMBER: _ClassVar[int]
     space: str
     load_id: int
     chunk: int
     kind: _storaged_pb2.BlockKind
     type_id: int
-    base: int
+    first_edge_id: int
     ends_known: bool
-    def __init__(self, space: _Optional[str] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ..., base: _Optional[int] = ..., ends_known: bool = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ..., first_edge_id: _Optional[int] = ..., ends_known: bool = ...) -> None: ...
 
 class WriteReply(_message.Message):
     __slots__ = ("rows",)
@@ -56,14 +56,14 @@ class WriteOnceRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., kind: _Optional[_Union[_storaged_pb2.BlockKind, str]] = ..., type_id: _Optional[int] = ...) -> None: ...
 
 class WriteOnceReply(_message.Message):
-    __slots__ = ("rows", "base", "commit")
+    __slots__ = ("rows", "first_edge_id", "commit")
     ROWS_FIELD_NUMBER: _ClassVar[int]
-    BASE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_EDGE_ID_FIELD_NUMBER: _ClassVar[int]
     COMMIT_FIELD_NUMBER: _ClassVar[int]
     rows: int
-    base: int
+    first_edge_id: int
     commit: int
-    def __init__(self, rows: _Optional[int] = ..., base: _Optional[int] = ..., commit: _Optional[int] = ...) -> None: ...
+    def __init__(self, rows: _Optional[int] = ..., first_edge_id: _Optional[int] = ..., commit: _Optional[int] = ...) -> None: ...
 
 class FindNodesRequest(_message.Message):
     __slots__ = ("space", "type_id", "load_id")
@@ -112,14 +112,14 @@ class SampleNodesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNodesLikeRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "lenient", "want_probabilities", "weight", "where")
+    __slots__ = ("space", "version", "seed", "node_type", "count", "uniform", "allow_unknown", "want_probabilities", "weight", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
-    LENIENT_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
@@ -129,11 +129,11 @@ class SampleNodesLikeRequest(_message.Message):
     node_type: int
     count: int
     uniform: bool
-    lenient: bool
+    allow_unknown: bool
     want_probabilities: bool
     weight: str
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., lenient: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., allow_unknown: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNodesLikeReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -144,7 +144,7 @@ class SampleNodesLikeReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "joined_by", "where")
+    __slots__ = ("space", "version", "seed", "types", "rows", "count", "uniform", "want_probabilities", "weight", "exclude_edge_types", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -154,7 +154,7 @@ class SampleNegativesRequest(_message.Message):
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    JOINED_BY_FIELD_NUMBER: _ClassVar[int]
+    EXCLUDE_EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -165,9 +165,9 @@ class SampleNegativesRequest(_message.Message):
     uniform: bool
     want_probabilities: bool
     weight: str
-    joined_by: _containers.RepeatedScalarFieldContainer[int]
+    exclude_edge_types: _containers.RepeatedScalarFieldContainer[int]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., joined_by: _Optional[_Iterable[int]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., types: _Optional[_Iterable[int]] = ..., rows: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., exclude_edge_types: _Optional[_Iterable[int]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNegativesReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -210,7 +210,7 @@ class SampleEdgesReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "until", "where")
+    __slots__ = ("space", "version", "seed", "edge_types", "node_type", "count", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "temporal_filter", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -224,7 +224,7 @@ class SampleNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -239,9 +239,9 @@ class SampleNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    until: _common_pb2.TemporalFilter
+    temporal_filter: _common_pb2.TemporalFilter
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleNeighborsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -268,7 +268,7 @@ class NodeColumns(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class SampleFanoutRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "until", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "hops", "node_type", "replace", "uniform", "direction", "want_weights", "want_edge_ids", "want_probabilities", "weight", "temporal_filter", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -281,7 +281,7 @@ class SampleFanoutRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
@@ -296,10 +296,10 @@ class SampleFanoutRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    until: _common_pb2.TemporalFilter
+    temporal_filter: _common_pb2.TemporalFilter
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., hops: _Optional[_Iterable[_Union[Hop, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleFanoutReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -396,40 +396,40 @@ class EdgeTypeFanouts(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleSubgraphRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "until", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "fanouts", "node_type", "replace", "uniform", "direction", "disjoint", "expand_all_hops", "want_edge_ids", "want_weights", "weight", "temporal_filter", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
-    REACH_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     DISJOINT_FIELD_NUMBER: _ClassVar[int]
-    EVERY_FIELD_NUMBER: _ClassVar[int]
+    EXPAND_ALL_HOPS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
+    fanouts: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
     replace: bool
     uniform: bool
     direction: _common_pb2.Direction
     disjoint: bool
-    every: bool
+    expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
     weight: str
-    until: _common_pb2.TemporalFilter
+    temporal_filter: _common_pb2.TemporalFilter
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleSubgraphReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -440,17 +440,17 @@ class SampleSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleEgoSubgraphsRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "replace", "uniform", "direction", "disjoint", "every", "want_edge_ids", "want_weights", "weight", "edge_types", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "fanouts", "node_type", "replace", "uniform", "direction", "disjoint", "expand_all_hops", "want_edge_ids", "want_weights", "weight", "edge_types", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
-    REACH_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     DISJOINT_FIELD_NUMBER: _ClassVar[int]
-    EVERY_FIELD_NUMBER: _ClassVar[int]
+    EXPAND_ALL_HOPS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -460,20 +460,20 @@ class SampleEgoSubgraphsRequest(_message.Message):
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
+    fanouts: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
     replace: bool
     uniform: bool
     direction: _common_pb2.Direction
     disjoint: bool
-    every: bool
+    expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
     weight: str
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., disjoint: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleEgoSubgraphsReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -484,17 +484,17 @@ class SampleEgoSubgraphsReply(_message.Message):
     def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...
 
 class SampleLaborRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "reach", "node_type", "importance", "uniform", "direction", "layer_dependency", "every", "want_edge_ids", "want_weights", "weight", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "fanouts", "node_type", "importance_steps", "uniform", "direction", "layer_dependency", "expand_all_hops", "want_edge_ids", "want_weights", "weight", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
-    REACH_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
-    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_STEPS_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
-    EVERY_FIELD_NUMBER: _ClassVar[int]
+    EXPAND_ALL_HOPS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
@@ -503,19 +503,19 @@ class SampleLaborRequest(_message.Message):
     space: str
     version: int
     seed: int
-    reach: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
+    fanouts: _containers.RepeatedCompositeFieldContainer[EdgeTypeFanouts]
     node_type: int
-    importance: int
+    importance_steps: int
     uniform: bool
     direction: _common_pb2.Direction
     layer_dependency: bool
-    every: bool
+    expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
     weight: str
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., reach: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., every: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[EdgeTypeFanouts, _Mapping]]] = ..., node_type: _Optional[int] = ..., importance_steps: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., layer_dependency: bool = ..., expand_all_hops: bool = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleLaborReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -534,7 +534,7 @@ class NodeCounts(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleHgtRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "counts", "node_type", "uniform", "direction", "want_edge_ids", "want_weights", "weight", "followed", "edge_types", "node_features", "where")
+    __slots__ = ("space", "version", "seed", "counts", "node_type", "uniform", "direction", "want_edge_ids", "want_weights", "weight", "traversed_edge_types", "edge_types", "node_features", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -545,7 +545,7 @@ class SampleHgtRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    TRAVERSED_EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_FEATURES_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
@@ -559,11 +559,11 @@ class SampleHgtRequest(_message.Message):
     want_edge_ids: bool
     want_weights: bool
     weight: str
-    followed: _containers.RepeatedScalarFieldContainer[int]
+    traversed_edge_types: _containers.RepeatedScalarFieldContainer[int]
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_features: _containers.RepeatedCompositeFieldContainer[NodeColumns]
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[NodeCounts, _Mapping]]] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., followed: _Optional[_Iterable[int]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., counts: _Optional[_Iterable[_Union[NodeCounts, _Mapping]]] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_edge_ids: bool = ..., want_weights: bool = ..., weight: _Optional[str] = ..., traversed_edge_types: _Optional[_Iterable[int]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_features: _Optional[_Iterable[_Union[NodeColumns, _Mapping]]] = ..., where: _Optional[str] = ...) -> None: ...
 
 class SampleHgtReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -604,7 +604,7 @@ class InducedSubgraphReply(_message.Message):
     def __init__(self, version: _Optional[int] = ...) -> None: ...
 
 class RandomWalkRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "different_first", "where")
+    __slots__ = ("space", "version", "seed", "steps", "length", "node_type", "uniform", "direction", "restart", "want_edge_ids", "p", "q", "weight", "walks", "distinct_first_step", "where")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -619,7 +619,7 @@ class RandomWalkRequest(_message.Message):
     Q_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     WALKS_FIELD_NUMBER: _ClassVar[int]
-    DIFFERENT_FIRST_FIELD_NUMBER: _ClassVar[int]
+    DISTINCT_FIRST_STEP_FIELD_NUMBER: _ClassVar[int]
     WHERE_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
@@ -635,9 +635,9 @@ class RandomWalkRequest(_message.Message):
     q: float
     weight: str
     walks: int
-    different_first: bool
+    distinct_first_step: bool
     where: str
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., different_first: bool = ..., where: _Optional[str] = ...) -> None: ...
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., steps: _Optional[_Iterable[_Union[_storaged_pb2.Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., walks: _Optional[int] = ..., distinct_first_step: bool = ..., where: _Optional[str] = ...) -> None: ...
 
 class RandomWalkReply(_message.Message):
     __slots__ = ("version", "digest")
@@ -996,22 +996,22 @@ class ExplainRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., method: _Optional[str] = ..., request: _Optional[bytes] = ...) -> None: ...
 
 class StorageRequest(_message.Message):
-    __slots__ = ("round", "method", "host", "address", "rows", "sent", "received")
+    __slots__ = ("round", "method", "host", "address", "rows", "bytes_sent", "bytes_received")
     ROUND_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
-    SENT_FIELD_NUMBER: _ClassVar[int]
-    RECEIVED_FIELD_NUMBER: _ClassVar[int]
+    BYTES_SENT_FIELD_NUMBER: _ClassVar[int]
+    BYTES_RECEIVED_FIELD_NUMBER: _ClassVar[int]
     round: int
     method: str
     host: str
     address: str
     rows: int
-    sent: int
-    received: int
-    def __init__(self, round: _Optional[int] = ..., method: _Optional[str] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., rows: _Optional[int] = ..., sent: _Optional[int] = ..., received: _Optional[int] = ...) -> None: ...
+    bytes_sent: int
+    bytes_received: int
+    def __init__(self, round: _Optional[int] = ..., method: _Optional[str] = ..., host: _Optional[str] = ..., address: _Optional[str] = ..., rows: _Optional[int] = ..., bytes_sent: _Optional[int] = ..., bytes_received: _Optional[int] = ...) -> None: ...
 
 class DrawShare(_message.Message):
     __slots__ = ("type_id", "part", "host", "share", "expected", "drawn")
@@ -1030,22 +1030,22 @@ class DrawShare(_message.Message):
     def __init__(self, type_id: _Optional[int] = ..., part: _Optional[int] = ..., host: _Optional[str] = ..., share: _Optional[float] = ..., expected: _Optional[float] = ..., drawn: _Optional[int] = ...) -> None: ...
 
 class ExplainReply(_message.Message):
-    __slots__ = ("version", "digest", "asked", "shares", "reply_bytes", "condition", "price")
+    __slots__ = ("version", "digest", "storage_requests", "shares", "reply_bytes", "filter_plan", "price")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
-    ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORAGE_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     SHARES_FIELD_NUMBER: _ClassVar[int]
     REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
-    CONDITION_FIELD_NUMBER: _ClassVar[int]
+    FILTER_PLAN_FIELD_NUMBER: _ClassVar[int]
     PRICE_FIELD_NUMBER: _ClassVar[int]
     version: int
     digest: str
-    asked: _containers.RepeatedCompositeFieldContainer[StorageRequest]
+    storage_requests: _containers.RepeatedCompositeFieldContainer[StorageRequest]
     shares: _containers.RepeatedCompositeFieldContainer[DrawShare]
     reply_bytes: int
-    condition: str
+    filter_plan: str
     price: Price
-    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., asked: _Optional[_Iterable[_Union[StorageRequest, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., condition: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
+    def __init__(self, version: _Optional[int] = ..., digest: _Optional[str] = ..., storage_requests: _Optional[_Iterable[_Union[StorageRequest, _Mapping]]] = ..., shares: _Optional[_Iterable[_Union[DrawShare, _Mapping]]] = ..., reply_bytes: _Optional[int] = ..., filter_plan: _Optional[str] = ..., price: _Optional[_Union[Price, _Mapping]] = ...) -> None: ...
 
 class Price(_message.Message):
     __slots__ = ("formula", "rows", "bytes", "scratch", "steps", "exact", "limits")
@@ -1076,32 +1076,32 @@ class Limit(_message.Message):
     def __init__(self, setting: _Optional[str] = ..., value: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Replay(_message.Message):
-    __slots__ = ("method", "request", "digest", "nodes", "crc")
+    __slots__ = ("method", "request", "digest", "node_count", "crc")
     METHOD_FIELD_NUMBER: _ClassVar[int]
     REQUEST_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
-    NODES_FIELD_NUMBER: _ClassVar[int]
+    NODE_COUNT_FIELD_NUMBER: _ClassVar[int]
     CRC_FIELD_NUMBER: _ClassVar[int]
     method: str
     request: bytes
     digest: str
-    nodes: int
+    node_count: int
     crc: int
-    def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., nodes: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
+    def __init__(self, method: _Optional[str] = ..., request: _Optional[bytes] = ..., digest: _Optional[str] = ..., node_count: _Optional[int] = ..., crc: _Optional[int] = ...) -> None: ...
 
 class Value(_message.Message):
-    __slots__ = ("whole", "number", "text", "truth", "texts")
-    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("integer", "number", "text", "boolean", "texts")
+    INTEGER_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     TEXT_FIELD_NUMBER: _ClassVar[int]
-    TRUTH_FIELD_NUMBER: _ClassVar[int]
+    BOOLEAN_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
-    whole: int
+    integer: int
     number: float
     text: str
-    truth: bool
+    boolean: bool
     texts: Texts
-    def __init__(self, whole: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., truth: bool = ..., texts: _Optional[_Union[Texts, _Mapping]] = ...) -> None: ...
+    def __init__(self, integer: _Optional[int] = ..., number: _Optional[float] = ..., text: _Optional[str] = ..., boolean: bool = ..., texts: _Optional[_Union[Texts, _Mapping]] = ...) -> None: ...
 
 class Texts(_message.Message):
     __slots__ = ("texts",)
@@ -1110,7 +1110,7 @@ class Texts(_message.Message):
     def __init__(self, texts: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class QueryRequest(_message.Message):
-    __slots__ = ("space", "version", "seed", "statement", "language", "parameters", "seen")
+    __slots__ = ("space", "version", "seed", "statement", "language", "parameters", "seen_versions")
     class ParametersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -1118,7 +1118,7 @@ class QueryRequest(_message.Message):
         key: str
         value: Value
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Value, _Mapping]] = ...) -> None: ...
-    class SeenEntry(_message.Message):
+    class SeenVersionsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -1131,27 +1131,27 @@ class QueryRequest(_message.Message):
     STATEMENT_FIELD_NUMBER: _ClassVar[int]
     LANGUAGE_FIELD_NUMBER: _ClassVar[int]
     PARAMETERS_FIELD_NUMBER: _ClassVar[int]
-    SEEN_FIELD_NUMBER: _ClassVar[int]
+    SEEN_VERSIONS_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     seed: int
     statement: str
     language: str
     parameters: _containers.MessageMap[str, Value]
-    seen: _containers.ScalarMap[str, int]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., statement: _Optional[str] = ..., language: _Optional[str] = ..., parameters: _Optional[_Mapping[str, Value]] = ..., seen: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    seen_versions: _containers.ScalarMap[str, int]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., seed: _Optional[int] = ..., statement: _Optional[str] = ..., language: _Optional[str] = ..., parameters: _Optional[_Mapping[str, Value]] = ..., seen_versions: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class Column(_message.Message):
-    __slots__ = ("name", "type", "coded", "words")
+    __slots__ = ("name", "type", "dictionary_encoded", "dictionary")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
-    CODED_FIELD_NUMBER: _ClassVar[int]
-    WORDS_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_ENCODED_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: str
-    coded: bool
-    words: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., coded: bool = ..., words: _Optional[_Iterable[str]] = ...) -> None: ...
+    dictionary_encoded: bool
+    dictionary: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., dictionary_encoded: bool = ..., dictionary: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Stage(_message.Message):
     __slots__ = ("name", "took_s", "rows")
@@ -1164,7 +1164,7 @@ class Stage(_message.Message):
     def __init__(self, name: _Optional[str] = ..., took_s: _Optional[float] = ..., rows: _Optional[int] = ...) -> None: ...
 
 class QueryReply(_message.Message):
-    __slots__ = ("space", "version", "digest", "seed", "token", "columns", "rows", "kind", "took_s", "plan", "stages", "changed")
+    __slots__ = ("space", "version", "digest", "seed", "token", "columns", "rows", "kind", "took_s", "plan", "stages", "changed_spaces")
     SPACE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
@@ -1176,7 +1176,7 @@ class QueryReply(_message.Message):
     TOOK_S_FIELD_NUMBER: _ClassVar[int]
     PLAN_FIELD_NUMBER: _ClassVar[int]
     STAGES_FIELD_NUMBER: _ClassVar[int]
-    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_SPACES_FIELD_NUMBER: _ClassVar[int]
     space: str
     version: int
     digest: str
@@ -1188,8 +1188,8 @@ class QueryReply(_message.Message):
     took_s: float
     plan: str
     stages: _containers.RepeatedCompositeFieldContainer[Stage]
-    changed: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., seed: _Optional[int] = ..., token: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., rows: _Optional[int] = ..., kind: _Optional[str] = ..., took_s: _Optional[float] = ..., plan: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., changed: _Optional[_Iterable[str]] = ...) -> None: ...
+    changed_spaces: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, space: _Optional[str] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., seed: _Optional[int] = ..., token: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., rows: _Optional[int] = ..., kind: _Optional[str] = ..., took_s: _Optional[float] = ..., plan: _Optional[str] = ..., stages: _Optional[_Iterable[_Union[Stage, _Mapping]]] = ..., changed_spaces: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class GetRoutesRequest(_message.Message):
     __slots__ = ("known_revision",)

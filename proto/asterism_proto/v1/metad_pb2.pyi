@@ -84,7 +84,7 @@ class BeginLoadRequest(_message.Message):
     def __init__(self, space: _Optional[str] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class Load(_message.Message):
-    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "seen_ms", "ended_ms", "settled", "fingerprinted", "fingerprint", "unsealed", "seal")
+    __slots__ = ("load_id", "space_id", "space", "state", "commit", "source", "resume_key", "chunks", "created_ms", "rejected", "deletes", "last_seen_ms", "abandoned_ms", "purged", "fingerprinted", "fingerprint", "unsealed_hosts", "seal_number")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_ID_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -96,13 +96,13 @@ class Load(_message.Message):
     CREATED_MS_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
-    SEEN_MS_FIELD_NUMBER: _ClassVar[int]
-    ENDED_MS_FIELD_NUMBER: _ClassVar[int]
-    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEEN_MS_FIELD_NUMBER: _ClassVar[int]
+    ABANDONED_MS_FIELD_NUMBER: _ClassVar[int]
+    PURGED_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINTED_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
-    UNSEALED_FIELD_NUMBER: _ClassVar[int]
-    SEAL_FIELD_NUMBER: _ClassVar[int]
+    UNSEALED_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    SEAL_NUMBER_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     space_id: int
     space: str
@@ -114,32 +114,32 @@ class Load(_message.Message):
     created_ms: int
     rejected: int
     deletes: bool
-    seen_ms: int
-    ended_ms: int
-    settled: bool
+    last_seen_ms: int
+    abandoned_ms: int
+    purged: bool
     fingerprinted: bool
     fingerprint: _containers.RepeatedCompositeFieldContainer[_common_pb2.PartFingerprint]
-    unsealed: _containers.RepeatedScalarFieldContainer[str]
-    seal: int
-    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ..., seen_ms: _Optional[int] = ..., ended_ms: _Optional[int] = ..., settled: bool = ..., fingerprinted: bool = ..., fingerprint: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ..., unsealed: _Optional[_Iterable[str]] = ..., seal: _Optional[int] = ...) -> None: ...
+    unsealed_hosts: _containers.RepeatedScalarFieldContainer[str]
+    seal_number: int
+    def __init__(self, load_id: _Optional[int] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., state: _Optional[_Union[LoadState, str]] = ..., commit: _Optional[int] = ..., source: _Optional[str] = ..., resume_key: _Optional[str] = ..., chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ..., created_ms: _Optional[int] = ..., rejected: _Optional[int] = ..., deletes: bool = ..., last_seen_ms: _Optional[int] = ..., abandoned_ms: _Optional[int] = ..., purged: bool = ..., fingerprinted: bool = ..., fingerprint: _Optional[_Iterable[_Union[_common_pb2.PartFingerprint, _Mapping]]] = ..., unsealed_hosts: _Optional[_Iterable[str]] = ..., seal_number: _Optional[int] = ...) -> None: ...
 
 class Chunk(_message.Message):
-    __slots__ = ("index", "element", "type_id", "rows", "digest", "base", "written")
+    __slots__ = ("index", "element", "type_id", "rows", "digest", "first_edge_id", "written")
     INDEX_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
-    BASE_FIELD_NUMBER: _ClassVar[int]
+    FIRST_EDGE_ID_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
     index: int
     element: _common_pb2.Element
     type_id: int
     rows: int
     digest: str
-    base: int
+    first_edge_id: int
     written: bool
-    def __init__(self, index: _Optional[int] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., rows: _Optional[int] = ..., digest: _Optional[str] = ..., base: _Optional[int] = ..., written: bool = ...) -> None: ...
+    def __init__(self, index: _Optional[int] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., rows: _Optional[int] = ..., digest: _Optional[str] = ..., first_edge_id: _Optional[int] = ..., written: bool = ...) -> None: ...
 
 class RegisterChunksRequest(_message.Message):
     __slots__ = ("load_id", "chunks", "written")
@@ -158,22 +158,22 @@ class RegisterChunksReply(_message.Message):
     def __init__(self, chunks: _Optional[_Iterable[_Union[Chunk, _Mapping]]] = ...) -> None: ...
 
 class CommitLoadRequest(_message.Message):
-    __slots__ = ("load_id", "rejected", "written", "space", "settled", "deletes", "seals")
+    __slots__ = ("load_id", "rejected", "written", "space", "resolved_commit", "deletes", "seals")
     LOAD_ID_FIELD_NUMBER: _ClassVar[int]
     REJECTED_FIELD_NUMBER: _ClassVar[int]
     WRITTEN_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
-    SETTLED_FIELD_NUMBER: _ClassVar[int]
+    RESOLVED_COMMIT_FIELD_NUMBER: _ClassVar[int]
     DELETES_FIELD_NUMBER: _ClassVar[int]
     SEALS_FIELD_NUMBER: _ClassVar[int]
     load_id: int
     rejected: int
     written: _containers.RepeatedScalarFieldContainer[int]
     space: str
-    settled: int
+    resolved_commit: int
     deletes: bool
     seals: _containers.RepeatedCompositeFieldContainer[HostSeal]
-    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ..., space: _Optional[str] = ..., settled: _Optional[int] = ..., deletes: bool = ..., seals: _Optional[_Iterable[_Union[HostSeal, _Mapping]]] = ...) -> None: ...
+    def __init__(self, load_id: _Optional[int] = ..., rejected: _Optional[int] = ..., written: _Optional[_Iterable[int]] = ..., space: _Optional[str] = ..., resolved_commit: _Optional[int] = ..., deletes: bool = ..., seals: _Optional[_Iterable[_Union[HostSeal, _Mapping]]] = ...) -> None: ...
 
 class HostSeal(_message.Message):
     __slots__ = ("host", "number", "parts")
@@ -289,7 +289,7 @@ class JobList(_message.Message):
     def __init__(self, jobs: _Optional[_Iterable[_Union[_common_pb2.Job, _Mapping]]] = ..., next_before: _Optional[int] = ..., total: _Optional[int] = ...) -> None: ...
 
 class Host(_message.Message):
-    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_heartbeat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start")
+    __slots__ = ("uuid", "role", "address", "http_address", "online", "last_heartbeat_ms", "incarnation", "parts", "free_bytes", "held_bytes", "start_id")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
@@ -300,7 +300,7 @@ class Host(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
-    START_FIELD_NUMBER: _ClassVar[int]
+    START_ID_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     role: Role
     address: str
@@ -311,8 +311,8 @@ class Host(_message.Message):
     parts: int
     free_bytes: int
     held_bytes: int
-    start: int
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_heartbeat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ...) -> None: ...
+    start_id: int
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., online: bool = ..., last_heartbeat_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., parts: _Optional[int] = ..., free_bytes: _Optional[int] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ...) -> None: ...
 
 class HostList(_message.Message):
     __slots__ = ("hosts",)
@@ -419,38 +419,38 @@ class HeldVersion(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
 
 class HeartbeatRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start", "followed", "highest", "removed")
+    __slots__ = ("role", "uuid", "incarnation", "address", "http_address", "tasks", "held_versions", "free_bytes", "dropped_loads", "cluster", "held_bytes", "start_id", "followed_position", "highest_ids", "completed_removals")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     ADDRESS_FIELD_NUMBER: _ClassVar[int]
     HTTP_ADDRESS_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
-    HELD_FIELD_NUMBER: _ClassVar[int]
+    HELD_VERSIONS_FIELD_NUMBER: _ClassVar[int]
     FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_LOADS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
-    START_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
-    HIGHEST_FIELD_NUMBER: _ClassVar[int]
-    REMOVED_FIELD_NUMBER: _ClassVar[int]
+    START_ID_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_POSITION_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_IDS_FIELD_NUMBER: _ClassVar[int]
+    COMPLETED_REMOVALS_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
     address: str
     http_address: str
     tasks: _containers.RepeatedCompositeFieldContainer[TaskReport]
-    held: _containers.RepeatedCompositeFieldContainer[HeldVersion]
+    held_versions: _containers.RepeatedCompositeFieldContainer[HeldVersion]
     free_bytes: int
     dropped_loads: _containers.RepeatedScalarFieldContainer[int]
     cluster: str
     held_bytes: int
-    start: int
-    followed: CatalogPosition
-    highest: HighestIds
-    removed: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start: _Optional[int] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., removed: _Optional[_Iterable[int]] = ...) -> None: ...
+    start_id: int
+    followed_position: CatalogPosition
+    highest_ids: HighestIds
+    completed_removals: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., address: _Optional[str] = ..., http_address: _Optional[str] = ..., tasks: _Optional[_Iterable[_Union[TaskReport, _Mapping]]] = ..., held_versions: _Optional[_Iterable[_Union[HeldVersion, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., dropped_loads: _Optional[_Iterable[int]] = ..., cluster: _Optional[str] = ..., held_bytes: _Optional[int] = ..., start_id: _Optional[int] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest_ids: _Optional[_Union[HighestIds, _Mapping]] = ..., completed_removals: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class HeartbeatReply(_message.Message):
     __slots__ = ("revision", "lease_s", "position")
@@ -463,24 +463,24 @@ class HeartbeatReply(_message.Message):
     def __init__(self, revision: _Optional[int] = ..., lease_s: _Optional[float] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ...) -> None: ...
 
 class PollRequest(_message.Message):
-    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster", "start", "followed")
+    __slots__ = ("role", "uuid", "incarnation", "known_revision", "wait_s", "cluster", "start_id", "followed_position")
     ROLE_FIELD_NUMBER: _ClassVar[int]
     UUID_FIELD_NUMBER: _ClassVar[int]
     INCARNATION_FIELD_NUMBER: _ClassVar[int]
     KNOWN_REVISION_FIELD_NUMBER: _ClassVar[int]
     WAIT_S_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
-    START_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
+    START_ID_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_POSITION_FIELD_NUMBER: _ClassVar[int]
     role: Role
     uuid: str
     incarnation: int
     known_revision: int
     wait_s: float
     cluster: str
-    start: int
-    followed: CatalogPosition
-    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ..., start: _Optional[int] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ...) -> None: ...
+    start_id: int
+    followed_position: CatalogPosition
+    def __init__(self, role: _Optional[_Union[Role, str]] = ..., uuid: _Optional[str] = ..., incarnation: _Optional[int] = ..., known_revision: _Optional[int] = ..., wait_s: _Optional[float] = ..., cluster: _Optional[str] = ..., start_id: _Optional[int] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ...) -> None: ...
 
 class CatalogPosition(_message.Message):
     __slots__ = ("history", "term", "revision")
@@ -519,18 +519,18 @@ class RemovalOrder(_message.Message):
     def __init__(self, removal_id: _Optional[int] = ..., kind: _Optional[_Union[RemovalKind, str]] = ..., space_id: _Optional[int] = ..., job_id: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class Inventory(_message.Message):
-    __slots__ = ("uuid", "cluster", "followed", "highest", "spaces")
+    __slots__ = ("uuid", "cluster", "followed_position", "highest_ids", "spaces")
     UUID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
-    HIGHEST_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_POSITION_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_IDS_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     cluster: str
-    followed: CatalogPosition
-    highest: HighestIds
+    followed_position: CatalogPosition
+    highest_ids: HighestIds
     spaces: _containers.RepeatedCompositeFieldContainer[InventorySpace]
-    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., spaces: _Optional[_Iterable[_Union[InventorySpace, _Mapping]]] = ...) -> None: ...
+    def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest_ids: _Optional[_Union[HighestIds, _Mapping]] = ..., spaces: _Optional[_Iterable[_Union[InventorySpace, _Mapping]]] = ...) -> None: ...
 
 class InventorySpace(_message.Message):
     __slots__ = ("space_id", "name", "bytes", "builds", "checkpoints", "loads")
@@ -575,38 +575,38 @@ class UnknownData(_message.Message):
     def __init__(self, host: _Optional[str] = ..., space_id: _Optional[int] = ..., space: _Optional[str] = ..., bytes: _Optional[int] = ..., job_id: _Optional[int] = ..., version: _Optional[int] = ..., loads: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Follower(_message.Message):
-    __slots__ = ("uuid", "role", "cluster", "followed", "highest", "reported")
+    __slots__ = ("uuid", "role", "cluster", "followed_position", "highest_ids", "inventory_reported")
     UUID_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
-    FOLLOWED_FIELD_NUMBER: _ClassVar[int]
-    HIGHEST_FIELD_NUMBER: _ClassVar[int]
-    REPORTED_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWED_POSITION_FIELD_NUMBER: _ClassVar[int]
+    HIGHEST_IDS_FIELD_NUMBER: _ClassVar[int]
+    INVENTORY_REPORTED_FIELD_NUMBER: _ClassVar[int]
     uuid: str
     role: Role
     cluster: str
-    followed: CatalogPosition
-    highest: HighestIds
-    reported: bool
-    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., cluster: _Optional[str] = ..., followed: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest: _Optional[_Union[HighestIds, _Mapping]] = ..., reported: bool = ...) -> None: ...
+    followed_position: CatalogPosition
+    highest_ids: HighestIds
+    inventory_reported: bool
+    def __init__(self, uuid: _Optional[str] = ..., role: _Optional[_Union[Role, str]] = ..., cluster: _Optional[str] = ..., followed_position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., highest_ids: _Optional[_Union[HighestIds, _Mapping]] = ..., inventory_reported: bool = ...) -> None: ...
 
 class CatalogState(_message.Message):
-    __slots__ = ("cluster", "position", "ahead", "unknown", "open_loads", "jobs", "fault")
+    __slots__ = ("cluster", "position", "followers_ahead", "unknown_data", "open_loads", "jobs", "fault")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
-    AHEAD_FIELD_NUMBER: _ClassVar[int]
-    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    FOLLOWERS_AHEAD_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_DATA_FIELD_NUMBER: _ClassVar[int]
     OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
     JOBS_FIELD_NUMBER: _ClassVar[int]
     FAULT_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     position: CatalogPosition
-    ahead: _containers.RepeatedCompositeFieldContainer[Follower]
-    unknown: _containers.RepeatedCompositeFieldContainer[UnknownData]
+    followers_ahead: _containers.RepeatedCompositeFieldContainer[Follower]
+    unknown_data: _containers.RepeatedCompositeFieldContainer[UnknownData]
     open_loads: _containers.RepeatedScalarFieldContainer[int]
     jobs: _containers.RepeatedScalarFieldContainer[int]
     fault: str
-    def __init__(self, cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., ahead: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., unknown: _Optional[_Iterable[_Union[UnknownData, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., fault: _Optional[str] = ...) -> None: ...
+    def __init__(self, cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., followers_ahead: _Optional[_Iterable[_Union[Follower, _Mapping]]] = ..., unknown_data: _Optional[_Iterable[_Union[UnknownData, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., jobs: _Optional[_Iterable[int]] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class AdoptCatalogRequest(_message.Message):
     __slots__ = ("cluster",)
@@ -668,32 +668,32 @@ class SpaceRoute(_message.Message):
     def __init__(self, space: _Optional[_Union[_common_pb2.Space, _Mapping]] = ..., versions: _Optional[_Iterable[_Union[_common_pb2.Manifest, _Mapping]]] = ...) -> None: ...
 
 class PollReply(_message.Message):
-    __slots__ = ("revision", "spaces", "orders", "storaged", "open_loads", "abandoned_loads", "kept_jobs", "cluster", "position", "continues", "adopted", "removals")
+    __slots__ = ("revision", "spaces", "task_assignments", "storaged", "open_loads", "abandoned_loads", "retained_jobs", "cluster", "position", "contains_position", "adopted", "removals")
     REVISION_FIELD_NUMBER: _ClassVar[int]
     SPACES_FIELD_NUMBER: _ClassVar[int]
-    ORDERS_FIELD_NUMBER: _ClassVar[int]
+    TASK_ASSIGNMENTS_FIELD_NUMBER: _ClassVar[int]
     STORAGED_FIELD_NUMBER: _ClassVar[int]
     OPEN_LOADS_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_LOADS_FIELD_NUMBER: _ClassVar[int]
-    KEPT_JOBS_FIELD_NUMBER: _ClassVar[int]
+    RETAINED_JOBS_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
-    CONTINUES_FIELD_NUMBER: _ClassVar[int]
+    CONTAINS_POSITION_FIELD_NUMBER: _ClassVar[int]
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     REMOVALS_FIELD_NUMBER: _ClassVar[int]
     revision: int
     spaces: _containers.RepeatedCompositeFieldContainer[SpaceRoute]
-    orders: _containers.RepeatedCompositeFieldContainer[TaskAssignment]
+    task_assignments: _containers.RepeatedCompositeFieldContainer[TaskAssignment]
     storaged: _containers.RepeatedCompositeFieldContainer[Host]
     open_loads: _containers.RepeatedScalarFieldContainer[int]
     abandoned_loads: _containers.RepeatedScalarFieldContainer[int]
-    kept_jobs: _containers.RepeatedCompositeFieldContainer[RetainedJob]
+    retained_jobs: _containers.RepeatedCompositeFieldContainer[RetainedJob]
     cluster: str
     position: CatalogPosition
-    continues: bool
+    contains_position: bool
     adopted: bool
     removals: _containers.RepeatedCompositeFieldContainer[RemovalOrder]
-    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., orders: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., kept_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., continues: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
+    def __init__(self, revision: _Optional[int] = ..., spaces: _Optional[_Iterable[_Union[SpaceRoute, _Mapping]]] = ..., task_assignments: _Optional[_Iterable[_Union[TaskAssignment, _Mapping]]] = ..., storaged: _Optional[_Iterable[_Union[Host, _Mapping]]] = ..., open_loads: _Optional[_Iterable[int]] = ..., abandoned_loads: _Optional[_Iterable[int]] = ..., retained_jobs: _Optional[_Iterable[_Union[RetainedJob, _Mapping]]] = ..., cluster: _Optional[str] = ..., position: _Optional[_Union[CatalogPosition, _Mapping]] = ..., contains_position: bool = ..., adopted: bool = ..., removals: _Optional[_Iterable[_Union[RemovalOrder, _Mapping]]] = ...) -> None: ...
 
 class FindDeadLoadsRequest(_message.Message):
     __slots__ = ("uuid", "space_id", "loads", "cluster")
@@ -722,14 +722,14 @@ class AdmitLoadRequest(_message.Message):
     def __init__(self, uuid: _Optional[str] = ..., cluster: _Optional[str] = ..., space_id: _Optional[int] = ..., load_id: _Optional[int] = ..., chunk: _Optional[int] = ...) -> None: ...
 
 class AdmitLoadReply(_message.Message):
-    __slots__ = ("number", "first", "chunk")
+    __slots__ = ("number", "first_admission", "chunk")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
-    FIRST_FIELD_NUMBER: _ClassVar[int]
+    FIRST_ADMISSION_FIELD_NUMBER: _ClassVar[int]
     CHUNK_FIELD_NUMBER: _ClassVar[int]
     number: int
-    first: bool
+    first_admission: bool
     chunk: Chunk
-    def __init__(self, number: _Optional[int] = ..., first: bool = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
+    def __init__(self, number: _Optional[int] = ..., first_admission: bool = ..., chunk: _Optional[_Union[Chunk, _Mapping]] = ...) -> None: ...
 
 class ListFingerprintsRequest(_message.Message):
     __slots__ = ("uuid", "cluster", "space_id", "after", "cut", "parts")

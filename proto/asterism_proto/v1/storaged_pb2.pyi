@@ -36,14 +36,14 @@ class FindBinaryEndpointRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class FindBinaryEndpointReply(_message.Message):
-    __slots__ = ("port", "key", "local")
+    __slots__ = ("port", "handshake_key", "unix_socket")
     PORT_FIELD_NUMBER: _ClassVar[int]
-    KEY_FIELD_NUMBER: _ClassVar[int]
-    LOCAL_FIELD_NUMBER: _ClassVar[int]
+    HANDSHAKE_KEY_FIELD_NUMBER: _ClassVar[int]
+    UNIX_SOCKET_FIELD_NUMBER: _ClassVar[int]
     port: int
-    key: int
-    local: str
-    def __init__(self, port: _Optional[int] = ..., key: _Optional[int] = ..., local: _Optional[str] = ...) -> None: ...
+    handshake_key: int
+    unix_socket: str
+    def __init__(self, port: _Optional[int] = ..., handshake_key: _Optional[int] = ..., unix_socket: _Optional[str] = ...) -> None: ...
 
 class VersionRef(_message.Message):
     __slots__ = ("space_id", "version", "digest", "where")
@@ -58,58 +58,58 @@ class VersionRef(_message.Message):
     def __init__(self, space_id: _Optional[int] = ..., version: _Optional[int] = ..., digest: _Optional[str] = ..., where: _Optional[_Union[RowFilter, _Mapping]] = ...) -> None: ...
 
 class RowFilter(_message.Message):
-    __slots__ = ("text", "element", "types", "weight", "both", "counts", "positives", "weights")
-    TEXT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("expression", "element", "types", "weight", "both_directions", "counts", "positives", "weights")
+    EXPRESSION_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    BOTH_FIELD_NUMBER: _ClassVar[int]
+    BOTH_DIRECTIONS_FIELD_NUMBER: _ClassVar[int]
     COUNTS_FIELD_NUMBER: _ClassVar[int]
     POSITIVES_FIELD_NUMBER: _ClassVar[int]
     WEIGHTS_FIELD_NUMBER: _ClassVar[int]
-    text: str
+    expression: str
     element: _common_pb2.Element
     types: _containers.RepeatedScalarFieldContainer[int]
     weight: str
-    both: bool
+    both_directions: bool
     counts: _containers.RepeatedScalarFieldContainer[int]
     positives: _containers.RepeatedScalarFieldContainer[int]
     weights: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, text: _Optional[str] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., types: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ..., both: bool = ..., counts: _Optional[_Iterable[int]] = ..., positives: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ...) -> None: ...
+    def __init__(self, expression: _Optional[str] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., types: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ..., both_directions: bool = ..., counts: _Optional[_Iterable[int]] = ..., positives: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class EvaluateTermsRequest(_message.Message):
-    __slots__ = ("at", "element", "type_id", "parts", "terms")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "element", "type_id", "parts", "terms")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     element: _common_pb2.Element
     type_id: int
     parts: _containers.RepeatedScalarFieldContainer[int]
     terms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class EvaluateTermsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class FilterRowsRequest(_message.Message):
-    __slots__ = ("at", "parts", "terms")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "parts", "terms")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
     terms: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., terms: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class FilterRowsReply(_message.Message):
-    __slots__ = ("way",)
-    WAY_FIELD_NUMBER: _ClassVar[int]
-    way: str
-    def __init__(self, way: _Optional[str] = ...) -> None: ...
+    __slots__ = ("plan",)
+    PLAN_FIELD_NUMBER: _ClassVar[int]
+    plan: str
+    def __init__(self, plan: _Optional[str] = ...) -> None: ...
 
 class WriteBlocksRequest(_message.Message):
     __slots__ = ("space_id", "load_id", "chunk", "kind", "type_id", "parts")
@@ -204,88 +204,88 @@ class ReadRevivalsReply(_message.Message):
     def __init__(self) -> None: ...
 
 class DrawNodesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "want_probabilities", "rest", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "types", "parts", "seed", "start", "count", "uniform", "exponential_keys", "want_probabilities", "remaining_weight", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
-    RACE_FIELD_NUMBER: _ClassVar[int]
+    EXPONENTIAL_KEYS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
-    REST_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
     seed: int
     start: int
     count: int
     uniform: bool
-    race: bool
+    exponential_keys: bool
     want_probabilities: bool
-    rest: bool
+    remaining_weight: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., exponential_keys: bool = ..., want_probabilities: bool = ..., remaining_weight: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNodesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawNodesByNumberRequest(_message.Message):
-    __slots__ = ("at", "types", "seed", "uniform", "want_probabilities", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "types", "seed", "uniform", "want_probabilities", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     seed: int
     uniform: bool
     want_probabilities: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., uniform: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawNodesByNumberReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawEdgesRequest(_message.Message):
-    __slots__ = ("at", "types", "parts", "seed", "start", "count", "uniform", "race", "want_probabilities", "rest", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "types", "parts", "seed", "start", "count", "uniform", "exponential_keys", "want_probabilities", "remaining_weight", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     START_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
-    RACE_FIELD_NUMBER: _ClassVar[int]
+    EXPONENTIAL_KEYS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
-    REST_FIELD_NUMBER: _ClassVar[int]
+    REMAINING_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     types: _containers.RepeatedScalarFieldContainer[int]
     parts: _containers.RepeatedScalarFieldContainer[int]
     seed: int
     start: int
     count: int
     uniform: bool
-    race: bool
+    exponential_keys: bool
     want_probabilities: bool
-    rest: bool
+    remaining_weight: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., race: bool = ..., want_probabilities: bool = ..., rest: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., types: _Optional[_Iterable[int]] = ..., parts: _Optional[_Iterable[int]] = ..., seed: _Optional[int] = ..., start: _Optional[int] = ..., count: _Optional[int] = ..., uniform: bool = ..., exponential_keys: bool = ..., want_probabilities: bool = ..., remaining_weight: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class DrawEdgesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DrawNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight", "different", "until")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "node_type", "count", "replace", "uniform", "direction", "seed", "hop", "want_weights", "want_edge_ids", "want_probabilities", "weight", "distinct_neighbors", "temporal_filter")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     COUNT_FIELD_NUMBER: _ClassVar[int]
@@ -298,9 +298,9 @@ class DrawNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WANT_PROBABILITIES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    DIFFERENT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    DISTINCT_NEIGHBORS_FIELD_NUMBER: _ClassVar[int]
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     count: int
@@ -313,9 +313,9 @@ class DrawNeighborsRequest(_message.Message):
     want_edge_ids: bool
     want_probabilities: bool
     weight: str
-    different: bool
-    until: _common_pb2.TemporalFilter
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., different: bool = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ...) -> None: ...
+    distinct_neighbors: bool
+    temporal_filter: _common_pb2.TemporalFilter
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., count: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., hop: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., want_probabilities: bool = ..., weight: _Optional[str] = ..., distinct_neighbors: bool = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ...) -> None: ...
 
 class DrawNeighborsReply(_message.Message):
     __slots__ = ()
@@ -328,8 +328,8 @@ class Step(_message.Message):
     def __init__(self, edge_types: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class WalkRequest(_message.Message):
-    __slots__ = ("at", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids", "p", "q", "weight", "paths")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "steps", "length", "node_type", "uniform", "direction", "seed", "restart", "want_edge_ids", "p", "q", "weight", "paths")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     LENGTH_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -342,7 +342,7 @@ class WalkRequest(_message.Message):
     Q_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     PATHS_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     length: int
     node_type: int
@@ -355,21 +355,21 @@ class WalkRequest(_message.Message):
     q: float
     weight: str
     paths: bool
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., paths: bool = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., length: _Optional[int] = ..., node_type: _Optional[int] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., restart: _Optional[float] = ..., want_edge_ids: bool = ..., p: _Optional[float] = ..., q: _Optional[float] = ..., weight: _Optional[str] = ..., paths: bool = ...) -> None: ...
 
 class WalkReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class HasEdgeRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "direction")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "direction")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     direction: _common_pb2.Direction
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ...) -> None: ...
 
 class HasEdgeReply(_message.Message):
     __slots__ = ()
@@ -384,18 +384,18 @@ class HopFanout(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
 
 class LaborParams(_message.Message):
-    __slots__ = ("layer_dependency", "importance")
+    __slots__ = ("layer_dependency", "importance_steps")
     LAYER_DEPENDENCY_FIELD_NUMBER: _ClassVar[int]
-    IMPORTANCE_FIELD_NUMBER: _ClassVar[int]
+    IMPORTANCE_STEPS_FIELD_NUMBER: _ClassVar[int]
     layer_dependency: bool
-    importance: int
-    def __init__(self, layer_dependency: bool = ..., importance: _Optional[int] = ...) -> None: ...
+    importance_steps: int
+    def __init__(self, layer_dependency: bool = ..., importance_steps: _Optional[int] = ...) -> None: ...
 
 class ExpandRequest(_message.Message):
-    __slots__ = ("at", "hop", "along", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "hop", "fanouts", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "temporal_filter", "labor")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     HOP_FIELD_NUMBER: _ClassVar[int]
-    ALONG_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
@@ -403,11 +403,11 @@ class ExpandRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
-    VARIATES_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
+    LABOR_FIELD_NUMBER: _ClassVar[int]
+    version_ref: VersionRef
     hop: int
-    along: _containers.RepeatedCompositeFieldContainer[HopFanout]
+    fanouts: _containers.RepeatedCompositeFieldContainer[HopFanout]
     replace: bool
     uniform: bool
     direction: _common_pb2.Direction
@@ -415,9 +415,9 @@ class ExpandRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    until: _common_pb2.TemporalFilter
-    variates: LaborParams
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., hop: _Optional[int] = ..., along: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., variates: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
+    temporal_filter: _common_pb2.TemporalFilter
+    labor: LaborParams
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., hop: _Optional[int] = ..., fanouts: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., labor: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
 
 class ExpandReply(_message.Message):
     __slots__ = ()
@@ -432,12 +432,12 @@ class KHopFanouts(_message.Message):
     def __init__(self, edge_type: _Optional[int] = ..., counts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SampleKHopRequest(_message.Message):
-    __slots__ = ("at", "reach", "disjoint", "every", "most_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "until", "variates")
-    AT_FIELD_NUMBER: _ClassVar[int]
-    REACH_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "fanouts", "disjoint", "expand_all_hops", "max_reply_bytes", "replace", "uniform", "direction", "seed", "want_weights", "want_edge_ids", "weight", "temporal_filter", "labor")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     DISJOINT_FIELD_NUMBER: _ClassVar[int]
-    EVERY_FIELD_NUMBER: _ClassVar[int]
-    MOST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    EXPAND_ALL_HOPS_FIELD_NUMBER: _ClassVar[int]
+    MAX_REPLY_BYTES_FIELD_NUMBER: _ClassVar[int]
     REPLACE_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
@@ -445,13 +445,13 @@ class SampleKHopRequest(_message.Message):
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    UNTIL_FIELD_NUMBER: _ClassVar[int]
-    VARIATES_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
-    reach: _containers.RepeatedCompositeFieldContainer[KHopFanouts]
+    TEMPORAL_FILTER_FIELD_NUMBER: _ClassVar[int]
+    LABOR_FIELD_NUMBER: _ClassVar[int]
+    version_ref: VersionRef
+    fanouts: _containers.RepeatedCompositeFieldContainer[KHopFanouts]
     disjoint: bool
-    every: bool
-    most_bytes: int
+    expand_all_hops: bool
+    max_reply_bytes: int
     replace: bool
     uniform: bool
     direction: _common_pb2.Direction
@@ -459,17 +459,17 @@ class SampleKHopRequest(_message.Message):
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    until: _common_pb2.TemporalFilter
-    variates: LaborParams
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., reach: _Optional[_Iterable[_Union[KHopFanouts, _Mapping]]] = ..., disjoint: bool = ..., every: bool = ..., most_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., until: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., variates: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
+    temporal_filter: _common_pb2.TemporalFilter
+    labor: LaborParams
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., fanouts: _Optional[_Iterable[_Union[KHopFanouts, _Mapping]]] = ..., disjoint: bool = ..., expand_all_hops: bool = ..., max_reply_bytes: _Optional[int] = ..., replace: bool = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., seed: _Optional[int] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., temporal_filter: _Optional[_Union[_common_pb2.TemporalFilter, _Mapping]] = ..., labor: _Optional[_Union[LaborParams, _Mapping]] = ...) -> None: ...
 
 class SampleKHopReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadNeighborsRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight", "top")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight", "top")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
@@ -477,7 +477,7 @@ class ReadNeighborsRequest(_message.Message):
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
@@ -485,77 +485,77 @@ class ReadNeighborsRequest(_message.Message):
     want_edge_ids: bool
     weight: str
     top: int
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ..., top: _Optional[int] = ...) -> None: ...
 
 class ReadNeighborsReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadDegreesRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction", "measures", "uniform", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "node_type", "direction", "type_weights", "uniform", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
-    MEASURES_FIELD_NUMBER: _ClassVar[int]
+    TYPE_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
-    measures: bool
+    type_weights: bool
     uniform: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., measures: bool = ..., uniform: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., type_weights: bool = ..., uniform: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadDegreesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadInducedEdgesRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "node_type", "direction", "want_weights", "want_edge_ids", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WANT_WEIGHTS_FIELD_NUMBER: _ClassVar[int]
     WANT_EDGE_IDS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     node_type: int
     direction: _common_pb2.Direction
     want_weights: bool
     want_edge_ids: bool
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., node_type: _Optional[int] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., want_weights: bool = ..., want_edge_ids: bool = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadInducedEdgesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadNodeTypesRequest(_message.Message):
-    __slots__ = ("at", "node_type")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "node_type")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     NODE_TYPE_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     node_type: int
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., node_type: _Optional[int] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., node_type: _Optional[int] = ...) -> None: ...
 
 class ReadNodeTypesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadGraphLabelsRequest(_message.Message):
-    __slots__ = ("at", "parts", "cursor")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "parts", "cursor")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
     cursor: int
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., cursor: _Optional[int] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ..., cursor: _Optional[int] = ...) -> None: ...
 
 class ReadGraphLabelsReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -564,64 +564,64 @@ class ReadGraphLabelsReply(_message.Message):
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
 class ReadNodesByLabelRequest(_message.Message):
-    __slots__ = ("at", "parts")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "parts")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     parts: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., parts: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ReadNodesByLabelReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadNodeFeaturesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "names", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id", "names", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
     names: _containers.RepeatedScalarFieldContainer[str]
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodeFeaturesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadEdgeFeaturesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "names")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id", "names")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
     names: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ReadEdgeFeaturesReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadNodesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "part", "cursor", "limit", "names", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id", "part", "cursor", "limit", "names", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
     part: int
     cursor: int
     limit: int
     names: _containers.RepeatedScalarFieldContainer[str]
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., names: _Optional[_Iterable[str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadNodesReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -630,46 +630,46 @@ class ReadNodesReply(_message.Message):
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
 class ReadNodesAtRequest(_message.Message):
-    __slots__ = ("at", "type_id")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ...) -> None: ...
 
 class ReadNodesAtReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadEdgesAtRequest(_message.Message):
-    __slots__ = ("at", "type_id", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadEdgesAtReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class ReadEdgesRequest(_message.Message):
-    __slots__ = ("at", "type_id", "part", "cursor", "limit", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "type_id", "part", "cursor", "limit", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PART_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     type_id: int
     part: int
     cursor: int
     limit: int
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., type_id: _Optional[int] = ..., part: _Optional[int] = ..., cursor: _Optional[int] = ..., limit: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadEdgesReply(_message.Message):
     __slots__ = ("next_cursor",)
@@ -678,26 +678,26 @@ class ReadEdgesReply(_message.Message):
     def __init__(self, next_cursor: _Optional[int] = ...) -> None: ...
 
 class ReadWeightHistogramRequest(_message.Message):
-    __slots__ = ("at", "element", "type_id", "parts", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "element", "type_id", "parts", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     ELEMENT_FIELD_NUMBER: _ClassVar[int]
     TYPE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTS_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     element: _common_pb2.Element
     type_id: int
     parts: _containers.RepeatedScalarFieldContainer[int]
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., element: _Optional[_Union[_common_pb2.Element, str]] = ..., type_id: _Optional[int] = ..., parts: _Optional[_Iterable[int]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class ReadWeightHistogramReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class PushPagerankRequest(_message.Message):
-    __slots__ = ("at", "edge_types", "direction", "uniform", "alpha", "epsilon", "top", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "edge_types", "direction", "uniform", "alpha", "epsilon", "top", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
     EDGE_TYPES_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
@@ -705,7 +705,7 @@ class PushPagerankRequest(_message.Message):
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     TOP_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
+    version_ref: VersionRef
     edge_types: _containers.RepeatedScalarFieldContainer[int]
     direction: _common_pb2.Direction
     uniform: bool
@@ -713,25 +713,25 @@ class PushPagerankRequest(_message.Message):
     epsilon: float
     top: int
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., edge_types: _Optional[_Iterable[int]] = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., uniform: bool = ..., alpha: _Optional[float] = ..., epsilon: _Optional[float] = ..., top: _Optional[int] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class PushPagerankReply(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class UpdateImportanceRequest(_message.Message):
-    __slots__ = ("at", "along", "uniform", "direction", "weight")
-    AT_FIELD_NUMBER: _ClassVar[int]
-    ALONG_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("version_ref", "fanouts", "uniform", "direction", "weight")
+    VERSION_REF_FIELD_NUMBER: _ClassVar[int]
+    FANOUTS_FIELD_NUMBER: _ClassVar[int]
     UNIFORM_FIELD_NUMBER: _ClassVar[int]
     DIRECTION_FIELD_NUMBER: _ClassVar[int]
     WEIGHT_FIELD_NUMBER: _ClassVar[int]
-    at: VersionRef
-    along: _containers.RepeatedCompositeFieldContainer[HopFanout]
+    version_ref: VersionRef
+    fanouts: _containers.RepeatedCompositeFieldContainer[HopFanout]
     uniform: bool
     direction: _common_pb2.Direction
     weight: str
-    def __init__(self, at: _Optional[_Union[VersionRef, _Mapping]] = ..., along: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
+    def __init__(self, version_ref: _Optional[_Union[VersionRef, _Mapping]] = ..., fanouts: _Optional[_Iterable[_Union[HopFanout, _Mapping]]] = ..., uniform: bool = ..., direction: _Optional[_Union[_common_pb2.Direction, str]] = ..., weight: _Optional[str] = ...) -> None: ...
 
 class UpdateImportanceReply(_message.Message):
     __slots__ = ()

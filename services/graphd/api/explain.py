@@ -56,8 +56,8 @@ class RecordingDispatcher(Dispatcher):
                     method=STORE[name].python_name,
                     host=space.hosts[host],
                     rows=_rows(request.arrays, reply.arrays),
-                    sent=len(framing.encode(request)),
-                    received=len(framing.encode(reply)),
+                    bytes_sent=len(framing.encode(request)),
+                    bytes_received=len(framing.encode(reply)),
                 )
             )
         self._round += 1
@@ -113,9 +113,9 @@ class ExplainHandler:
             return graphd_pb.ExplainReply(
                 version=reply_head.version,
                 digest=reply_head.digest,
-                asked=recorder.requests,
+                storage_requests=recorder.requests,
                 shares=_shares(context, sampling_request, reply),
-                condition=_filter_plan(context, sampling_request.head),
+                filter_plan=_filter_plan(context, sampling_request.head),
                 reply_bytes=len(framing.encode(reply)),
                 price=_price(context, sampling_request, self._versions.limits),
             )
@@ -202,7 +202,7 @@ def _shares(
         return _global_shares(context, head, reply)
     if not isinstance(head, graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest):
         return []
-    if head.HasField("until"):  # every node has shares of its own
+    if head.HasField("temporal_filter"):  # every node has shares of its own
         return []
     hop = ".0" if isinstance(head, graphd_pb.SampleFanoutRequest) else ""
     params = _decode_first_hop(context, head)

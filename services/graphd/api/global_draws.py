@@ -51,7 +51,7 @@ def sample_nodes_like(
     )
     sections = negatives.sample_nodes_like(
         filtered_context,
-        negatives.NodesLikeParams(draw=draw, lenient=head.lenient),
+        negatives.NodesLikeParams(draw=draw, allow_unknown=head.allow_unknown),
         nodes,
         head.node_type,
         types,

@@ -38,7 +38,9 @@ def sample_subgraph(
     params = replace(
         _decode_subgraph(schema, head), temporal_filter=subgraph_filter(request, schema)
     )
-    filtered_context = with_filter(context, EDGE, [fanout.edge_type for fanout in head.reach], head)
+    filtered_context = with_filter(
+        context, EDGE, [fanout.edge_type for fanout in head.fanouts], head
+    )
     sections = join_subgraph(
         context,
         decode_features(schema, head.node_features),
@@ -60,7 +62,7 @@ def sample_ego_subgraphs(
     filtered_context = with_filter(
         context,
         EDGE,
-        [*(fanout.edge_type for fanout in head.reach), *edge_params.edge_types],
+        [*(fanout.edge_type for fanout in head.fanouts), *edge_params.edge_types],
         head,
     )
     sections = join_subgraph(
@@ -80,7 +82,9 @@ def sample_labor(
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     params = _decode_labor(schema, head)
-    filtered_context = with_filter(context, EDGE, [fanout.edge_type for fanout in head.reach], head)
+    filtered_context = with_filter(
+        context, EDGE, [fanout.edge_type for fanout in head.fanouts], head
+    )
     sections = join_subgraph(
         context,
         decode_features(schema, head.node_features),
@@ -135,13 +139,13 @@ def _decode_subgraph(
     """Return how a subgraph expands, without times."""
     direction = decode_direction(schema, head.direction)
     return subgraphs.SubgraphParams(
-        fanouts=decode_fanouts(schema, head.reach, direction),
+        fanouts=decode_fanouts(schema, head.fanouts, direction),
         replace=head.replace,
         uniform=head.uniform,
         direction=direction,
         seed=decode_seed(head),
         disjoint=head.disjoint,
-        expand_all_hops=head.every,
+        expand_all_hops=head.expand_all_hops,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
     )
@@ -149,20 +153,20 @@ def _decode_subgraph(
 
 def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.LaborParams:
     """Return how a subgraph expands by LABOR."""
-    if not -1 <= head.importance <= _MAX_IMPORTANCE_STEPS:
+    if not -1 <= head.importance_steps <= _MAX_IMPORTANCE_STEPS:
         raise InvalidRequest(
-            f"importance {head.importance}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, or -1 "
-            "for as many as it takes"
+            f"importance {head.importance_steps}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, or "
+            "-1 for as many as it takes"
         )
     direction = decode_direction(schema, head.direction)
     return labor.LaborParams(
-        fanouts=decode_fanouts(schema, head.reach, direction),
+        fanouts=decode_fanouts(schema, head.fanouts, direction),
         uniform=head.uniform,
         direction=direction,
         seed=decode_seed(head),
-        importance_steps=head.importance,
+        importance_steps=head.importance_steps,
         layer_dependency=head.layer_dependency,
-        expand_all_hops=head.every,
+        expand_all_hops=head.expand_all_hops,
         want_edge_ids=head.want_edge_ids,
         want_weights=head.want_weights,
     )
@@ -191,7 +195,7 @@ def _decode_hgt(schema: Schema, head: graphd_pb.SampleHgtRequest) -> hgt.HgtPara
                 f"count {min(layer_counts)} of {name!r}: expected 0 or more nodes of a layer"
             )
     return hgt.HgtParams(
-        edge_types=decode_edge_types(schema, head.followed),
+        edge_types=decode_edge_types(schema, head.traversed_edge_types),
         counts=counts,
         layer_count=layer_count,
         uniform=head.uniform,

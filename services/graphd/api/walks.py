@@ -85,7 +85,7 @@ def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.Ran
     steps = tuple(decode_edge_types(schema, step.edge_types) for step in head.steps)
     if head.walks > _MAX_WALKS:
         raise InvalidRequest(f"walks {head.walks}: expected 0 to {_MAX_WALKS} from a node")
-    if head.different_first and not (head.walks and head.length):
+    if head.distinct_first_step and not (head.walks and head.length):
         raise InvalidRequest(
             f"different_first with walks {head.walks} and length {head.length}: expected 1 "
             "or more walks of 1 or more steps"
@@ -101,7 +101,7 @@ def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.Ran
         q=head.q or 1.0,
         want_edge_ids=head.want_edge_ids,
         walks=head.walks,
-        distinct_first_step=head.different_first,
+        distinct_first_step=head.distinct_first_step,
     )
 
 

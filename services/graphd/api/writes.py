@@ -65,10 +65,10 @@ class WriteHandlers:
 
         def run(space: SpaceRoute) -> int:
             count = validation.check_rows(space.schema, head.kind, head.type_id, request)
-            if not 0 <= head.base <= MAX_ID - count:
+            if not 0 <= head.first_edge_id <= MAX_ID - count:
                 raise InvalidRequest(
-                    f"base={head.base}: expected 0 to {MAX_ID - count}, the first edge id of "
-                    "the chunk"
+                    f"first_edge_id={head.first_edge_id}: expected 0 to {MAX_ID - count}, the "
+                    "first edge id of the chunk"
                 )
             if count:
                 context = self._write_context(space, call, load_id=head.load_id, chunk=head.chunk)
@@ -76,7 +76,7 @@ class WriteHandlers:
                     context,
                     head.kind,
                     head.type_id,
-                    head.base,
+                    head.first_edge_id,
                     request.arrays,
                     ends_known=head.ends_known,
                 )
@@ -115,7 +115,9 @@ class WriteHandlers:
             self._batcher.write(head.space, small_write)
         return Frame(
             graphd_pb.WriteOnceReply(
-                rows=count, base=small_write.first_edge_id, commit=small_write.commit_number
+                rows=count,
+                first_edge_id=small_write.first_edge_id,
+                commit=small_write.commit_number,
             )
         )
 

@@ -81,7 +81,9 @@ class NeighborExclusion:
             self._end_types,
         )
         head = storaged_pb.HasEdgeRequest(
-            at=self.context.version_ref(), edge_types=self.edge_types, direction=common_pb.OUT
+            version_ref=self.context.version_ref(),
+            edge_types=self.edge_types,
+            direction=common_pb.OUT,
         )
         requests, candidate_groups = [], []
         for host, host_rows in split_merge.rows_by_owner(self.context.space, sources):
@@ -173,14 +175,14 @@ class RowExclusions:
                     f"to rise from 0 to {len(excluded)}, one more than rows"
                 )
             listed = ExcludedIds.from_rows(indptr, excluded)
-        if listed is None and not head.joined_by:
+        if listed is None and not head.exclude_edge_types:
             return None
         if len(node_types) > 1 and context.space.schema.ids != "global":
             raise InvalidRequest(
                 "negatives of several node types with something left out: ids of this space "
                 "are per type; ask for one type"
             )
-        if not head.joined_by:
+        if not head.exclude_edge_types:
             return cls(listed=listed, neighbors=None)
         if sources is None or (len(sources) != head.rows and head.rows != 1):
             problem = "no section sources" if sources is None else f"{len(sources)} sources"
@@ -188,7 +190,7 @@ class RowExclusions:
                 f"joined_by beside {problem}: expected one for each of {head.rows} rows"
             )
         neighbors = NeighborExclusion.from_request(
-            context, sorted(set(head.joined_by)), sources, node_types
+            context, sorted(set(head.exclude_edge_types)), sources, node_types
         )
         if len(sources) == head.rows:
             return cls(listed=listed, neighbors=neighbors)

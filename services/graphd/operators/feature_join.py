@@ -129,7 +129,7 @@ def _join(
             continue
         ids = np.concatenate([group_ids for _, group_ids in matching])
         head = storaged_pb.ReadNodeFeaturesRequest(
-            at=context.version_ref(), type_id=selection.type_id, names=selection.names
+            version_ref=context.version_ref(), type_id=selection.type_id, names=selection.names
         )
         plan = split_merge.rows_by_owner(context.space, ids) or [(0, None)]
         requests += [

@@ -98,11 +98,11 @@ def _count_matches(
     """Ask the storageds what satisfies a condition."""
     space = context.space
     where = storaged_pb.RowFilter(
-        text=key.text,
+        expression=key.text,
         element=_ELEMENTS[key.element],
         types=key.types,
         weight=key.weight_name,
-        both=key.both_directions,
+        both_directions=key.both_directions,
     )
     version_ref = storaged_pb.VersionRef(
         space_id=space.space_id,
@@ -117,7 +117,9 @@ def _count_matches(
             context, predicates, both_directions=key.both_directions
         )
     requests = [
-        storaged_pb.FilterRowsRequest(at=version_ref, parts=space.parts_of(host), terms=term_texts)
+        storaged_pb.FilterRowsRequest(
+            version_ref=version_ref, parts=space.parts_of(host), terms=term_texts
+        )
         for host in range(len(space.hosts))
     ]
     replies = context.dispatch(
@@ -150,7 +152,7 @@ def _count_matches(
         for part in range(space.schema.parts)
     }
     totals = context.version.totals
-    plans = dict.fromkeys(cast(storaged_pb.FilterRowsReply, reply.head).way for reply in replies)
+    plans = dict.fromkeys(cast(storaged_pb.FilterRowsReply, reply.head).plan for reply in replies)
     return FilteredTotals(
         totals=VersionTotals(
             parts=totals.parts, part_totals={**totals.part_totals, **filtered_totals}
@@ -236,7 +238,7 @@ def _evaluate_terms(
     space = context.space
     requests = [
         storaged_pb.EvaluateTermsRequest(
-            at=context.version_ref(),
+            version_ref=context.version_ref(),
             element=_ELEMENTS[element],
             type_id=type_id,
             parts=space.parts_of(host),

@@ -91,7 +91,7 @@ def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8])
             host,
             Frame(
                 storaged_pb.ReadNodesByLabelRequest(
-                    at=context.version_ref(), parts=context.space.parts_of(host)
+                    version_ref=context.version_ref(), parts=context.space.parts_of(host)
                 ),
                 {"indptr": indptr, "values": values},
             ),
@@ -131,7 +131,9 @@ def _read_labels(context: RequestContext) -> ByteStrings:
                 host,
                 Frame(
                     storaged_pb.ReadGraphLabelsRequest(
-                        at=context.version_ref(), parts=context.space.parts_of(host), cursor=cursor
+                        version_ref=context.version_ref(),
+                        parts=context.space.parts_of(host),
+                        cursor=cursor,
                     )
                 ),
             )

@@ -62,8 +62,8 @@ def sample_labor(
         expand_all_hops=params.expand_all_hops,
         want_edge_ids=params.want_edge_ids,
         want_weights=params.want_weights,
-        variates=storaged_pb.LaborParams(
-            layer_dependency=params.layer_dependency, importance=params.importance_steps
+        labor=storaged_pb.LaborParams(
+            layer_dependency=params.layer_dependency, importance_steps=params.importance_steps
         ),
     )
     return subgraphs.sample_subgraph(
@@ -141,8 +141,8 @@ class _SharedNeighbors:
             "update_importance",
             [self._fanout],
             lambda fanouts: storaged_pb.UpdateImportanceRequest(
-                at=self._context.version_ref(),
-                along=[
+                version_ref=self._context.version_ref(),
+                fanouts=[
                     storaged_pb.HopFanout(edge_type=reach.edge_type, count=self._count)
                     for reach in fanouts
                 ],

@@ -194,7 +194,7 @@ def edges_between(
     int32 cols, types where several are asked for.
     """
     head = storaged_pb.ReadInducedEdgesRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         edge_types=edge_params.edge_types,
         node_type=node_type,
         direction=edge_params.direction,

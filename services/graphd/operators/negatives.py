@@ -64,7 +64,7 @@ def draw_by_index(
                 shares.parts[choose_entries_at(key, indices[selected], shares)]
             ]
     head = storaged_pb.DrawNodesByNumberRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         types=draw.types,
         seed=draw.seed,
         uniform=draw.uniform,
@@ -93,7 +93,7 @@ class NodesLikeParams:
     """How nodes of the same types are drawn; `draw.count` of each."""
 
     draw: GlobalDraw
-    lenient: bool
+    allow_unknown: bool
     """Nodes of no type have rows of -1."""
 
 
@@ -118,7 +118,7 @@ def sample_nodes_like(
         types = reads.node_types(context.without_filter(), nodes, -1, None)["types"]
     else:
         types = np.where(nodes >= 0, types, np.int32(-1))
-    if not params.lenient and (types < 0).any():
+    if not params.allow_unknown and (types < 0).any():
         index = int(np.argmax(types < 0))
         raise NotFound(
             f"nodes[{index}] = {nodes[index]}: version {context.version.version} has no such "

@@ -106,7 +106,7 @@ def _rank_on_one_host(
 ) -> Sections:
     """The whole of it, by the one storaged that has every part."""
     head = storaged_pb.PushPagerankRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         edge_types=params.edge_types,
         direction=params.direction,
         uniform=params.uniform,

@@ -62,7 +62,7 @@ def neighbors(
     """All neighbors of each node: sections as of ReadNeighborsReply."""
     by_weight = edge_params.sort == "weight"
     head = storaged_pb.ReadNeighborsRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         edge_types=edge_params.edge_types,
         node_type=node_type,
         direction=edge_params.direction,
@@ -111,7 +111,10 @@ def degrees(
 ) -> Sections:
     """How many edges of each type each node has: section degrees int64[m, types]."""
     head = storaged_pb.ReadDegreesRequest(
-        at=context.version_ref(), edge_types=edge_types, node_type=node_type, direction=direction
+        version_ref=context.version_ref(),
+        edge_types=edge_types,
+        node_type=node_type,
+        direction=direction,
     )
     _check_degrees(nodes, edge_types)
     return _read_rows(context, "read_degrees", head, nodes, types)
@@ -138,16 +141,16 @@ def edge_weight_sums(
     types].
     """
     head = storaged_pb.ReadDegreesRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         edge_types=edge_types,
         node_type=node_type,
         direction=direction,
-        measures=True,
+        type_weights=True,
         uniform=uniform,
         weight=context.weight_name,
     )
     _check_degrees(nodes, edge_types)
-    return _read_rows(context, "read_degrees", head, nodes, types)["measures"]
+    return _read_rows(context, "read_degrees", head, nodes, types)["type_weights"]
 
 
 def node_types(
@@ -157,7 +160,7 @@ def node_types(
     return _read_rows(
         context,
         "read_node_types",
-        storaged_pb.ReadNodeTypesRequest(at=context.version_ref(), node_type=node_type),
+        storaged_pb.ReadNodeTypesRequest(version_ref=context.version_ref(), node_type=node_type),
         nodes,
         types,
     )
@@ -199,7 +202,7 @@ def node_features(
     """Columns of nodes of one type, and which of them were found."""
     check_columns(context.space.schema.node_types[type_id], names)
     head = storaged_pb.ReadNodeFeaturesRequest(
-        at=context.version_ref(), type_id=type_id, names=names
+        version_ref=context.version_ref(), type_id=type_id, names=names
     )
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = [
@@ -216,7 +219,7 @@ def node_weights(
     where there is no such node.
     """
     head = storaged_pb.ReadNodeFeaturesRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         type_id=type_id,
         names=() if uniform else ("weight",),
         weight=context.weight_name,
@@ -233,7 +236,7 @@ def edge_features(
     check_columns(context.space.schema.edge_types[type_id], names)
     space = context.space
     head = storaged_pb.ReadEdgeFeaturesRequest(
-        at=context.version_ref(), type_id=type_id, names=names
+        version_ref=context.version_ref(), type_id=type_id, names=names
     )
     plan: list[tuple[int, Ids | None]] = [(0, None)]
     if len(space.hosts) > 1:
@@ -254,7 +257,7 @@ def scan_nodes(
     schema_type = context.space.schema.node_types[type_id]
     check_columns(schema_type, names)
     head = storaged_pb.ReadNodesRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         type_id=type_id,
         part=part,
         cursor=cursor,
@@ -269,7 +272,7 @@ def scan_nodes(
 def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
     """Nodes of a type by their place in a scan of all parts, and how many there are."""
     description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
-    head = storaged_pb.ReadNodesAtRequest(at=context.version_ref(), type_id=type_id)
+    head = storaged_pb.ReadNodesAtRequest(version_ref=context.version_ref(), type_id=type_id)
     sections, count = _read_places(
         context, NODE, type_id, positions, "read_nodes_at", head, description, 8
     )
@@ -280,7 +283,7 @@ def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sec
     """Edges of a type by their place in a scan of all parts, and how many there are."""
     description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
     head = storaged_pb.ReadEdgesAtRequest(
-        at=context.version_ref(), type_id=type_id, weight=context.weight_name
+        version_ref=context.version_ref(), type_id=type_id, weight=context.weight_name
     )
     sections, count = _read_places(
         context, EDGE, type_id, positions, "read_edges_at", head, description, 28
@@ -339,7 +342,7 @@ def scan_edges(
     schema_type = context.space.schema.edge_types[type_id]
     check_columns(schema_type, names)
     head = storaged_pb.ReadEdgesRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         type_id=type_id,
         part=part,
         cursor=cursor,
@@ -441,7 +444,7 @@ def weight_histogram(context: RequestContext, element: int, type_id: int) -> Wei
     for host in range(len(context.space.hosts)):
         parts = context.space.parts_of(host)
         head = storaged_pb.ReadWeightHistogramRequest(
-            at=context.version_ref(),
+            version_ref=context.version_ref(),
             element=kind,
             type_id=type_id,
             parts=parts,

@@ -211,16 +211,16 @@ def _draw_request(
         storaged_pb.DrawNodesRequest if draw.element == NODE else storaged_pb.DrawEdgesRequest
     )
     return request_type(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         types=draw.types,
         parts=context.space.parts_of(host),
         seed=draw.seed,
         start=start,
         count=count,
         uniform=draw.uniform,
-        race=exponential_keys,
+        exponential_keys=exponential_keys,
         want_probabilities=draw.want_probabilities,
-        rest=want_rest,
+        remaining_weight=want_rest,
         weight=context.weight_name,
     )
 
@@ -290,8 +290,8 @@ def draw_excluding(
 ) -> list[Frame[Message]]:
     """What the hosts say of all rows but those that are taken."""
     sections: Sections = {
-        "taken": excluded_rows[draw.id_section],
-        "taken_types": excluded_rows["types"],
+        "excluded_ids": excluded_rows[draw.id_section],
+        "excluded_types": excluded_rows["types"],
     }
     hosts = np.unique(context.space.host_of_part[shares.parts[shares.measure > 0]])
     requests = [
@@ -322,7 +322,7 @@ def weight_excluding(
     holds them.
     """
     rest_weights = [
-        reply.array("rest", "float64", 2)
+        reply.array("remaining_weight", "float64", 2)
         for reply in draw_excluding(context, draw, shares, excluded_rows, 0, want_rest=True)
     ]
     terms = np.concatenate([part_weights.reshape(-1) for part_weights in rest_weights])
@@ -375,7 +375,7 @@ def sample_neighbors(
             f"for {max_nodes} nodes at a time"
         )
     head = storaged_pb.DrawNeighborsRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         edge_types=params.edge_types,
         node_type=node_type,
         count=params.count,
@@ -388,8 +388,8 @@ def sample_neighbors(
         want_edge_ids=params.want_edge_ids,
         want_probabilities=params.want_probabilities,
         weight=context.weight_name,
-        different=params.distinct_nodes,
-        until=None if params.temporal_filter is None else params.temporal_filter.head,
+        distinct_neighbors=params.distinct_nodes,
+        temporal_filter=None if params.temporal_filter is None else params.temporal_filter.head,
     )
     plan = split_merge.rows_by_owner(context.space, nodes)
     if not plan:  # no node, so nobody owns one: somebody still knows the shapes

@@ -38,7 +38,7 @@ class SubgraphParams:
     want_edge_ids: bool
     want_weights: bool
     temporal_filter: TemporalFilter | None = None
-    variates: storaged_pb.LaborParams | None = None
+    labor: storaged_pb.LaborParams | None = None
     """Whose variates keep edges, instead of drawing them for each node."""
 
 
@@ -74,14 +74,14 @@ def _sample_on_one_host(
 ) -> Sections:
     """The whole of it, by the one storaged that has every part."""
     head = storaged_pb.SampleKHopRequest(
-        at=context.version_ref(),
-        reach=[
+        version_ref=context.version_ref(),
+        fanouts=[
             storaged_pb.KHopFanouts(edge_type=fanout.edge_type, counts=fanout.counts)
             for fanout in params.fanouts
         ],
         disjoint=params.disjoint,
-        every=params.expand_all_hops,
-        most_bytes=REPLY_BYTES,
+        expand_all_hops=params.expand_all_hops,
+        max_reply_bytes=REPLY_BYTES,
         replace=params.replace,
         uniform=params.uniform,
         direction=params.direction,
@@ -89,8 +89,8 @@ def _sample_on_one_host(
         want_edge_ids=params.want_edge_ids,
         want_weights=params.want_weights,
         weight=context.weight_name,
-        until=None if params.temporal_filter is None else params.temporal_filter.head,
-        variates=params.variates,
+        temporal_filter=None if params.temporal_filter is None else params.temporal_filter.head,
+        labor=params.labor,
     )
     times = {} if params.temporal_filter is None else {"times": params.temporal_filter.times}
     (reply,) = context.dispatch(
@@ -125,9 +125,9 @@ def build_expand_request(
 ) -> storaged_pb.ExpandRequest:
     """What a storaged is asked of a hop."""
     return storaged_pb.ExpandRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         hop=hop,
-        along=[
+        fanouts=[
             storaged_pb.HopFanout(edge_type=fanout.edge_type, count=fanout.counts[hop])
             for fanout in fanouts
         ],
@@ -138,6 +138,6 @@ def build_expand_request(
         want_edge_ids=params.want_edge_ids,
         want_weights=params.want_weights,
         weight=context.weight_name,
-        until=None if params.temporal_filter is None else params.temporal_filter.head,
-        variates=params.variates,
+        temporal_filter=None if params.temporal_filter is None else params.temporal_filter.head,
+        labor=params.labor,
     )

@@ -113,7 +113,7 @@ def subgraph_filter(
             "times of seeds with trees that are merged: a node that two seeds reach would "
             "have two times; sample with disjoint=True"
         )
-    types = [fanout.edge_type for fanout in head.reach]
+    types = [fanout.edge_type for fanout in head.fanouts]
     if not any(edge_time_dtype(schema, e, incoming=head.direction == common_pb.IN) for e in types):
         names = ", ".join(schema.edge_types[e].name for e in types)
         raise InvalidRequest(
@@ -137,9 +137,9 @@ def _decode_filter(
     request: NeighborRequest | Frame[graphd_pb.SampleSubgraphRequest],
 ) -> TemporalFilter | None:
     head = request.head
-    if not head.HasField("until"):
+    if not head.HasField("temporal_filter"):
         return None
-    if head.until.last and head.replace:
+    if head.temporal_filter.last and head.replace:
         raise InvalidRequest(
             "the last neighbors with replacement: they are taken, not drawn; sample with "
             "replace=False"
@@ -157,6 +157,8 @@ def _decode_filter(
     return TemporalFilter(
         times=values,
         head=common_pb.TemporalFilter(
-            strict=head.until.strict, last=head.until.last, want_times=head.until.want_times
+            strict=head.temporal_filter.strict,
+            last=head.temporal_filter.last,
+            want_times=head.temporal_filter.want_times,
         ),
     )

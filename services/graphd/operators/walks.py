@@ -151,7 +151,7 @@ def _walk_on_one_host(
 def _walk_request(context: RequestContext, params: RandomWalkParams) -> storaged_pb.WalkRequest:
     """What a host is to know of all walks."""
     return storaged_pb.WalkRequest(
-        at=context.version_ref(),
+        version_ref=context.version_ref(),
         steps=[storaged_pb.Step(edge_types=step) for step in params.steps],
         length=params.length,
         uniform=params.uniform,
@@ -295,7 +295,7 @@ class _WalkState:
         sections: Sections = {
             "ids": self.current[selection],
             "positions": self._numbers[selection],
-            "taken": self.steps_done[selection].astype(np.int32),
+            "steps_done": self.steps_done[selection].astype(np.int32),
         }
         if self._kinds is not None:
             sections["types"] = self._kinds[selection]
@@ -387,7 +387,7 @@ class _WalkState:
                 batch = steps.select(np.flatnonzero(cycle_steps == cycle_step))
                 previous, previous_types = self._previous_nodes(batch.rows)
                 head = storaged_pb.HasEdgeRequest(
-                    at=self._context.version_ref(),
+                    version_ref=self._context.version_ref(),
                     edge_types=self._params.steps[cycle_step],
                     direction=self._params.direction,
                 )

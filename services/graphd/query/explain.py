@@ -43,12 +43,12 @@ def explain_plan(
             f"version    {explanation.version}, {explanation.reply_bytes:,} bytes of reply"
         )
         lines += _price(explanation.price) if explanation.HasField("price") else []
-        for storage_request in explanation.asked:
+        for storage_request in explanation.storage_requests:
             lines.append(
                 f"round {storage_request.round}    {storage_request.method} at "
                 f"{storage_request.address or storage_request.host}: "
-                f"{storage_request.rows:,} rows, {storage_request.sent:,} B out, "
-                f"{storage_request.received:,} B in"
+                f"{storage_request.rows:,} rows, {storage_request.bytes_sent:,} B out, "
+                f"{storage_request.bytes_received:,} B in"
             )
             requests.append(
                 (
@@ -56,8 +56,8 @@ def explain_plan(
                     storage_request.method,
                     storage_request.address,
                     storage_request.rows,
-                    storage_request.sent,
-                    storage_request.received,
+                    storage_request.bytes_sent,
+                    storage_request.bytes_received,
                     storage_request.host,
                 )
             )

@@ -203,7 +203,7 @@ class QueryService:
         )
         transport = QueryTransport(handlers=self._handlers, parent_call=call)
         client = Client(transport, timeout_s=call.remaining())
-        for name, version in head.seen.items():
+        for name, version in head.seen_versions.items():
             client.session.note_version(name, version)
         session = _QuerySession(
             bindings=bindings,
@@ -251,7 +251,7 @@ class QueryService:
             took_s=time.perf_counter() - query_started,
             plan=result.plan,
             stages=stages,
-            changed=session.changed_spaces,
+            changed_spaces=session.changed_spaces,
         )
         return Frame(reply, result.table.sections())
 
@@ -281,7 +281,7 @@ def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) ->
     longer to make than to send.
     """
     return graphd_pb.Column(
-        name=name, type=kind, coded=vocabulary is not None, words=vocabulary or ()
+        name=name, type=kind, dictionary_encoded=vocabulary is not None, dictionary=vocabulary or ()
     )
 
 

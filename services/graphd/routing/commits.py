@@ -104,7 +104,7 @@ class LoadCommitter:
         number = 0
         while True:
             if not revivals_resolved:
-                request.settled, request.deletes = self._resolve_revivals(
+                request.resolved_commit, request.deletes = self._resolve_revivals(
                     request.space, request.load_id, call
                 )
             if hosts:
@@ -117,7 +117,11 @@ class LoadCommitter:
             if load.state != metad_pb.OPEN:
                 return load
             # Where every host is sealed, nodes were deleted meanwhile.
-            hosts, number, revivals_resolved = load.unsealed, load.seal, bool(load.unsealed)
+            hosts, number, revivals_resolved = (
+                load.unsealed_hosts,
+                load.seal_number,
+                bool(load.unsealed_hosts),
+            )
 
     def _seal_hosts(
         self,

@@ -245,14 +245,14 @@ class BatchCommitter:
         try:
             for i, write_chunk in enumerate(write_chunks):
                 hosts |= self._write_chunk(
-                    space, load.load_id, i, load.chunks[i].base, write_chunk, call
+                    space, load.load_id, i, load.chunks[i].first_edge_id, write_chunk, call
                 )
         except BaseException:
             self._abandon(load.load_id)
             raise
         commit_number = self._commit(space, load.load_id, write_chunks, hosts, call)
         for i, write_chunk in enumerate(write_chunks):
-            first_edge_id = load.chunks[i].base
+            first_edge_id = load.chunks[i].first_edge_id
             for small_write in write_chunk.writes:
                 small_write.first_edge_id, small_write.commit_number = first_edge_id, commit_number
                 first_edge_id += small_write.rows

@@ -69,9 +69,9 @@ def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> metad_pb.Lo
         created_ms=load.created_ms,
         rejected=load.rejected,
         deletes=load.deletes,
-        seen_ms=load.seen_ms,
-        ended_ms=load.ended_ms,
-        settled=load.is_purged,
+        last_seen_ms=load.seen_ms,
+        abandoned_ms=load.ended_ms,
+        purged=load.is_purged,
         fingerprinted=load.fingerprint is not None,
         fingerprint=[fingerprint.to_proto() for fingerprint in load.fingerprint or ()],
     )
@@ -90,9 +90,9 @@ def load_from_proto(message: metad_pb.Load) -> LoadRecord:
         created_ms=message.created_ms,
         rejected=message.rejected,
         deletes=message.deletes,
-        seen_ms=message.seen_ms,
-        ended_ms=message.ended_ms,
-        is_purged=message.settled,
+        seen_ms=message.last_seen_ms,
+        ended_ms=message.abandoned_ms,
+        is_purged=message.purged,
         fingerprint=tuple(map(PartFingerprint.from_proto, message.fingerprint))
         if message.fingerprinted
         else None,
@@ -128,7 +128,7 @@ def chunk_to_proto(chunk: Chunk) -> metad_pb.Chunk:
         type_id=chunk.type_id,
         rows=chunk.rows,
         digest=chunk.digest,
-        base=chunk.base,
+        first_edge_id=chunk.base,
         written=chunk.written,
     )
 
@@ -142,7 +142,7 @@ def chunk_from_proto(message: metad_pb.Chunk) -> Chunk:
         type_id=new_chunk.type_id,
         rows=new_chunk.rows,
         digest=new_chunk.digest,
-        base=message.base,
+        base=message.first_edge_id,
         written=message.written,
     )
 

@@ -44,7 +44,7 @@ def host_to_proto(host: Host, *, parts: int = 0) -> metad_pb.Host:
         parts=parts,
         free_bytes=host.free_bytes,
         held_bytes=host.held_bytes,
-        start=host.start_id,
+        start_id=host.start_id,
     )
 
 
@@ -60,7 +60,7 @@ def host_from_proto(message: metad_pb.Host) -> Host:
         incarnation=message.incarnation,
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
-        start_id=message.start,
+        start_id=message.start_id,
     )
 
 
@@ -79,11 +79,12 @@ def heartbeat_from_proto(message: metad_pb.HeartbeatRequest) -> HeartbeatReport:
         address=message.address,
         http_address=message.http_address,
         held_versions=frozenset(
-            (SpaceId(held_version.space_id), held_version.version) for held_version in message.held
+            (SpaceId(held_version.space_id), held_version.version)
+            for held_version in message.held_versions
         ),
         free_bytes=message.free_bytes,
         held_bytes=message.held_bytes,
-        start_id=message.start,
+        start_id=message.start_id,
         dropped_loads=frozenset(LoadId(load) for load in message.dropped_loads),
     )
 
@@ -120,8 +121,8 @@ def follower_from_proto(message: metad_pb.HeartbeatRequest) -> Follower:
         uuid=HostId(message.uuid),
         role=role_from_proto(message.role),
         cluster=message.cluster,
-        position=position_from_proto(message.followed),
-        highest=highest_ids_from_proto(message.highest),
+        position=position_from_proto(message.followed_position),
+        highest=highest_ids_from_proto(message.highest_ids),
     )
 
 
@@ -131,8 +132,8 @@ def reporter_from_proto(message: metad_pb.Inventory) -> Follower:
         uuid=HostId(message.uuid),
         role=Role.STORAGED,
         cluster=message.cluster,
-        position=position_from_proto(message.followed),
-        highest=highest_ids_from_proto(message.highest),
+        position=position_from_proto(message.followed_position),
+        highest=highest_ids_from_proto(message.highest_ids),
     )
 
 
@@ -161,11 +162,11 @@ def catalog_state_to_proto(state: CatalogState) -> metad_pb.CatalogState:
     return metad_pb.CatalogState(
         cluster=state.cluster,
         position=position_to_proto(state.position),
-        ahead=[
+        followers_ahead=[
             _follower_to_proto(follower, reported=follower.uuid in state.reported)
             for follower in state.ahead
         ],
-        unknown=[_unknown_data_to_proto(unknown_data) for unknown_data in state.unknown],
+        unknown_data=[_unknown_data_to_proto(unknown_data) for unknown_data in state.unknown],
         open_loads=state.open_loads,
         jobs=state.jobs,
         fault=state.fault,
@@ -177,9 +178,11 @@ def _follower_to_proto(follower: Follower, *, reported: bool) -> metad_pb.Follow
         uuid=follower.uuid,
         role=follower.role.name,
         cluster=follower.cluster,
-        followed=position_to_proto(follower.position) if follower.position is not None else None,
-        highest=highest_ids_to_proto(follower.highest),
-        reported=reported,
+        followed_position=position_to_proto(follower.position)
+        if follower.position is not None
+        else None,
+        highest_ids=highest_ids_to_proto(follower.highest),
+        inventory_reported=reported,
     )
 
 

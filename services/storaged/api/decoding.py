@@ -23,15 +23,15 @@ def decode_temporal_filter(
 ) -> sampling.TemporalFilter | None:
     """Return the times up to which a request's nodes see edges; None where it has none."""
     head = request.head
-    if not head.HasField("until"):
+    if not head.HasField("temporal_filter"):
         return None
     times = request.arrays.get(section)
     dtype = "float64" if times is not None and times.dtype.kind == "f" else "int64"
     return sampling.TemporalFilter(
         times=request.array(section, dtype),
-        strict=head.until.strict,
-        last=head.until.last,
-        want_times=head.until.want_times,
+        strict=head.temporal_filter.strict,
+        last=head.temporal_filter.last,
+        want_times=head.temporal_filter.want_times,
     )
 
 

@@ -34,10 +34,10 @@ def filter_rows(
 ) -> Frame[storaged_pb.FilterRowsReply]:
     """Find the rows that satisfy a condition, keep them, and return their totals."""
     head = request.head
-    if not head.at.HasField("where"):
-        raise InvalidRequest("filter_rows: at.where is missing; say which rows are meant")
+    if not head.version_ref.HasField("where"):
+        raise InvalidRequest("filter_rows: version_ref.where is missing; say which rows are meant")
     unfiltered = versions.unfiltered(request)
-    where, parts = decode_row_filter(head.at.where), list(head.parts)
+    where, parts = decode_row_filter(head.version_ref.where), list(head.parts)
     totals = versions.filters.filtered_totals(
         unfiltered, where, parts, call.remaining, _decode_matches(request)
     )
@@ -55,7 +55,7 @@ def filter_rows(
         ),
     }
     plan = versions.filters.describe_plan(unfiltered, where)
-    return Frame(storaged_pb.FilterRowsReply(way=plan), sections)
+    return Frame(storaged_pb.FilterRowsReply(plan=plan), sections)
 
 
 def _decode_matches(request: Frame[storaged_pb.FilterRowsRequest]) -> sampling.RemoteMatches:

@@ -20,10 +20,10 @@ def draw_nodes(
     """Draw nodes, with exponential keys where draws are distinct."""
     head = request.head
     version = _version(versions, request, call, sampling.NODE)
-    if head.rest:
+    if head.remaining_weight:
         rest = sampling.remaining_node_weight(version, **_rest_arguments(request, call))
-        return Frame(storaged_pb.DrawNodesReply(), {"rest": rest})
-    if head.race:
+        return Frame(storaged_pb.DrawNodesReply(), {"remaining_weight": rest})
+    if head.exponential_keys:
         keyed = sampling.sample_distinct_nodes(
             version, **_excluded(request), **_draw_arguments(head, call)
         )
@@ -44,11 +44,11 @@ def draw_edges(
     """Draw edges, with exponential keys where draws are distinct."""
     head = request.head
     version = _version(versions, request, call, sampling.EDGE)
-    if head.rest:
+    if head.remaining_weight:
         rest = sampling.remaining_edge_weight(version, **_rest_arguments(request, call))
-        return Frame(storaged_pb.DrawEdgesReply(), {"rest": rest})
+        return Frame(storaged_pb.DrawEdgesReply(), {"remaining_weight": rest})
     sections: Sections = {}
-    if head.race:
+    if head.exponential_keys:
         keyed = sampling.sample_distinct_edges(
             version, **_excluded(request), **_draw_arguments(head, call)
         )
@@ -99,7 +99,7 @@ def _version(
     head = request.head
     version = (
         versions.filtered(request, call)
-        if head.rest or head.race
+        if head.remaining_weight or head.exponential_keys
         else versions.for_global_draws(request, call, element)
     )
     return version.with_weights(head.weight, element, head.types)
@@ -128,6 +128,6 @@ def _rest_arguments(request: Frame[GlobalDrawRequest], call: CallContext) -> dic
 
 def _excluded(request: Frame[GlobalDrawRequest]) -> dict[str, Any]:
     return {
-        "taken_ids": request.array("taken", "int64"),
-        "taken_types": request.array("taken_types", "int32"),
+        "taken_ids": request.array("excluded_ids", "int64"),
+        "taken_types": request.array("excluded_types", "int32"),
     }

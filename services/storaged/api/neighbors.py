@@ -21,7 +21,9 @@ def draw_neighbors(
     head = request.head
     temporal_filter = decode_temporal_filter(request)
     ranges = (
-        versions.index_ranges(request) if temporal_filter is None and not head.different else {}
+        versions.index_ranges(request)
+        if temporal_filter is None and not head.distinct_neighbors
+        else {}
     )
     version = (
         versions.unfiltered(request) if ranges else versions.filtered(request, call)
@@ -59,7 +61,7 @@ def draw_neighbors(
             version,
             **arguments,
             want_probabilities=head.want_probabilities,
-            distinct_neighbors=head.different,
+            distinct_neighbors=head.distinct_neighbors,
         )
     sections = present_sections(
         ids=sample.ids,
@@ -110,14 +112,14 @@ def read_degrees(
 ) -> Frame[storaged_pb.ReadDegreesReply]:
     """Count the edges of local nodes, or sum their weights."""
     head, version = request.head, versions.filtered(request, call)
-    if head.measures:
+    if head.type_weights:
         measures = sampling.type_weights(
             version.with_weights(head.weight, sampling.EDGE, head.edge_types),
             uniform=head.uniform,
             checkpoint=call.remaining,
             **node_arguments(request),
         )
-        return Frame(storaged_pb.ReadDegreesReply(), {"measures": measures})
+        return Frame(storaged_pb.ReadDegreesReply(), {"type_weights": measures})
     degrees = sampling.degrees(version, checkpoint=call.remaining, **node_arguments(request))
     return Frame(storaged_pb.ReadDegreesReply(), {"degrees": degrees})
 

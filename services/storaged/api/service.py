@@ -110,7 +110,7 @@ class StoreService:
         """Return the endpoint of the binary RPC server."""
         endpoint = self._stream_endpoint()
         return storaged_pb.FindBinaryEndpointReply(
-            port=endpoint.port, key=endpoint.key, local=endpoint.socket_name
+            port=endpoint.port, handshake_key=endpoint.key, unix_socket=endpoint.socket_name
         )
 
 

@@ -28,7 +28,7 @@ def expand(
     head = request.head
     version = _version(versions, request, call)
     expansion, sections = _decode_expansion(head), Sections()
-    for fanout in head.along:
+    for fanout in head.fanouts:
         local_type = sampling.end_types(version, fanout.edge_type, head.direction)[0]
         sample = sampling.expand(
             version,
@@ -60,17 +60,17 @@ def sample_k_hop(
     """Draw a whole subgraph from seeds, where all partitions are held here."""
     head = request.head
     version = versions.filtered(request, call).with_weights(
-        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.reach]
+        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
     )
     sections = sampling.sample_khop(
         version,
         _decode_expansion(head),
-        {fanout.edge_type: tuple(fanout.counts) for fanout in head.reach},
+        {fanout.edge_type: tuple(fanout.counts) for fanout in head.fanouts},
         request.array("ids", "int64"),
         request.array("types", "int32"),
         disjoint=head.disjoint,
-        every=head.every,
-        most_bytes=head.most_bytes,
+        expand_all_hops=head.expand_all_hops,
+        max_reply_bytes=head.max_reply_bytes,
         checkpoint=call.remaining,
         temporal_filter=decode_temporal_filter(request),
     )
@@ -86,7 +86,7 @@ def update_importance(
     head = request.head
     version = _version(versions, request, call)
     sections = Sections()
-    for fanout in head.along:
+    for fanout in head.fanouts:
         local_type, _ = sampling.end_types(version, fanout.edge_type, head.direction)
         levels, importances = _decode_importances(request, fanout.edge_type) or (None, None)
         importance_steps = sampling.ImportanceSteps(
@@ -154,7 +154,7 @@ def _version(
 ) -> sampling.LocalVersion:
     head = request.head
     return versions.filtered(request, call).with_weights(
-        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.along]
+        head.weight, sampling.EDGE, [fanout.edge_type for fanout in head.fanouts]
     )
 
 
@@ -168,19 +168,19 @@ def _decode_expansion(
         uniform=head.uniform,
         want_eids=head.want_edge_ids,
         want_weights=head.want_weights,
-        labor=_decode_labor_options(head.variates) if head.HasField("variates") else None,
+        labor=_decode_labor_options(head.labor) if head.HasField("labor") else None,
     )
 
 
 def _decode_labor_options(message: storaged_pb.LaborParams) -> sampling.LaborOptions:
     """Return how LABOR's variates are shared among nodes and hops."""
-    if message.importance < UNTIL_CONVERGED:
+    if message.importance_steps < UNTIL_CONVERGED:
         raise InvalidRequest(
-            f"{message.importance} importance steps: expected 0 or more, or "
+            f"{message.importance_steps} importance steps: expected 0 or more, or "
             f"{UNTIL_CONVERGED}: until they change little"
         )
     return sampling.LaborOptions(
-        layer_dependency=message.layer_dependency, importance=message.importance
+        layer_dependency=message.layer_dependency, importance=message.importance_steps
     )
 
 

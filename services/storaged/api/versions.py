@@ -48,7 +48,7 @@ class RequestVersions:
 
     def unfiltered(self, request: Frame[VersionFields]) -> sampling.LocalVersion:
         """Return the version that a request names, with all of its rows; validates the request."""
-        version_ref = request.head.at
+        version_ref = request.head.version_ref
         version = self._source.version(
             version_ref.space_id, version_ref.version, version_ref.digest
         )
@@ -63,11 +63,11 @@ class RequestVersions:
         self, request: Frame[GlobalDrawFields], call: CallContext, element: int
     ) -> sampling.LocalVersion:
         """Return what `filtered` does, prepared for global draws of an element with replacement."""
-        at = request.head.at
+        version_ref = request.head.version_ref
         covers_types = (
-            at.HasField("where")
-            and at.where.element == element
-            and set(request.head.types) <= set(at.where.types)
+            version_ref.HasField("where")
+            and version_ref.where.element == element
+            and set(request.head.types) <= set(version_ref.where.types)
         )
         return self._filtered(request, call, for_global_draws=covers_types)
 
@@ -78,10 +78,10 @@ class RequestVersions:
 
         Empty where there is no condition, or an edge type has no index for it."""
         head = request.head
-        if not head.at.HasField("where"):
+        if not head.version_ref.HasField("where"):
             return {}
         ranges = self.filters.index_ranges(
-            self.unfiltered(request), decode_row_filter(head.at.where)
+            self.unfiltered(request), decode_row_filter(head.version_ref.where)
         )
         return ranges if set(head.edge_types) <= set(ranges) else {}
 
@@ -89,9 +89,9 @@ class RequestVersions:
         self, request: Frame[VersionFields], call: CallContext, *, for_global_draws: bool
     ) -> sampling.LocalVersion:
         unfiltered = self.unfiltered(request)
-        if not request.head.at.HasField("where"):
+        if not request.head.version_ref.HasField("where"):
             return unfiltered
-        message = request.head.at.where
+        message = request.head.version_ref.where
         row_filter, parts = decode_row_filter(message), unfiltered.schema.parts
         columns = list(zip(message.counts, message.positives, message.weights, strict=False))
         if (
@@ -101,10 +101,11 @@ class RequestVersions:
             == len(row_filter.types) * parts
         ):
             raise InvalidRequest(
-                f"at.where: {len(columns)} totals of {len(row_filter.types)} types in {parts} parts"
+                f"version_ref.where: {len(columns)} totals of {len(row_filter.types)} types in "
+                f"{parts} parts"
             )
         check_types(
-            "at.where.types",
+            "version_ref.where.types",
             row_filter.types,
             len(
                 unfiltered.schema.node_types
@@ -131,13 +132,13 @@ def decode_row_filter(message: storaged_pb.RowFilter) -> sampling.RowFilter:
         set(message.types)
     ):
         raise InvalidRequest(
-            f"at.where: element {message.element} of types {list(message.types)}; expected "
-            "nodes or edges of ascending types"
+            f"version_ref.where: element {message.element} of types {list(message.types)}; "
+            "expected nodes or edges of ascending types"
         )
     return sampling.RowFilter(
-        text=message.text,
+        text=message.expression,
         element=int(message.element),
         types=tuple(message.types),
         weight=message.weight,
-        both_directions=message.both,
+        both_directions=message.both_directions,
     )

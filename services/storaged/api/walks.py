@@ -42,7 +42,7 @@ def walk(
         ids=ids,
         kinds=kinds,
         positions=request.array("positions", "int64"),
-        taken=request.array("taken", "int32"),
+        taken=request.array("steps_done", "int32"),
         starts=request.optional_array("starts", "int64"),
         start_kinds=kinds
         if head.node_type >= 0

@@ -102,7 +102,7 @@ class LocalVersion:
         if result is None and self.filter_text:
             raise InvalidRequest(
                 f"weight={weight_name!r}: expected {self.filter_weight!r}, as "
-                f"at.where.weight of {self.filter_text!r} says"
+                f"version_ref.where.weight of {self.filter_text!r} says"
             )
         if result is None:
             parts = {part: with_weights(image, weight_name) for part, image in self.parts.items()}

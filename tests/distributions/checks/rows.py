@@ -107,7 +107,7 @@ def nodes_like_others_are_of_their_types(scale: float) -> None:
     n = int(max(600, 20_000 * scale))
     version = two_type_graph(6)
     types = np.array([0, 1, 0, -1], np.int32)
-    params = negatives.NodesLikeParams(draw=_draw_params([0, 1], 9, n), lenient=True)
+    params = negatives.NodesLikeParams(draw=_draw_params([0, 1], 9, n), allow_unknown=True)
     replies = [
         negatives.sample_nodes_like(
             request_context(version, hosts), params, np.array([3, 3, 5, -1]), -1, types

@@ -68,7 +68,7 @@ class MetadEndpoints:
             5,
         )
         assert isinstance(reply, metad_pb.PollReply)
-        return list(reply.orders)
+        return list(reply.task_assignments)
 
     def commit_load(self, space: str = "graph") -> None:
         load = self.grpc.call(CATALOG["begin_load"], metad_pb.BeginLoadRequest(space=space), 5)

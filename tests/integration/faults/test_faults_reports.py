@@ -56,7 +56,7 @@ class FakeStorageds(MetadClient):
         def assignments() -> list[metad_pb.TaskAssignment]:
             found = [
                 task
-                for task in self.poll(uuid, incarnation=self.incarnation).orders
+                for task in self.poll(uuid, incarnation=self.incarnation).task_assignments
                 if task.job_id == self.job_id
             ]
             if not found:

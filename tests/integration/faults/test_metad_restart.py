@@ -68,11 +68,13 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     assert desk.register(load, edge_chunk(0, 10)) == [first]
     (second,) = desk.register(load, edge_chunk(1, 10), written=[0])
     desk = restarted()
-    assert [(chunk.base, chunk.written) for chunk in desk.begin(resume_key="k").chunks] == [
+    assert [
+        (chunk.first_edge_id, chunk.written) for chunk in desk.begin(resume_key="k").chunks
+    ] == [
         (0, True),
         (10, False),
     ]
-    assert second.base == 10
+    assert second.first_edge_id == 10
     desk.register(load, written=[1])
     desk = restarted()
     assert desk.commit(load).commit == 1
@@ -82,13 +84,13 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     other = desk.begin()
     desk.ask("abandon_load", metad_pb.LoadRequest(load_id=other.load_id))
     job = desk.submit()
-    orders = {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")}
+    orders = {uuid: desk.poll(uuid).task_assignments[0] for uuid in ("s1", "s2")}
     desk = restarted()
-    assert {uuid: desk.poll(uuid).orders[0] for uuid in ("s1", "s2")} == orders
+    assert {uuid: desk.poll(uuid).task_assignments[0] for uuid in ("s1", "s2")} == orders
     assert desk.submit().job_id == job.job_id
     desk.heartbeat("s1", finished_report(orders["s1"]))
     desk = restarted()
-    assert desk.poll("s1").orders[0] == orders["s1"]
+    assert desk.poll("s1").task_assignments[0] == orders["s1"]
     desk.heartbeat("s2", finished_report(orders["s2"]))
     manifest = desk.ask("get_manifest", metad_pb.ManifestRequest(space="graph"))
     desk = restarted()
@@ -96,7 +98,7 @@ def test_acknowledged_changes_survive_a_kill_at_any_step(restarts: MetadRestarts
     assert len(manifest.totals) == 16
     assert desk.job(job.job_id).state == common_pb.FINISHED
     assert list(desk.poll("s1").abandoned_loads) == [other.load_id]
-    assert desk.register(desk.begin(), edge_chunk(0))[0].base == 20
+    assert desk.register(desk.begin(), edge_chunk(0))[0].first_edge_id == 20
     assert desk.begin().load_id > other.load_id
     assert desk.load() == 3
     desk.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
@@ -158,10 +160,12 @@ def test_retries_and_stops_continue_after_a_restart(restarts: MetadRestarts) -> 
     desk.load()
     desk.load("other")
     failing, stopping = desk.submit(), desk.submit("other")
-    order = next(order for order in desk.poll("s1").orders if order.job_id == failing.job_id)
+    order = next(
+        order for order in desk.poll("s1").task_assignments if order.job_id == failing.job_id
+    )
     running = [
         metad_pb.TaskReport(task_id=o.task_id, attempt=1, state=common_pb.RUNNING)
-        for o in desk.poll("s1").orders
+        for o in desk.poll("s1").task_assignments
         if o.job_id == stopping.job_id
     ]
     desk.heartbeat(
@@ -178,7 +182,7 @@ def test_retries_and_stops_continue_after_a_restart(restarts: MetadRestarts) -> 
     desk.heartbeat("s2")
     assert desk.job(stopping.job_id).state == common_pb.STOPPED
     desk.advance_clock(2)
-    retried = desk.poll("s1").orders[0]
+    retried = desk.poll("s1").task_assignments[0]
     assert (retried.task_id, retried.attempt) == (order.task_id, 2)
     assert list(desk.job(failing.job_id).tasks[0].causes) == ["attempt 1: disk full"]
     desk.store.close()

@@ -83,16 +83,16 @@ def test_an_older_copy_removes_nothing_until_adopted(deployment: Deployment) -> 
         with pytest.raises(NotReady, match="asterism metad adopt"):
             change()
     state = deployment.state()
-    assert {f.role for f in state.ahead} == {metad_pb.STORAGED, metad_pb.GRAPHD}
+    assert {f.role for f in state.followers_ahead} == {metad_pb.STORAGED, metad_pb.GRAPHD}
 
     wait_until(
-        lambda: len(deployment.state().unknown) == 6,
+        lambda: len(deployment.state().unknown_data) == 6,
         "two storageds report a space, a version and a load each",
     )
     adoption = deployment.adopt()
-    assert {u.space for u in adoption.unknown if not u.job_id and not u.loads} == {"second"}
-    assert {u.version for u in adoption.unknown if u.job_id} == {newer}
-    assert all(u.bytes > 0 for u in adoption.unknown if u.space_id == second_id)
+    assert {u.space for u in adoption.unknown_data if not u.job_id and not u.loads} == {"second"}
+    assert {u.version for u in adoption.unknown_data if u.job_id} == {newer}
+    assert all(u.bytes > 0 for u in adoption.unknown_data if u.space_id == second_id)
     deployment.wait_ready()
     wait_until(
         lambda: all(second_id not in deployment.spaces(name) for name in deployment.storageds),
@@ -150,7 +150,8 @@ def test_older_copy_with_a_higher_revision_is_detected(deployment: Deployment) -
         deployment.start_storaged(name)
     assert_older(deployment)
     assert all(
-        f.followed.revision < deployment.state().position.revision for f in deployment.state().ahead
+        f.followed_position.revision < deployment.state().position.revision
+        for f in deployment.state().followers_ahead
     )
     deployment.adopt()
     deployment.wait_ready()

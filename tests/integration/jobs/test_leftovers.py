@@ -256,7 +256,7 @@ def test_restarted_storaged_removes_dropped_data(cluster: LocalCluster, client: 
     assert leftover_folders(cluster, kept_id) == expected_folders(cluster, version.job_id)
     wait_until(
         lambda: (
-            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=abandoned_id)).settled
+            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=abandoned_id)).purged
         ),
         "the abandoned load is settled",
     )
@@ -294,7 +294,7 @@ def test_late_block_of_an_abandoned_load_is_removed(cluster: LocalCluster, clien
     cluster.restart(name)
     wait_until(
         lambda: (
-            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=load.load_id)).settled
+            client.session.catalog("get_load", metad_pb.LoadRequest(load_id=load.load_id)).purged
         ),
         "the abandoned load is settled",
     )

@@ -435,8 +435,8 @@ def test_a_commit_is_retried_after_a_kill_following_its_seal(
         intruder.write_open(load_id, 1, {"ids": [5]}, chunk=1)
         stale = intruder.commit_at("metad", load_id, seal)
         assert stale.state == metad_pb.OPEN
-        assert seal.host in stale.unsealed
-        assert intruder.seal(load_id, 1, stale.seal).parts[0].rows == 2
+        assert seal.host in stale.unsealed_hosts
+        assert intruder.seal(load_id, 1, stale.seal_number).parts[0].rows == 2
         assert intruder.commit_at("graphd-0", load_id).state == metad_pb.COMMITTED
         with pytest.raises(Conflict, match="is committed"):
             intruder.write(load_id, 1, {"ids": [9]}, chunk=2)

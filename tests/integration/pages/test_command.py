@@ -558,7 +558,7 @@ def test_every_operator_gives_what_the_client_gives(asterism: Command) -> None:
         "--explain",
         *seed_options,
     )
-    assert {one["method"] for one in entry["asked"]} == {"walk"}
+    assert {one["method"] for one in entry["storage_requests"]} == {"walk"}
     assert (
         to_json_value(graph.replay(entry["token"], [1, 2]))["nodes"]
         == to_json_value(graph.random_walk([1, 2], ["follows"], 3, seed=11))["nodes"]

@@ -65,29 +65,29 @@ def test_node_shares_follow_type_and_part_weights(graph: Graph, cluster: LocalCl
             (sample.types == share.type_id) & (parts == share.part)
         )
     assert sum(share.drawn for share in explanation.shares) == 5000
-    assert (explanation.rounds, {request.method for request in explanation.asked}) == (
+    assert (explanation.rounds, {request.method for request in explanation.storage_requests}) == (
         1,
         {"draw_nodes"},
     )
     hosts = hosts_by_part(explanation)
-    assert {request.host for request in explanation.asked} == set(hosts.values())
-    assert len(explanation.asked) == 3
-    assert {request.address for request in explanation.asked} == {
+    assert {request.host for request in explanation.storage_requests} == set(hosts.values())
+    assert len(explanation.storage_requests) == 3
+    assert {request.address for request in explanation.storage_requests} == {
         cluster[f"storaged-{i}"].address for i in range(3)
     }
-    for request in explanation.asked:
+    for request in explanation.storage_requests:
         on_host = np.isin(parts, [part for part, host in hosts.items() if host == request.host])
         reply = Frame(
             storaged_pb.DrawNodesReply(),
             {"ids": sample.nodes[on_host], "types": sample.types[on_host]},
         )
-        assert (request.rows, request.received) == (
+        assert (request.rows, request.bytes_received) == (
             np.count_nonzero(on_host),
             len(framing.encode(reply)),
         )
-        assert 50 < request.sent < 300
+        assert 50 < request.bytes_sent < 300
     assert explanation.bytes == sum(
-        request.sent + request.received for request in explanation.asked
+        request.bytes_sent + request.bytes_received for request in explanation.storage_requests
     )
 
 
@@ -149,7 +149,7 @@ def test_neighbor_shares_follow_edge_type_weights_per_node(
     owners = np.array(
         [routes[int(part)] for part in partition_choice.part_of(papers, cases.PARTS, "mix64")]
     )
-    assert {request.host: request.rows for request in explanation.asked} == {
+    assert {request.host: request.rows for request in explanation.storage_requests} == {
         str(host): int(n) for host, n in zip(*np.unique(owners, return_counts=True), strict=True)
     }
 
@@ -159,7 +159,7 @@ def test_fanout_takes_a_round_per_hop_and_one_for_features(graph: Graph) -> None
     explanation = graph.explain.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], seed=5)
     assert explanation.rounds == 3
     assert [
-        sum(request.rows for request in explanation.asked if request.round == hop)
+        sum(request.rows for request in explanation.storage_requests if request.round == hop)
         for hop in range(3)
     ] == [40, 160, 480]
     hop = graph.sample_fanout(people, ["writes", "cites", "by"], [4, 3, 2], seed=5).hops[0]
@@ -170,7 +170,7 @@ def test_fanout_takes_a_round_per_hop_and_one_for_features(graph: Graph) -> None
         people, ["writes", "cites", "by"], [4, 3, 2], node_features=["vec"], seed=5
     )
     assert with_features.rounds == 4
-    assert {request.method for request in with_features.asked if request.round == 3} == {
+    assert {request.method for request in with_features.storage_requests if request.round == 3} == {
         "read_node_features"
     }
     assert with_features.reply_bytes > explanation.reply_bytes + 4 * 3 * (160 + 480)
@@ -180,9 +180,9 @@ def test_walk_rounds_depend_on_the_number_of_hosts(graph: Graph, embedded: Graph
     people = cases.person_ids()[:100]
     on_cluster = graph.explain.random_walk(people, ["writes", "by"], 6, seed=5)
     assert 2 <= on_cluster.rounds <= 6
-    assert sum(request.rows for request in on_cluster.asked if request.round == 0) == 100
+    assert sum(request.rows for request in on_cluster.storage_requests if request.round == 0) == 100
     in_process = embedded.explain.random_walk(people, ["writes", "by"], 6, seed=5)
-    assert (in_process.rounds, len(in_process.asked)) == (1, 1)
+    assert (in_process.rounds, len(in_process.storage_requests)) == (1, 1)
     assert on_cluster.reply_bytes == in_process.reply_bytes
     batch = graph.explain.sample_subgraph(people, [3, 2], ntype="person", seed=5)
     assert batch.shares == ()

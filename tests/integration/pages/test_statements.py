@@ -544,8 +544,8 @@ def test_queries_read_their_version_or_the_newest_build(cluster: LocalCluster) -
 def test_explain_lists_requests_and_changes_nothing(graph: Graph) -> None:
     result = graph.query("EXPLAIN SAMPLE 300 VERTICES ON person SEED 7")
     explanation = graph.explain.sample_nodes(300, "person", seed=7)
-    assert result["rows"].tolist() == [request.rows for request in explanation.asked]  # type: ignore[union-attr]
-    assert result["host"].tolist() == [request.host for request in explanation.asked]  # type: ignore[union-attr]
+    assert result["rows"].tolist() == [request.rows for request in explanation.storage_requests]  # type: ignore[union-attr]
+    assert result["host"].tolist() == [request.host for request in explanation.storage_requests]  # type: ignore[union-attr]
     assert "Graph.SampleNodes(" in result.plan
     assert f"{explanation.reply_bytes:,} bytes" in result.plan
     assert (

@@ -204,13 +204,17 @@ def assert_daemon_survives(cluster: LocalCluster, single_folder: Path, count: in
     manifest, pid = cluster.client().manifest("cases"), daemon.pid
     requests = corpus.read(single_folder, REQUESTS_PER_METHOD)
     known_digests = {
-        request.head.at.digest
+        request.head.version_ref.digest
         for request in requests
-        if "at" in request.head.DESCRIPTOR.fields_by_name
+        if "version_ref" in request.head.DESCRIPTOR.fields_by_name
     }
     for request in requests:
-        if "at" in request.head.DESCRIPTOR.fields_by_name:
-            request.head.at.space_id, request.head.at.version, request.head.at.digest = (
+        if "version_ref" in request.head.DESCRIPTOR.fields_by_name:
+            (
+                request.head.version_ref.space_id,
+                request.head.version_ref.version,
+                request.head.version_ref.digest,
+            ) = (
                 manifest.space_id,
                 manifest.version,
                 manifest.digest,
@@ -266,7 +270,7 @@ def recorded_request(
             request.host
             or request.method != method
             or not set(sections) <= set(request.arrays)
-            or (where and not request.head.at.HasField("where"))
+            or (where and not request.head.version_ref.HasField("where"))
         ):
             continue
         if all(getattr(request.head, name) == value for name, value in fields.items()):
@@ -307,14 +311,16 @@ def test_forged_totals_of_a_filter_are_refused(
 ) -> None:
     request = recorded_request(folder, method, where=True)
     if method == "draw_neighbors":
-        request.head.different, request.head.replace, request.head.want_probabilities = (
+        request.head.distinct_neighbors, request.head.replace, request.head.want_probabilities = (
             True,
             False,
             False,
         )  # never answered from the order of an index
-        request.head.ClearField("until")
-    getattr(request.head.at.where, name)[:] = [value] * len(request.head.at.where.counts)
-    assert_refused(running_services, request, "at.where")
+        request.head.ClearField("temporal_filter")
+    getattr(request.head.version_ref.where, name)[:] = [value] * len(
+        request.head.version_ref.where.counts
+    )
+    assert_refused(running_services, request, "version_ref.where")
 
 
 def test_weight_of_rows_that_weigh_nothing_is_refused(
@@ -322,20 +328,26 @@ def test_weight_of_rows_that_weigh_nothing_is_refused(
 ) -> None:
     """Totals that fall on rows of weight 0: what let kernels read past the tables of an index."""
     for method in ("draw_nodes", "draw_edges"):
-        request = recorded_request(folder, method, where=True, race=False, rest=False)
-        totals = request.head.at.where
+        request = recorded_request(
+            folder, method, where=True, exponential_keys=False, remaining_weight=False
+        )
+        totals = request.head.version_ref.where
         totals.positives[:] = [count // 2 + 1 if count else 0 for count in totals.counts]
         totals.weights[:] = [1e3 if count else 0.0 for count in totals.counts]
-        assert_refused(running_services, request, "at.where")
+        assert_refused(running_services, request, "version_ref.where")
 
 
 def test_filter_of_edges_does_not_apply_to_nodes(running_services: Services, folder: Path) -> None:
     """Rows of an index of edges are none of nodes, and those of one type none of another."""
-    nodes = recorded_request(folder, "draw_nodes", where=False, race=False, rest=False)
-    edges = recorded_request(folder, "draw_edges", where=True, race=False, rest=False)
+    nodes = recorded_request(
+        folder, "draw_nodes", where=False, exponential_keys=False, remaining_weight=False
+    )
+    edges = recorded_request(
+        folder, "draw_edges", where=True, exponential_keys=False, remaining_weight=False
+    )
     expected = running_services.call_storaged(0, "draw_nodes", Frame(nodes.head, nodes.arrays))
-    nodes.head.at.CopyFrom(edges.head.at)
-    nodes.head.weight = nodes.head.at.where.weight = ""
+    nodes.head.version_ref.CopyFrom(edges.head.version_ref)
+    nodes.head.weight = nodes.head.version_ref.where.weight = ""
     reply = running_services.call_storaged(0, "draw_nodes", Frame(nodes.head, nodes.arrays))
     assert isinstance(expected, Frame)
     assert isinstance(reply, Frame)
@@ -348,7 +360,9 @@ def test_filter_partitions_are_in_range_and_local(running_services: Services, fo
     assert_refused(
         running_services, request, "parts=255: expected a partition of the space, 0 to 9"
     )
-    remote_parts = running_services.storageds[1]._local_spaces.space(request.head.at.space_id).parts
+    remote_parts = (
+        running_services.storageds[1]._local_spaces.space(request.head.version_ref.space_id).parts
+    )
     request.head.parts[:] = [remote_parts[0]]
     assert_refused(running_services, request, f"part {remote_parts[0]} of space", Unavailable)
 
@@ -370,7 +384,7 @@ def test_impossible_numbers_are_refused_by_name(running_services: Services, fold
     request.arrays["kinds"] = np.full(request.arrays["kinds"].size, 77, np.int32)
     assert_refused(running_services, request, r"kinds\[0\]=77")
     request = recorded_request(folder, "update_importance")
-    name = f"levels.{request.head.along[0].edge_type}"
+    name = f"levels.{request.head.fanouts[0].edge_type}"
     ids_section = next(section for section in request.arrays if section.startswith("ids."))
     request.arrays.update(
         {
@@ -383,25 +397,27 @@ def test_impossible_numbers_are_refused_by_name(running_services: Services, fold
 
 def test_a_filter_by_other_weights_is_refused(running_services: Services, folder: Path) -> None:
     request = recorded_request(folder, "draw_nodes", where=True, weight="aged")
-    request.head.at.where.weight = ""
+    request.head.version_ref.where.weight = ""
     request.head.weight = "aged"
-    assert_refused(running_services, request, "at.where|weight='aged'")
+    assert_refused(running_services, request, "version_ref.where|weight='aged'")
 
 
 def test_the_rest_of_no_types_is_empty(running_services: Services, folder: Path) -> None:
     parts = running_services.storageds[0]._local_spaces.space(1).parts
-    version_ref = recorded_request(folder, "draw_nodes").head.at
+    version_ref = recorded_request(folder, "draw_nodes").head.version_ref
     head = storaged_pb.DrawNodesRequest(
-        at=storaged_pb.VersionRef(
+        version_ref=storaged_pb.VersionRef(
             space_id=version_ref.space_id, version=version_ref.version, digest=version_ref.digest
         ),
         parts=parts,
-        rest=True,
+        remaining_weight=True,
     )
     reply = running_services.call_storaged(
         0,
         "draw_nodes",
-        Frame(head, {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)}),
+        Frame(
+            head, {"excluded_ids": np.zeros(0, np.int64), "excluded_types": np.zeros(0, np.int32)}
+        ),
     )
     assert isinstance(reply, Frame)
-    assert reply.arrays["rest"].shape == (0, len(parts))
+    assert reply.arrays["remaining_weight"].shape == (0, len(parts))

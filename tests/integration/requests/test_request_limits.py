@@ -118,37 +118,42 @@ STEPS = [storaged_pb.Step(edge_types=[0])]
 HUGE = 1 << 26
 TYPES = np.zeros(1, np.int32)
 NO_EXCLUSIONS: dict[str, NDArray[Any]] = {
-    "taken": np.zeros(0, np.int64),
-    "taken_types": np.zeros(0, np.int32),
+    "excluded_ids": np.zeros(0, np.int64),
+    "excluded_types": np.zeros(0, np.int32),
 }
 
 REFUSED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
     "neighbors of one node": lambda at: (
         "draw_neighbors",
         Frame(
-            storaged_pb.DrawNeighborsRequest(at=at, edge_types=[0], count=HUGE, direction=OUT), ONE
+            storaged_pb.DrawNeighborsRequest(
+                version_ref=at, edge_types=[0], count=HUGE, direction=OUT
+            ),
+            ONE,
         ),
     ),
     "walks of no nodes": lambda at: (
         "walk",
         Frame(
-            storaged_pb.WalkRequest(at=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True),
+            storaged_pb.WalkRequest(
+                version_ref=at, steps=STEPS, length=1 << 27, direction=OUT, paths=True
+            ),
             NONE,
         ),
     ),
     "draws of nodes": lambda at: (
         "draw_nodes",
-        Frame(storaged_pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+        Frame(storaged_pb.DrawNodesRequest(version_ref=at, types=[0], parts=[0, 1], count=HUGE)),
     ),
     "draws of edges": lambda at: (
         "draw_edges",
-        Frame(storaged_pb.DrawEdgesRequest(at=at, types=[0], parts=[0, 1], count=HUGE)),
+        Frame(storaged_pb.DrawEdgesRequest(version_ref=at, types=[0], parts=[0, 1], count=HUGE)),
     ),
     "ranks": lambda at: (
         "push_pagerank",
         Frame(
             storaged_pb.PushPagerankRequest(
-                at=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE
+                version_ref=at, edge_types=[0], direction=OUT, alpha=0.2, epsilon=1e-3, top=HUGE
             ),
             {"ids": ONE["ids"], "types": TYPES},
         ),
@@ -157,8 +162,8 @@ REFUSED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
         "expand",
         Frame(
             storaged_pb.ExpandRequest(
-                at=at,
-                along=[storaged_pb.HopFanout(edge_type=0, count=HUGE)],
+                version_ref=at,
+                fanouts=[storaged_pb.HopFanout(edge_type=0, count=HUGE)],
                 replace=True,
                 direction=OUT,
             ),
@@ -170,14 +175,18 @@ ACCEPTED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
     "heaviest neighbors": lambda at: (
         "read_neighbors",
         Frame(
-            storaged_pb.ReadNeighborsRequest(at=at, edge_types=[0], direction=OUT, top=HUGE),
+            storaged_pb.ReadNeighborsRequest(
+                version_ref=at, edge_types=[0], direction=OUT, top=HUGE
+            ),
             {"ids": ONE["ids"]},
         ),
     ),
     "a race of nodes": lambda at: (
         "draw_nodes",
         Frame(
-            storaged_pb.DrawNodesRequest(at=at, types=[0], parts=[0, 1], count=HUGE, race=True),
+            storaged_pb.DrawNodesRequest(
+                version_ref=at, types=[0], parts=[0, 1], count=HUGE, exponential_keys=True
+            ),
             NO_EXCLUSIONS,
         ),
     ),
@@ -185,7 +194,9 @@ ACCEPTED: dict[str, Callable[[storaged_pb.VersionRef], tuple[str, Frame]]] = {
         "expand",
         Frame(
             storaged_pb.ExpandRequest(
-                at=at, along=[storaged_pb.HopFanout(edge_type=0, count=HUGE)], direction=OUT
+                version_ref=at,
+                fanouts=[storaged_pb.HopFanout(edge_type=0, count=HUGE)],
+                direction=OUT,
             ),
             {"ids.0": ONE["ids"]},
         ),

@@ -343,7 +343,7 @@ def test_filters_evicted_by_storageds_are_sent_again(graph: Graph) -> None:
                 request.method
                 for request in small.explain.sample_neighbors(
                     items, "buys", 4, where=where, direction="in", seed=8
-                ).asked
+                ).storage_requests
             }
 
         assert called_methods(wheres[0]) == {"evaluate_terms", "filter_rows", "draw_neighbors"}

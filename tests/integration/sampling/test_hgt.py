@@ -173,7 +173,7 @@ def test_sample_is_explained_and_replayed(graph: Graph) -> None:
         name: ids.tolist() for name, ids in sample.nodes.items()
     }
     explanation = graph.explain.sample_hgt([0, 1], [2, 1], ntype="a", seed=3)
-    assert {request.method for request in explanation.asked} == {
+    assert {request.method for request in explanation.storage_requests} == {
         "read_neighbors",
         "read_induced_edges",
     }

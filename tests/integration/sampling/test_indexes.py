@@ -88,19 +88,19 @@ def test_indexes_serve_filters_on_one_column(graph: Graph) -> None:
     assert MATCHING_ITEMS.keys() > INDEXED_FILTERS
     for where in MATCHING_ITEMS:
         explanation = graph.explain.sample_nodes(10, "item", where=where, weighted=False, seed=1)
-        assert explanation.condition.startswith("index on ") == (where in INDEXED_FILTERS), (
+        assert explanation.filter_plan.startswith("index on ") == (where in INDEXED_FILTERS), (
             where,
-            explanation.condition,
+            explanation.filter_plan,
         )
     explanation = graph.explain.sample_nodes(
         10, "item", where="price > 9 and stock < size[0]", seed=1
     )
-    assert explanation.condition == "rows that the index on price (range) leaves, looked at once"
+    assert explanation.filter_plan == "rows that the index on price (range) leaves, looked at once"
     assert (
-        graph.explain.sample_nodes(10, "item", where="price > stock", seed=1).condition
+        graph.explain.sample_nodes(10, "item", where="price > stock", seed=1).filter_plan
         == "every row looked at once"
     )
-    assert graph.explain.sample_nodes(10, "item", seed=1).condition == ""
+    assert graph.explain.sample_nodes(10, "item", seed=1).filter_plan == ""
 
 
 @pytest.mark.parametrize("where", MATCHING_ITEMS)
@@ -197,7 +197,7 @@ def test_build_keeps_indexes_and_an_index_can_be_dropped(client: Client, graph: 
     graph = conditional.load(client, "kept")
     add_indexes(client, "kept", [("price", "range"), ("brand", "hash")])
     assert (
-        graph.explain.sample_nodes(1, "item", where="price > 3", seed=1).condition
+        graph.explain.sample_nodes(1, "item", where="price > 3", seed=1).filter_plan
         == "index on price (range)"
     )  # it is served: what links can
     job = client.wait(
@@ -221,7 +221,7 @@ def test_build_keeps_indexes_and_an_index_can_be_dropped(client: Client, graph: 
         ("brand", "hash")
     ]
     assert (
-        graph.explain.sample_nodes(1, "item", where="brand is null", seed=1).condition
+        graph.explain.sample_nodes(1, "item", where="brand is null", seed=1).filter_plan
         == "index on brand (hash)"
     )
     sampled = graph.sample_nodes(
@@ -246,7 +246,7 @@ def test_indexes_survive_restarts_and_serve_readers(tmp_path: Path) -> None:
         assert (
             reopened.graph("shop")
             .explain.sample_nodes(1, "item", where="price > 3", seed=1)
-            .condition
+            .filter_plan
             == "index on price (range)"
         )
         assert np.array_equal(

@@ -27,7 +27,7 @@ def indexed_samples(graph: Graph) -> list[bytes]:
     for where, index in zip(FILTERS, INDEXES, strict=True):
         assert graph.explain.sample_nodes(
             1, "item", where=where, seed=1
-        ).condition == "index on {} ({})".format(*index)
+        ).filter_plan == "index on {} ({})".format(*index)
         samples += [
             graph.sample_nodes(300, "item", where=where, weighted=weighted, seed=9).nodes.tobytes()
             for weighted in (True, False)

@@ -115,7 +115,7 @@ def test_every_version_has_what_the_schema_declares(client: Client, graph: Graph
         == Schema.from_proto(graph.schema.to_proto())
     )
     assert (
-        graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).condition
+        graph.explain.sample_nodes(9, "user", where="home == 'a'", seed=1).filter_plan
         == "index on home (hash)"
     )
     with pytest.raises(InvalidRequest, match="the schema declares it"):
@@ -129,7 +129,7 @@ def test_every_version_has_what_the_schema_declares(client: Client, graph: Graph
 
 @pytest.mark.parametrize("where", MATCHING_EDGES)
 def test_indexed_edges_are_sampled_by_weight(graph: Graph, where: str) -> None:
-    assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith(
+    assert graph.explain.sample_edges(9, "buys", where=where, seed=1).filter_plan.startswith(
         "index on "
     )
     for weight, edge_weights in (
@@ -217,7 +217,7 @@ def test_filters_without_an_index_scan_rows(graph: Graph) -> None:
     }
     for where, matching in unindexed.items():
         assert (
-            graph.explain.sample_edges(9, "buys", where=where, seed=1).condition
+            graph.explain.sample_edges(9, "buys", where=where, seed=1).filter_plan
             == "every row looked at once"
         )
         all_matches = graph.sample_neighbors(
@@ -268,7 +268,7 @@ def test_index_jobs_accept_only_columns_stored_with_edges(client: Client) -> Non
             == "FINISHED"
         )
     for where, matching in (("weight > 1", WEIGHT > 1), ("dst in (3, 5)", np.isin(DST, [3, 5]))):
-        assert graph.explain.sample_edges(9, "buys", where=where, seed=1).condition.startswith(
+        assert graph.explain.sample_edges(9, "buys", where=where, seed=1).filter_plan.startswith(
             "index on "
         )
         assert_follows(

@@ -332,4 +332,4 @@ def test_hops_with_too_many_edges_are_refused(
 def test_explain_reports_expansion_on_one_host(crowd: Graph) -> None:
     for importance in (0, 1):
         explanation = crowd.explain.sample_labor([100, 101], [3, 2], importance=importance, seed=2)
-        assert [request.method for request in explanation.asked] == ["sample_k_hop"]
+        assert [request.method for request in explanation.storage_requests] == ["sample_k_hop"]

@@ -341,7 +341,13 @@ def test_excluding_edges_of_a_hub_transfers_little(client: asterism.Client) -> N
     explanation = hub.explain.sample_negatives(
         np.zeros(64, np.int64), 50, "n", exclude_edges="to", weighted=False, seed=1
     )
-    assert max(max(request.sent, request.received) for request in explanation.asked) < 1 << 17
+    assert (
+        max(
+            max(request.bytes_sent, request.bytes_received)
+            for request in explanation.storage_requests
+        )
+        < 1 << 17
+    )
 
 
 def test_shapes_and_seeds_of_links(small: Graph, graph: Graph) -> None:

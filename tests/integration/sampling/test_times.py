@@ -320,4 +320,4 @@ def test_unsupported_or_invalid_times_are_refused(
 def test_explain_with_times_has_no_shares(graph: Graph) -> None:
     explanation = graph.explain.sample_neighbors([1, 2], "e", 3, times=[4, 5])
     assert explanation.shares == ()
-    assert [request.method for request in explanation.asked] == ["draw_neighbors"]
+    assert [request.method for request in explanation.storage_requests] == ["draw_neighbors"]

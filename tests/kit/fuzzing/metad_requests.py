@@ -81,7 +81,7 @@ class FuzzedMetad(InProcessMetad):
             loads=[1],
         )
         self.report_inventory(
-            "s1", [inventory], highest=metad_pb.HighestIds(space_id=1, job_id=1, load_id=1)
+            "s1", [inventory], highest_ids=metad_pb.HighestIds(space_id=1, job_id=1, load_id=1)
         )
         self.ask("list_hosts", common_pb.Empty())
         self.ask("list_commits", metad_pb.ListCommitsRequest(space="graph", after=0))

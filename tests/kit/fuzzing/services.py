@@ -173,8 +173,8 @@ def select_distinct(recorded: list[RecordedCall], limit: int) -> list[RecordedCa
         kinds = by_method.setdefault((request.host, request.method), {})
         fields = sorted(field.name for field, _ in request.head.ListFields())
         filter_text = (
-            request.head.at.where.text
-            if request.head.DESCRIPTOR.fields_by_name.get("at") is not None
+            request.head.version_ref.where.expression
+            if request.head.DESCRIPTOR.fields_by_name.get("version_ref") is not None
             else ""
         )
         kinds.setdefault(

@@ -62,8 +62,8 @@ def test_truncated_write_keeps_the_previous_position(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        metad_pb.PollReply(position=position_at(9, term="u"), continues=False),
-        metad_pb.PollReply(position=position_at(4), continues=True),
+        metad_pb.PollReply(position=position_at(9, term="u"), contains_position=False),
+        metad_pb.PollReply(position=position_at(4), contains_position=True),
         metad_pb.PollReply(),
     ],
     ids=["metad says so", "a lower revision of the same term", "no position"],
@@ -76,7 +76,9 @@ def test_an_older_catalog_is_refused_with_the_remedy(reply: metad_pb.PollReply) 
     assert catalog.fault
     catalog.advance(position_at(9))
     assert catalog.position == position_at(5)
-    catalog.check(metad_pb.PollReply(position=position_at(6), continues=True), position_at(5))
+    catalog.check(
+        metad_pb.PollReply(position=position_at(6), contains_position=True), position_at(5)
+    )
     assert catalog.fault == ""
 
 
@@ -85,7 +87,7 @@ def test_heartbeat_overtaking_a_poll_is_no_older_catalog() -> None:
     catalog.follow(position_at(5))
     followed_position = catalog.position
     catalog.advance(position_at(8))
-    reply = metad_pb.PollReply(position=position_at(7), continues=True)
+    reply = metad_pb.PollReply(position=position_at(7), contains_position=True)
     catalog.check(reply, followed_position)
     catalog.follow(reply.position)
     assert catalog.position == position_at(8)

@@ -27,7 +27,7 @@ class Metad:
         position = metad_pb.CatalogPosition(history="h", term=term, revision=revision)
         with self.changed:
             self.state = metad_pb.PollReply(
-                revision=revision, position=position, continues=continues
+                revision=revision, position=position, contains_position=continues
             )
             self.changed.notify_all()
 

@@ -273,7 +273,7 @@ def test_job_address_is_denied_by_default_and_canonical() -> None:
         for to in ("file:/srv/exports//a/", "local:///srv/exports/a")
     )
     assert (first.job_id, dict(first.options)) == (second.job_id, {"to": "file:///srv/exports/a"})
-    (assignment,) = desk.poll("s1").orders
+    (assignment,) = desk.poll("s1").task_assignments
     assert assignment.options["to"] == "file:///srv/exports/a"
     desk.heartbeat("s1", finished_report(assignment))
 

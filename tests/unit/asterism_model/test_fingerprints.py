@@ -208,7 +208,7 @@ def test_a_load_is_committed_once_every_admission_is_sealed() -> None:
         (metad_pb.HostSeal(host="other", number=first.number),),
     ):
         pending = commit(desk, load, *seals)
-        assert (pending.state, list(pending.unsealed), pending.seal) == (
+        assert (pending.state, list(pending.unsealed_hosts), pending.seal_number) == (
             metad_pb.OPEN,
             [host],
             first.number,
@@ -275,10 +275,10 @@ def test_metad_restart_requires_a_new_seal_of_every_host() -> None:
     desk.register(load, written=[0])
     desk = InProcessMetad(desk.store, now_ms=desk.now_ms)  # another process on the same catalog
     pending = commit(desk, load, metad_pb.HostSeal(host=host, number=admission.number))
-    assert (pending.state, list(pending.unsealed)) == (metad_pb.OPEN, [host])
-    assert pending.seal > admission.number
+    assert (pending.state, list(pending.unsealed_hosts)) == (metad_pb.OPEN, [host])
+    assert pending.seal_number > admission.number
     assert (
-        commit(desk, load, metad_pb.HostSeal(host=host, number=pending.seal)).state
+        commit(desk, load, metad_pb.HostSeal(host=host, number=pending.seal_number)).state
         == metad_pb.COMMITTED
     )
 

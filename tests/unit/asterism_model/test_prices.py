@@ -194,23 +194,25 @@ def request(name: str, data: st.DataObject) -> Frame:
             storaged_pb.DrawNodesRequest if name == "draw_nodes" else storaged_pb.DrawEdgesRequest
         )
         head = kind(
-            at=VERSION_REF,
+            version_ref=VERSION_REF,
             types=[0],
             parts=[0, 1],
             seed=3,
             count=data.draw(SMALL),
             uniform=data.draw(FLAG),
-            race=race,
+            exponential_keys=race,
             want_probabilities=data.draw(FLAG),
         )
         return Frame(
             head,
-            {"taken": np.zeros(0, np.int64), "taken_types": np.zeros(0, np.int32)} if race else {},
+            {"excluded_ids": np.zeros(0, np.int64), "excluded_types": np.zeros(0, np.int32)}
+            if race
+            else {},
         )
     if name == "draw_nodes_by_number":
         return Frame(
             storaged_pb.DrawNodesByNumberRequest(
-                at=VERSION_REF, types=[0], seed=1, want_probabilities=data.draw(FLAG)
+                version_ref=VERSION_REF, types=[0], seed=1, want_probabilities=data.draw(FLAG)
             ),
             {"numbers": np.abs(ids)},
         )
@@ -218,14 +220,16 @@ def request(name: str, data: st.DataObject) -> Frame:
         scan: Any = (
             storaged_pb.ReadNodesRequest if name == "read_nodes" else storaged_pb.ReadEdgesRequest
         )
-        return Frame(scan(at=VERSION_REF, limit=data.draw(st.integers(1, 30))))
+        return Frame(scan(version_ref=VERSION_REF, limit=data.draw(st.integers(1, 30))))
     if name in ("read_nodes_at", "read_edges_at"):
         page: Any = (
             storaged_pb.ReadNodesAtRequest
             if name == "read_nodes_at"
             else storaged_pb.ReadEdgesAtRequest
         )
-        return Frame(page(at=VERSION_REF), {"parts": np.zeros(5, np.int32), "places": np.arange(5)})
+        return Frame(
+            page(version_ref=VERSION_REF), {"parts": np.zeros(5, np.int32), "places": np.arange(5)}
+        )
     positions, types = np.arange(ids.size), data.draw(EDGE_TYPES)
     if name == "draw_neighbors":
         wants = data.draw(draws) | {
@@ -233,13 +237,18 @@ def request(name: str, data: st.DataObject) -> Frame:
             "replace": data.draw(FLAG),
         }
         head = storaged_pb.DrawNeighborsRequest(
-            at=VERSION_REF, edge_types=types, count=data.draw(SMALL), direction=1, seed=5, **wants
+            version_ref=VERSION_REF,
+            edge_types=types,
+            count=data.draw(SMALL),
+            direction=1,
+            seed=5,
+            **wants,
         )
         return Frame(head, {"ids": ids, "positions": positions})
     if name == "walk":
         steps = [storaged_pb.Step(edge_types=types)]
         head = storaged_pb.WalkRequest(
-            at=VERSION_REF,
+            version_ref=VERSION_REF,
             steps=steps,
             length=data.draw(SMALL),
             direction=1,
@@ -250,12 +259,12 @@ def request(name: str, data: st.DataObject) -> Frame:
         return Frame(head, {"ids": ids, "positions": positions})
     if name == "has_edge":
         return Frame(
-            storaged_pb.HasEdgeRequest(at=VERSION_REF, edge_types=types, direction=1),
+            storaged_pb.HasEdgeRequest(version_ref=VERSION_REF, edge_types=types, direction=1),
             {"ids": ids, "types": np.zeros(ids.size, np.int32), "targets": ids[::-1].copy()},
         )
     if name == "read_neighbors":
         head = storaged_pb.ReadNeighborsRequest(
-            at=VERSION_REF,
+            version_ref=VERSION_REF,
             edge_types=types,
             direction=1,
             top=data.draw(st.integers(1, 40)),
@@ -265,15 +274,15 @@ def request(name: str, data: st.DataObject) -> Frame:
     if name == "read_degrees":
         return Frame(
             storaged_pb.ReadDegreesRequest(
-                at=VERSION_REF, edge_types=types, direction=1, measures=data.draw(FLAG)
+                version_ref=VERSION_REF, edge_types=types, direction=1, type_weights=data.draw(FLAG)
             ),
             {"ids": ids},
         )
     if name == "read_node_types":
-        return Frame(storaged_pb.ReadNodeTypesRequest(at=VERSION_REF), {"ids": ids})
+        return Frame(storaged_pb.ReadNodeTypesRequest(version_ref=VERSION_REF), {"ids": ids})
     assert name == "push_pagerank"
     head = storaged_pb.PushPagerankRequest(
-        at=VERSION_REF,
+        version_ref=VERSION_REF,
         edge_types=types,
         direction=1,
         alpha=0.5,
@@ -301,7 +310,9 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
         Limits(rows=100),
         SINGLE_VERSION.version,
     )  # type: ignore[func-returns-value]
-    head = storaged_pb.DrawNeighborsRequest(at=VERSION_REF, edge_types=[0], count=10, direction=1)
+    head = storaged_pb.DrawNeighborsRequest(
+        version_ref=VERSION_REF, edge_types=[0], count=10, direction=1
+    )
     handlers[path](Frame(head, {"ids": np.arange(10)}), CallContext.with_timeout(1))
     with pytest.raises(
         InvalidRequest, match="count=10 x nodes=11 = 110 rows: at most 100 rows per request"
@@ -313,7 +324,7 @@ def test_a_request_beyond_the_limits_does_not_reach_its_handler() -> None:
 def test_client_refuses_only_what_no_service_can_answer() -> None:
     """Without a schema and counts, features cost their flags, subgraphs are not exact."""
     head = graphd_pb.SampleSubgraphRequest(
-        space="s", reach=[graphd_pb.EdgeTypeFanouts(edge_type=0, counts=[1 << 20, 1 << 20])]
+        space="s", fanouts=[graphd_pb.EdgeTypeFanouts(edge_type=0, counts=[1 << 20, 1 << 20])]
     )
     price = graph_prices.price_request(head, {"nodes": 1 << 20})
     assert price is not None

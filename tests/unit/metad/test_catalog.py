@@ -101,7 +101,7 @@ def test_dropped_space_is_removed_and_its_id_not_reused(metad: InProcessMetad) -
     with pytest.raises(NotFound, match="load 1 does not exist"):
         metad.ask("get_load", metad_pb.LoadRequest(load_id=load.load_id))
     assert [metad.job(i).state for i in (1, 2)] == [common_pb.FINISHED, common_pb.STOPPED]
-    assert list(metad.poll("s1").spaces) == list(metad.poll("s1").orders) == []
+    assert list(metad.poll("s1").spaces) == list(metad.poll("s1").task_assignments) == []
     new_keys = {key for key, _ in metad.store.range(b"") if key not in initial}
     assert {key.split(b"/")[1] for key in new_keys} == {b"next", b"job", b"removal"}, (
         "the orders to remove its data stay until they are carried out"
@@ -156,7 +156,7 @@ def test_old_versions_retire_when_surplus_and_unused() -> None:
         metad.heartbeat(
             "g1",
             role=metad_pb.GRAPHD,
-            held=[metad_pb.HeldVersion(space_id=1, version=routed_version)],
+            held_versions=[metad_pb.HeldVersion(space_id=1, version=routed_version)],
         )
 
     def served_versions() -> list[int]:

@@ -46,7 +46,7 @@ def test_storaged_gets_its_own_tasks_and_loads_up_to_commit(metad: InProcessMeta
     late = metad.begin()
     job = metad.submit()
     metad.commit(late)
-    (order,) = metad.poll("s2").orders
+    (order,) = metad.poll("s2").task_assignments
     assert (order.job_id, order.attempt, order.kind, list(order.parts), order.cut) == (
         job.job_id,
         1,
@@ -55,7 +55,7 @@ def test_storaged_gets_its_own_tasks_and_loads_up_to_commit(metad: InProcessMeta
         3,
     )
     assert (list(order.loads), list(order.commits)) == ([1, 2, 3], [1, 2, 3])
-    assert order.task_id != metad.poll("s1").orders[0].task_id
+    assert order.task_id != metad.poll("s1").task_assignments[0].task_id
 
 
 def test_loads_are_ordered_by_commit_not_by_begin(metad: InProcessMetad) -> None:
@@ -63,19 +63,19 @@ def test_loads_are_ordered_by_commit_not_by_begin(metad: InProcessMetad) -> None
     metad.commit(second)
     metad.commit(first)
     metad.submit()
-    order = metad.poll("s1").orders[0]
+    order = metad.poll("s1").task_assignments[0]
     assert (list(order.loads), list(order.commits)) == ([second.load_id, first.load_id], [1, 2])
 
 
 def test_task_is_assigned_repeatedly_until_its_job_ends(metad: InProcessMetad) -> None:
     metad.load()
     metad.submit()
-    (order,) = metad.poll("s1").orders
-    assert list(metad.poll("s1").orders) == [order]
+    (order,) = metad.poll("s1").task_assignments
+    assert list(metad.poll("s1").task_assignments) == [order]
     metad.heartbeat("s1", finished_report(order))
-    assert list(metad.poll("s1").orders) == [order]
+    assert list(metad.poll("s1").task_assignments) == [order]
     metad.build("s2")
-    assert list(metad.poll("s1").orders) == []
+    assert list(metad.poll("s1").task_assignments) == []
 
 
 def test_storaged_gets_only_spaces_of_its_own_parts(metad: InProcessMetad) -> None:
@@ -162,7 +162,7 @@ def test_submit_wakes_polls_of_all_storageds_with_work(metad: InProcessMetad) ->
         waiting = [parked_poll(metad, pool, uuid) for uuid in ("s1", "s2")]
         metad.submit()
         replies = [future.result(QUICK_S) for future in waiting]
-    assert all(len(reply.orders) == 1 for reply in replies)
+    assert all(len(reply.task_assignments) == 1 for reply in replies)
 
 
 def test_publication_and_storaged_restart_wake_a_graphd(metad: InProcessMetad) -> None:
@@ -183,7 +183,7 @@ def test_publication_and_storaged_restart_wake_a_graphd(metad: InProcessMetad) -
 def test_progress_and_open_loads_wake_no_poll(metad: InProcessMetad) -> None:
     metad.load()
     metad.submit()
-    (order,) = metad.poll("s1").orders
+    (order,) = metad.poll("s1").task_assignments
     known_revision = metad.poll("s1").revision
     report = metad_pb.TaskReport(
         task_id=order.task_id,
@@ -307,14 +307,14 @@ def test_absent_graphds_are_forgotten_but_storageds_never(metad: InProcessMetad)
 def test_stopped_job_ends_once_heartbeats_omit_it(metad: InProcessMetad) -> None:
     metad.load()
     job = metad.submit()
-    orders = {uuid: metad.poll(uuid).orders[0] for uuid in ("s1", "s2")}
+    orders = {uuid: metad.poll(uuid).task_assignments[0] for uuid in ("s1", "s2")}
     for uuid, order in orders.items():
         metad.heartbeat(
             uuid, metad_pb.TaskReport(task_id=order.task_id, attempt=1, state=common_pb.RUNNING)
         )
     known_revision = metad.poll("s1").revision
     metad.ask("stop_job", metad_pb.JobRequest(job_id=job.job_id))
-    assert list(metad.poll("s1", known_revision=known_revision, wait_s=5).orders) == []
+    assert list(metad.poll("s1", known_revision=known_revision, wait_s=5).task_assignments) == []
     metad.heartbeat("s1")
     assert metad.job(job.job_id).state == common_pb.RUNNING
     metad.advance_clock(5.1)

@@ -45,12 +45,12 @@ def metad(store: FailingStore) -> InProcessMetad:
 def test_half_written_storaged_restart_is_redone_at_heartbeat(
     metad: InProcessMetad, store: FailingStore
 ) -> None:
-    assert [order.attempt for order in metad.poll("s1").orders] == [1]
+    assert [order.attempt for order in metad.poll("s1").task_assignments] == [1]
     store.writes_left = 1  # the host is written, what follows for its tasks is not
     with pytest.raises(Unavailable):
         metad.heartbeat("s1", incarnation=2)
     metad.heartbeat("s1", incarnation=2)
-    assert [order.attempt for order in metad.poll("s1", incarnation=2).orders] == [2]
+    assert [order.attempt for order in metad.poll("s1", incarnation=2).task_assignments] == [2]
 
 
 def test_half_written_lease_end_is_redone_at_the_next_tick(

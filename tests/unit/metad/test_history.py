@@ -137,7 +137,7 @@ def test_catalog_of_earlier_release_starts_above_its_ids() -> None:
 
 def followed_state(metad: InProcessMetad, uuid: str = "s1") -> dict[str, object]:
     """What a storaged that has followed the newest state says of it."""
-    return {"followed": metad.poll(uuid).position, "cluster": metad.poll(uuid).cluster}
+    return {"followed_position": metad.poll(uuid).position, "cluster": metad.poll(uuid).cluster}
 
 
 def catalog_and_older_copy() -> tuple[InProcessMetad, MemoryStore]:
@@ -161,19 +161,23 @@ def test_daemon_ahead_of_catalog_is_not_served_or_believed() -> None:
     older = InProcessMetad(copied_store, now_ms=metad.now_ms)
     older.load("old")
     older.submit("old")
-    order = older.poll("s1").orders[0]
+    order = older.poll("s1").task_assignments[0]
     report = metad_pb.TaskReport(
         task_id=order.task_id, attempt=1, state=common_pb.FAILED, cause="of another catalog's task"
     )
     older.heartbeat(
-        "s1", report, removed=[1], held=[metad_pb.HeldVersion(space_id=1, version=9)], **newer_state
+        "s1",
+        report,
+        completed_removals=[1],
+        held_versions=[metad_pb.HeldVersion(space_id=1, version=9)],
+        **newer_state,
     )
     reply = older.poll("s1", **newer_state)
     assert (
-        reply.continues,
+        reply.contains_position,
         reply.adopted,
         len(reply.spaces),
-        len(reply.orders),
+        len(reply.task_assignments),
         len(reply.removals),
     ) == (False, False, 0, 0, 0)
     assert not older.job(order.job_id).tasks[0].causes
@@ -192,9 +196,9 @@ def test_ids_beyond_the_catalog_reveal_an_older_copy() -> None:
     for field in ("space_id", "job_id", "load_id"):
         older.heartbeat("s1")
         assert older.components.followers.fault() == ""
-        older.heartbeat("s1", highest=metad_pb.HighestIds(**{field: 2}))
+        older.heartbeat("s1", highest_ids=metad_pb.HighestIds(**{field: 2}))
         assert "older than" in older.components.followers.fault()
-        assert not older.poll("s1").continues
+        assert not older.poll("s1").contains_position
 
 
 def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
@@ -214,7 +218,7 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     spaces = [space, metad_pb.InventorySpace(space_id=2, name="new", bytes=7)]
     older.report_inventory("s1", spaces, **newer_states["s1"])
     adoption = older.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
-    assert [(u.space_id, u.job_id, list(u.loads)) for u in adoption.unknown] == [
+    assert [(u.space_id, u.job_id, list(u.loads)) for u in adoption.unknown_data] == [
         (1, 1, []),
         (1, 0, [2]),
         (2, 0, []),
@@ -225,7 +229,7 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
         == metad_pb.ABANDONED
     )
     reply = older.poll("s1", **newer_states["s1"])
-    assert (reply.continues, reply.adopted) == (True, True)
+    assert (reply.contains_position, reply.adopted) == (True, True)
     kinds = [(r.kind, r.space_id, r.job_id, list(r.loads)) for r in reply.removals]
     assert kinds == [
         (metad_pb.REMOVE_BUILD, 1, 1, []),
@@ -235,8 +239,10 @@ def test_adoption_needs_inventories_and_removes_unknown_data() -> None:
     ]
     older.report_inventory("s1", spaces, **newer_states["s1"])
     assert len(older.poll("s1").removals) == 4, "nothing is ordered twice"
-    adopted_state = {"followed": reply.position, "cluster": reply.cluster}
-    older.heartbeat("s1", removed=[r.removal_id for r in reply.removals], **adopted_state)
+    adopted_state = {"followed_position": reply.position, "cluster": reply.cluster}
+    older.heartbeat(
+        "s1", completed_removals=[r.removal_id for r in reply.removals], **adopted_state
+    )
     assert list(older.poll("s1", **adopted_state).removals) == []
     # One that was away reports, and is ordered the same, without another adoption.
     older.heartbeat("s2", **newer_states["s2"])
@@ -255,13 +261,13 @@ def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
             metad.heartbeat(
                 uuid,
                 cluster=cluster,
-                followed=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
+                followed_position=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
             )
         metad.report_inventory(
             uuid,
             [],
             cluster=cluster,
-            followed=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
+            followed_position=metad_pb.CatalogPosition(history=cluster, term="t", revision=5),
         )
     with pytest.raises(Conflict, match="a and b"):
         metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest())
@@ -269,7 +275,9 @@ def test_adopting_from_two_clusters_needs_a_cluster_name() -> None:
         metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest(cluster="c"))
     metad.ask("adopt_catalog", metad_pb.AdoptCatalogRequest(cluster="a"))
     metad.heartbeat(
-        "s1", cluster="a", followed=metad_pb.CatalogPosition(history="a", term="t", revision=5)
+        "s1",
+        cluster="a",
+        followed_position=metad_pb.CatalogPosition(history="a", term="t", revision=5),
     )
     with pytest.raises(AsterismError):
         metad.heartbeat("s2", cluster="b")
@@ -301,11 +309,11 @@ def test_removal_orders_persist_until_every_host_is_done() -> None:
     metad.ask("drop_space", metad_pb.DropSpaceRequest(space="old"))
     (order,) = metad.poll("s1").removals
     assert (order.kind, order.space_id) == (metad_pb.REMOVE_SPACE, 1)
-    metad.heartbeat("s1", removed=[order.removal_id])
+    metad.heartbeat("s1", completed_removals=[order.removal_id])
     restarted = InProcessMetad(metad.store, now_ms=metad.now_ms)
     assert list(restarted.poll("s1").removals) == []
     assert [r.removal_id for r in restarted.poll("s2").removals] == [order.removal_id]
-    restarted.heartbeat("s2", removed=[order.removal_id])
+    restarted.heartbeat("s2", completed_removals=[order.removal_id])
     assert restarted.store.range(keys.REMOVALS) == []
 
 

@@ -183,7 +183,9 @@ def test_dropped_space_leaves_only_job_records(metad: InProcessMetad) -> None:
     metad.advance_clock(WEEK_S + 1)
     assert record_kinds(metad.store) == permanent | {"removal"}
     for uuid in ("s1", "s2"):
-        metad.heartbeat(uuid, removed=[removal.removal_id for removal in metad.poll(uuid).removals])
+        metad.heartbeat(
+            uuid, completed_removals=[removal.removal_id for removal in metad.poll(uuid).removals]
+        )
     assert record_kinds(metad.store) == permanent
 
 
@@ -196,7 +198,7 @@ def test_dropped_space_does_not_block_other_jobs(metad: InProcessMetad) -> None:
     waiting = metad.submit()
     metad.ask("drop_space", metad_pb.DropSpaceRequest(space="graph"))
     assert {metad.job(job.job_id).state for job in (first, waiting)} == {common_pb.STOPPED}
-    assert [order.job_id for order in metad.poll("s1").orders] == [second.job_id]
+    assert [order.job_id for order in metad.poll("s1").task_assignments] == [second.job_id]
     metad.build("s1", "s2")
     assert metad.job(second.job_id).state == common_pb.FINISHED
     metad.create()

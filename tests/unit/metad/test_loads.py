@@ -25,11 +25,19 @@ def test_edge_ids_follow_chunk_order_per_type_across_loads(metad: InProcessMetad
     chunks = metad.register(
         load, node_chunk(0, 5), edge_chunk(1, 10), edge_chunk(2, 7, type_id=1), edge_chunk(3, 4)
     )
-    assert [chunk.base for chunk in chunks] == [0, 0, 0, 10]
+    assert [chunk.first_edge_id for chunk in chunks] == [0, 0, 0, 10]
     assert (
-        metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[0].base == 14
+        metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[
+            0
+        ].first_edge_id
+        == 14
     )
-    assert metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[1].base == 8
+    assert (
+        metad.register(metad.begin(), edge_chunk(0, 1), edge_chunk(1, 1, type_id=1))[
+            1
+        ].first_edge_id
+        == 8
+    )
 
 
 def test_same_chunk_keeps_its_base_and_reports_if_written(metad: InProcessMetad) -> None:
@@ -37,7 +45,7 @@ def test_same_chunk_keeps_its_base_and_reports_if_written(metad: InProcessMetad)
     load = metad.begin()
     first = metad.register(load, edge_chunk(0), edge_chunk(1))
     again = metad.register(load, edge_chunk(0), edge_chunk(1), written=[1])
-    assert [chunk.base for chunk in again] == [chunk.base for chunk in first]
+    assert [chunk.first_edge_id for chunk in again] == [chunk.first_edge_id for chunk in first]
     assert [chunk.written for chunk in again] == [False, True]
     assert [chunk.written for chunk in metad.register(load, edge_chunk(1))] == [True]
 
@@ -61,7 +69,8 @@ def test_registered_chunk_refuses_other_content(metad: InProcessMetad) -> None:
             ):
                 metad.register(load, other)
     assert [
-        chunk.base for chunk in metad.register(load, edge_chunk(0), edge_chunk(1), edge_chunk(2))
+        chunk.first_edge_id
+        for chunk in metad.register(load, edge_chunk(0), edge_chunk(1), edge_chunk(2))
     ] == [0, 10, 20]
 
 
@@ -73,7 +82,7 @@ def test_refused_call_registers_no_chunk(metad: InProcessMetad) -> None:
     with pytest.raises(InvalidRequest, match="chunk 7 of load 1 is said to be written"):
         metad.register(load, edge_chunk(0), written=[7])
     assert list(metad.ask("get_load", metad_pb.LoadRequest(load_id=1)).chunks) == []
-    assert metad.register(load, edge_chunk(0))[0].base == 0
+    assert metad.register(load, edge_chunk(0))[0].first_edge_id == 0
 
 
 @pytest.mark.parametrize(
@@ -178,8 +187,8 @@ def test_load_stays_open_until_later_deletes_are_settled(metad: InProcessMetad) 
     for instance in (metad, InProcessMetad(metad.store)):
         unsettled = commit(instance, second)
         assert (unsettled.state, unsettled.commit) == (metad_pb.OPEN, 0)
-    assert commit(metad, second, settled=1).commit == 2
-    assert commit(metad, third, settled=1).commit == 3
+    assert commit(metad, second, resolved_commit=1).commit == 2
+    assert commit(metad, third, resolved_commit=1).commit == 3
 
 
 def test_committed_load_refuses_chunks_and_abandonment(metad: InProcessMetad) -> None:

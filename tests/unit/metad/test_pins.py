@@ -176,7 +176,9 @@ def test_pins_are_removed_with_their_space(metad: InProcessMetad) -> None:
 
 
 def test_silent_graphd_after_a_restart_delays_retirement(metad: InProcessMetad) -> None:
-    metad.heartbeat("g1", role=metad_pb.GRAPHD, held=[metad_pb.HeldVersion(space_id=1, version=1)])
+    metad.heartbeat(
+        "g1", role=metad_pb.GRAPHD, held_versions=[metad_pb.HeldVersion(space_id=1, version=1)]
+    )
     publish(metad)
     restarted = InProcessMetad(
         metad.store, now_ms=metad.now_ms + 1000, keep_versions=1, retire_after_s=1

@@ -13,7 +13,7 @@ DAY_S = 86_400.0
 
 
 def kept_job_ids(metad: InProcessMetad, uuid: str = "s1", incarnation: int = 1) -> list[int]:
-    return [job.job_id for job in metad.poll(uuid, incarnation=incarnation).kept_jobs]
+    return [job.job_id for job in metad.poll(uuid, incarnation=incarnation).retained_jobs]
 
 
 def failure_report(order: metad_pb.TaskAssignment) -> metad_pb.TaskReport:
@@ -38,7 +38,7 @@ def start_build(**settings: float) -> tuple[InProcessMetad, int]:
 def fail_build(metad: InProcessMetad) -> None:
     """Both hosts report that their build came to nothing."""
     for uuid in ("s1", "s2"):
-        orders = metad.poll(uuid).orders
+        orders = metad.poll(uuid).task_assignments
         metad.heartbeat(uuid, *(failure_report(order) for order in orders))
 
 
@@ -77,7 +77,7 @@ def test_stopped_and_recovered_builds_keep_their_output() -> None:
 def test_build_keeps_its_output_between_attempts() -> None:
     metad, job_id = start_build(max_attempts=3)
     fail_build(metad)
-    assert list(metad.poll("s1").orders) == []
+    assert list(metad.poll("s1").task_assignments) == []
     assert kept_job_ids(metad) == [job_id]
 
 

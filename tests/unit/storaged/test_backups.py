@@ -267,7 +267,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
         desk.store, uuid="m2", allowed_addresses="*"
     )  # killed: nothing is forgotten
     desk.heartbeat("t1", incarnation=2)
-    (assignment,) = desk.poll("t1", incarnation=2).orders
+    (assignment,) = desk.poll("t1", incarnation=2).task_assignments
     assert (assignment.options["from"], list(assignment.commits), assignment.manifest.digest) == (
         "sftp://key:hunter2@host/x",
         [1],
@@ -312,7 +312,7 @@ def test_imported_space_accepts_only_its_restore_then_continues() -> None:
             load_id=load.load_id, chunks=[edge_chunk(0, 5)], written=[0]
         ),
     ).chunks
-    assert (load.load_id, chunks[0].base) == (known_load.load_id + 1, 20)
+    assert (load.load_id, chunks[0].first_edge_id) == (known_load.load_id + 1, 20)
     assert desk.ask("commit_load", metad_pb.CommitLoadRequest(load_id=load.load_id)).commit == 3
     with pytest.raises(Conflict, match="waits for no data"):
         submit(desk)
@@ -329,7 +329,7 @@ def test_failure_cause_is_stored_without_address_secrets(caplog: pytest.LogCaptu
         ),
     )
     for uuid in ("s1", "s2"):
-        for assignment in source.poll(uuid).orders:
+        for assignment in source.poll(uuid).task_assignments:
             cause = f"{assignment.options['to']}/parts: refused"
             source.heartbeat(
                 uuid,

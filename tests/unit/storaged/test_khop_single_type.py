@@ -59,11 +59,13 @@ def sample_sections(
     version: sampling.LocalVersion,
     seeds: NDArray[np.int64],
     counts: tuple[int, ...],
-    most_bytes: int = 1 << 24,
+    max_reply_bytes: int = 1 << 24,
     edge_type: int = 0,
     **options: Any,
 ) -> Sections:
-    overrides = {name: options.pop(name) for name in ("disjoint", "every") if name in options}
+    overrides = {
+        name: options.pop(name) for name in ("disjoint", "expand_all_hops") if name in options
+    }
     expansion_options = {
         "seed": 3,
         "direction": 1,
@@ -72,7 +74,7 @@ def sample_sections(
         "want_eids": True,
         "want_weights": True,
     } | options
-    khop_options = {"disjoint": False, "every": False} | overrides
+    khop_options = {"disjoint": False, "expand_all_hops": False} | overrides
     types = np.zeros(seeds.size, np.int32)
     return sampling.sample_khop(
         version,
@@ -80,7 +82,7 @@ def sample_sections(
         {edge_type: counts},
         seeds,
         types,
-        most_bytes=most_bytes,
+        max_reply_bytes=max_reply_bytes,
         checkpoint=lambda: None,
         **khop_options,
     )
@@ -111,8 +113,14 @@ def sample_both_ways(
     [
         {},
         {"uniform": True, "direction": 2, "want_eids": False},
-        {"replace": True, "every": True},
-        {"uniform": True, "replace": True, "want_weights": False, "every": True, "direction": 2},
+        {"replace": True, "expand_all_hops": True},
+        {
+            "uniform": True,
+            "replace": True,
+            "want_weights": False,
+            "expand_all_hops": True,
+            "direction": 2,
+        },
     ],
     ids=str,
 )
@@ -154,10 +162,10 @@ def test_errors_equal_those_of_hop_by_hop_sampling(monkeypatch: pytest.MonkeyPat
     needed_bytes = 12 * sections["nodes.0"].size + sum(
         sections[f"{name}.0"].nbytes for name in ("rows", "cols", "eids", "weights")
     )
-    assert sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes)["seeds"].size == 20
+    assert sample_sections(version, seeds, (5, 5), max_reply_bytes=needed_bytes)["seeds"].size == 20
     with pytest.raises(
         InvalidRequest, match=f"more than the {needed_bytes - 1} bytes of one reply"
     ):
-        sample_sections(version, seeds, (5, 5), most_bytes=needed_bytes - 1)
+        sample_sections(version, seeds, (5, 5), max_reply_bytes=needed_bytes - 1)
     with pytest.raises(Unavailable, match="not held here"):
         sample_sections(restrict_to_parts(version, [0, 2]), seeds, (5, 5))

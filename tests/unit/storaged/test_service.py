@@ -34,9 +34,11 @@ def test_every_method_has_a_handler(service: StoreService) -> None:
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_version_that_is_not_held_is_stale(service: StoreService, name: str) -> None:
-    request: Any = Frame(STORE[name].request(at=storaged_pb.VersionRef(space_id=1, version=3)))
-    request.head.at.where.text = "id > 1"
-    request.head.at.where.element = common_pb2.NODE
+    request: Any = Frame(
+        STORE[name].request(version_ref=storaged_pb.VersionRef(space_id=1, version=3))
+    )
+    request.head.version_ref.where.expression = "id > 1"
+    request.head.version_ref.where.element = common_pb2.NODE
     with pytest.raises(Stale, match="version 3"):
         service.handlers[STORE[name].path](request, CallContext.with_timeout(60))
 
@@ -45,4 +47,4 @@ def test_find_stream_returns_the_endpoint(service: StoreService) -> None:
     reply = service.handlers[STORE["find_binary_endpoint"].path](
         storaged_pb.FindBinaryEndpointRequest(), CallContext.with_timeout(60)
     )
-    assert reply == storaged_pb.FindBinaryEndpointReply(port=7, key=5, local="name")
+    assert reply == storaged_pb.FindBinaryEndpointReply(port=7, handshake_key=5, unix_socket="name")

@@ -467,7 +467,7 @@ def _check_totals(
     for key, part_totals in totals.items():
         _, type_id, part = key
         prefix = (
-            f"at.where={row_filter.text!r}: type {type_id}, part {part}: "
+            f"version_ref.where={row_filter.text!r}: type {type_id}, part {part}: "
             f"count={part_totals.count}, positive={part_totals.positive}, "
             f"weight={part_totals.weight}"
         )

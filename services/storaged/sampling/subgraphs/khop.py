@@ -33,8 +33,8 @@ def sample_khop(
     types: NDArray[np.int32],
     *,
     disjoint: bool,
-    every: bool,
-    most_bytes: int,
+    expand_all_hops: bool,
+    max_reply_bytes: int,
     checkpoint: Callable[[], object],
     temporal_filter: TemporalFilter | None = None,
 ) -> dict[str, NDArray[Any]]:
@@ -48,7 +48,7 @@ def sample_khop(
         Of each edge type, hop by hop.
     seeds, types : int64[m], int32[m]
         Nodes and their types; -1 is no node.
-    disjoint, every, most_bytes
+    disjoint, expand_all_hops, max_reply_bytes
         As of `asterism_graphkit.operators.khop.KHopParams`.
     checkpoint : callable
         Called between expansions; may raise.
@@ -58,7 +58,7 @@ def sample_khop(
     Raises
     ------
     InvalidRequest, Unavailable
-        As of `expand`; where it has more than ``most_bytes``, or a type is unknown.
+        As of `expand`; where it has more than ``max_reply_bytes``, or a type is unknown.
     """
     check_length("types", types, seeds.size)
     if temporal_filter is not None:
@@ -108,8 +108,8 @@ def sample_khop(
         fanouts=fanouts,
         outgoing=expansion.direction == OUT,
         disjoint=disjoint,
-        expand_all_hops=every,
-        max_bytes=most_bytes,
+        expand_all_hops=expand_all_hops,
+        max_bytes=max_reply_bytes,
     )
     result = None
     if temporal_filter is None:

@@ -39,7 +39,7 @@ def sample_khop_single_type(
     Raises
     ------
     InvalidRequest
-        Where it has more than ``params.most_bytes``.
+        Where it has more than ``params.max_bytes``.
     """
     fanout = params.fanouts[0]
     if (
