@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from asterism import euler, ops, records
     from asterism.calls.loads import Load
-    from asterism.client import Client
-    from asterism.graph import Graph
+    from asterism.graph import Client, Graph
     from asterism_model.schema import EdgeType, Feature, NodeType, Schema
 
 __all__ = [
@@ -64,7 +63,7 @@ __version__ = "0.1.0"
 """Version of both distributions, `asterism-graph` and `asterism-graph-server`."""
 
 _HOMES = {
-    "Client": "asterism.client",
+    "Client": "asterism.graph",
     "EdgeType": "asterism_model.schema",
     "Feature": "asterism_model.schema",
     "Graph": "asterism.graph",
@@ -145,7 +144,7 @@ def connect(
     >>> graph = asterism.connect("localhost:9669", space="papers")  # doctest: +SKIP
     >>> graph.sample_nodes(8, "paper")  # doctest: +SKIP
     """
-    from asterism.client import Client
+    from asterism.graph import Client
     from asterism.transport.direct import DirectTransport
     from asterism.transport.grpc import GrpcTransport
 
@@ -213,7 +212,7 @@ def open(
     >>> with asterism.open("/tmp/graphs") as client:  # doctest: +SKIP
     ...     client.create_space("papers", {"nodes": {"paper": {}}})
     """
-    from asterism.client import Client
+    from asterism.graph import Client
     from asterism.transport.embedded import start_embedded
 
     unicode_text.check("path", str(path))

@@ -17,7 +17,7 @@ from asterism.transport.grpc import ClientTransport
 from asterism.transport.retry_budget import Traffic
 from asterism.transport.waiting import THREAD_WAITER, Waiter
 from asterism_model.schema import Schema
-from asterism_proto.errors import InvalidRequest
+from asterism_proto.errors import InvalidRequest, NotReady
 from asterism_proto.v1 import common_pb2 as common_pb
 from asterism_proto.v1 import metad_pb2 as metad_pb
 
@@ -25,7 +25,7 @@ _FIRST_POLL_S, _MAX_POLL_S = 0.02, 0.5
 
 
 class CatalogClient:
-    """The part of `asterism.client.Client` that needs no graph: the connection, and the calls of
+    """The part of `asterism.graph.Client` that needs no graph: the connection, and the calls of
     the catalog.
 
     It knows nothing of graphs; `asterism.graph.Graph` holds one.
@@ -33,7 +33,7 @@ class CatalogClient:
     Parameters
     ----------
     transport, timeout_s, on_close, waits
-        As of `asterism.client.Client`.
+        As of `asterism.graph.Client`.
     """
 
     def __init__(
@@ -314,3 +314,20 @@ class CatalogClient:
 
     def _remember_space(self, message: common_pb.Space) -> SpaceInfo:
         return self.session.store_space(SpaceInfo.from_proto(message))
+
+
+def build_space(client: CatalogClient, space: str, *, timeout_s: float = 3600.0) -> Job:
+    """Build and publish what is committed in a space, and wait for it.
+
+    Raises
+    ------
+    NotReady
+        If the build fails or is stopped; the message has the cause.
+    """
+    job = client.wait(client.submit_job(space).job_id, timeout_s=timeout_s)
+    if job.state != "FINISHED":
+        raise NotReady(
+            f"build {job.job_id} of space {space!r} ended as {job.state}: "
+            f"{job.cause or 'no cause given'}; see recover_job"
+        )
+    return job

@@ -1,10 +1,11 @@
-"""The graph in a space (sampling, reading, scanning, small writes) and the client that opens it."""
+"""The connection to a service and the graphs in its spaces, which hold each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,16 +18,21 @@ from asterism.calls.pins import DEFAULT_TERM_S, Lease, PinnedVersion
 from asterism.calls.query import query
 from asterism.calls.string_ids import ids_and_names as written_ids
 from asterism.calls.writes import NO_FEATURES, WriteRows
-from asterism.catalog_client import CatalogClient
+from asterism.catalog_client import CatalogClient, build_space
 from asterism.client_state import Session
-from asterism.records.catalog import Job
+from asterism.records.catalog import Job, SpaceInfo
 from asterism.records.query_result import QueryResult
 from asterism.records.samples import Features, FeatureValue
 from asterism.records.versions import VersionInfo
 from asterism_model import unicode_text
 from asterism_model.schema import NodeType
-from asterism_proto.errors import InvalidRequest, NotReady
+from asterism_proto.errors import InvalidRequest
 from asterism_proto.v1 import graphd_pb2 as graphd_pb
+
+if TYPE_CHECKING:
+    from asterism.backup import BackupInfo
+    from asterism.objects import LoadedGraph
+    from asterism.verification import VerificationReport
 
 
 @unicode_text.refuse_surrogates
@@ -48,7 +54,7 @@ class Graph(AllCalls):
         self,
         session: Session,
         space: str,
-        client: GraphClient,
+        client: Client,
         *,
         version: int | None = None,
         lease: Lease | None = None,
@@ -328,16 +334,9 @@ class Graph(AllCalls):
         NotReady
             Where the build failed or was stopped; the message has the cause.
         """
-        job = self.client.submit_job(self.space)
         if not wait:
-            return job
-        job = self.client.wait(job.job_id, timeout_s=timeout_s)
-        if job.state != "FINISHED":
-            raise NotReady(
-                f"build {job.job_id} of space {self.space!r} ended as {job.state}: "
-                f"{job.cause or 'no cause given'}; see recover_job"
-            )
-        return job
+            return self.client.submit_job(self.space)
+        return build_space(self.client, self.space, timeout_s=timeout_s)
 
     def _feature_owner(self, names: list[str]) -> int:
         """The one node type that has all these features."""
@@ -355,11 +354,30 @@ class Graph(AllCalls):
         return owners[0]
 
 
-class GraphClient(CatalogClient):
-    """The part of `asterism.client.Client` that graphs hold: the catalog, graphs and queries.
+@unicode_text.refuse_surrogates
+class Client(CatalogClient):
+    """A connection to a service: what ``asterism.connect`` and ``asterism.open`` give.
 
-    It knows nothing of verification, backups and graphs of other libraries, which read and write
-    graphs themselves.
+    Safe for threads; it may cross a fork, or be pickled into another process, where an embedded one
+    reads. Every call takes at most ``timeout_s`` seconds, retries included.
+
+    Parameters
+    ----------
+    transport : ClientTransport
+        Who carries the calls.
+    timeout_s : float
+        Of every call, in seconds.
+    on_close : callable, optional
+        Run by `close`, after the transport is closed.
+    waits : Waiter
+        How its calls wait, where they do not wait for an answer.
+
+    Examples
+    --------
+    >>> with asterism.connect("localhost:9669") as client:  # doctest: +SKIP
+    ...     schema = {"nodes": {"paper": {}}, "edges": {"paper:cites:paper": {}}}
+    ...     client.create_space("papers", schema)
+    ...     graph = client.graph("papers")
     """
 
     def graph(self, name: str) -> Graph:
@@ -406,6 +424,119 @@ class GraphClient(CatalogClient):
         ... )
         """
         return query(self.session, statement, parameters, space=space or "", language=language)
+
+    def verify(
+        self,
+        space: str,
+        *,
+        weights: str | Sequence[str] | None = None,
+        draws: int = 100_000,
+        alpha: float = 1e-3,
+        power: float = 0.9,
+        buckets: int = 64,
+        seed: int | None = None,
+        version: int | None = None,
+        timeout_s: float = 3600.0,
+        on_progress: Callable[[str, int, int | None], None] | None = None,
+    ) -> VerificationReport:
+        """Hold a version's draws against its weights; ``report.passed`` says whether they follow
+        them.
+
+        Arguments, law and errors as of `asterism.verification.verify`.
+        """
+        from asterism.verification import verify
+
+        return verify(
+            self,
+            space,
+            weights=weights,
+            draws=draws,
+            alpha=alpha,
+            power=power,
+            buckets=buckets,
+            seed=seed,
+            version=version,
+            timeout_s=timeout_s,
+            on_progress=on_progress,
+        )
+
+    def backup(
+        self,
+        space: str,
+        address: str | Path,
+        *,
+        version: int | None = None,
+        timeout_s: float = 24 * 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> BackupInfo:
+        """Keep a version of a space at an address, written by the storageds; as
+        `asterism.backup.backup`. Needs fsspec.
+        """
+        from asterism.backup import backup
+
+        return backup(
+            self, space, address, version=version, timeout_s=timeout_s, on_progress=on_progress
+        )
+
+    def restore(
+        self,
+        address: str | Path,
+        name: str | None = None,
+        *,
+        timeout_s: float = 24 * 3600.0,
+        on_progress: Callable[[Job], None] | None = None,
+    ) -> SpaceInfo:
+        """Make a space of a backup, with the same version, digest and draws; as
+        `asterism.backup.restore`. Needs fsspec.
+        """
+        from asterism.backup import restore
+
+        return restore(self, address, name, timeout_s=timeout_s, on_progress=on_progress)
+
+    def load_graph(
+        self,
+        space: str,
+        graph: Any,
+        *,
+        nodes: Any = None,
+        ends: tuple[str, str] = ("src", "dst"),
+        weights: str | Mapping[str, str] | None = None,
+        rename: Mapping[str, str] | None = None,
+        only: Iterable[str] | None = None,
+        fill: Mapping[str, Any] | None = None,
+        node_type: str = "node",
+        relation: str = "edge",
+        parts: int = 8,
+        direction: str = "both",
+        ids: str = "per_type",
+        salt: int = 0,
+        build: bool = False,
+    ) -> LoadedGraph:
+        """Load a graph of PyG, DGL, NetworkX, igraph, SciPy or pandas into a space, made where it
+        is not there, and commit it.
+
+        Arguments, answer and errors as of `asterism.objects.load_graph`; ``docs/loading.md`` says
+        what becomes of what."""
+        from asterism.objects import load_graph
+
+        return load_graph(
+            self,
+            space,
+            graph,
+            nodes=nodes,
+            ends=ends,
+            weights=weights,
+            rename=rename,
+            only=only,
+            fill=fill,
+            node_type=node_type,
+            relation=relation,
+            parts=parts,
+            direction=direction,
+            ids=ids,
+            salt=salt,
+            build=build,
+        )
 
 
 def _has_features(node_type: NodeType, names: list[str]) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from asterism.calls.query import bind_parameter
-from asterism.client import Client
+from asterism.graph import Client
 from asterism.records.query_result import decode_result
 from asterism.transport.grpc import GrpcTransport
 from asterism.verification import VerificationReport, verify

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, overload
 
 from asterism.aio.greenlets import GreenletWaiter, await_from_greenlet
 from asterism.aio.wrappers import AsyncClient, AsyncGraph, ClosingWrapper
-from asterism.client import Client
+from asterism.graph import Client
 from asterism.transport.direct import DirectTransport
 from asterism.transport.embedded import start_embedded
 from asterism.transport.grpc import ClientTransport, GrpcTransport

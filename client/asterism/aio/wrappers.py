@@ -17,8 +17,7 @@ from asterism.calls.epoch_iterators import ClusterPasses, EdgePasses, NodePasses
 from asterism.calls.explain import Explainer
 from asterism.calls.loads import Load
 from asterism.calls.pins import PinnedVersion
-from asterism.client import Client
-from asterism.graph import Graph
+from asterism.graph import Client, Graph
 from asterism.records.explanation import Explanation
 from asterism.records.samples import EdgeRows, Ids, PairBatch
 

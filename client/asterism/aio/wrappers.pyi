@@ -23,8 +23,7 @@ from asterism.calls.metapaths import Metapath
 from asterism.calls.pins import DEFAULT_TERM_S, PinnedVersion
 from asterism.calls.string_ids import NodeTypes
 from asterism.calls.writes import NO_FEATURES, WriteRows
-from asterism.client import Client
-from asterism.graph import Graph
+from asterism.graph import Client, Graph
 from asterism.objects import LoadedGraph
 from asterism.records.catalog import Host, Job, SpaceInfo
 from asterism.records.explanation import Explanation

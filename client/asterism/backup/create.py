@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from asterism.calls.pins import pin_version
+from asterism.catalog_client import CatalogClient
 from asterism.client_state import seconds_left
-from asterism.graph import GraphClient
 from asterism.records.catalog import Job
 from asterism_io.remote_storage import RemoteFolder, StoredFile, absolute_address
 from asterism_model.backup_manifest import (
@@ -42,7 +43,7 @@ class BackupInfo:
 
 
 def backup(
-    client: GraphClient,
+    client: CatalogClient,
     space: str,
     address: str | Path,
     *,
@@ -96,7 +97,7 @@ def backup(
             f"{folder.display_address} holds a backup of version {existing[0].version} of "
             f"{existing[0].space!r}; give another address"
         )
-    with client.graph(space).pin(manifest.version, owner="backup"):
+    with pin_version(client.session, space, manifest.version, owner="backup"):
         job = client.submit_job(
             space, "backup", options={"to": absolute_address(address)}, version=manifest.version
         )

@@ -155,3 +155,10 @@ class PinnedVersion(Generic[PinnedGraph]):
     ) -> None:
         if self._lease is not None:
             self._lease.release()
+
+
+def pin_version(session: Session, space: str, version: int, *, owner: str) -> PinnedVersion[Lease]:
+    """Return a pin that gives its lease, for tools that read no graph while they hold a version."""
+    return PinnedVersion(
+        session, space, lambda lease: lease, version=version, term_s=DEFAULT_TERM_S, owner=owner
+    )

@@ -14,9 +14,9 @@ from uuid import uuid4
 
 from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
-from asterism.client import Client
 from asterism.formats import GraphSource, open_source
 from asterism.formats.chunks import CHUNK_ROWS, BadRow
+from asterism.graph import Client
 from asterism.ingest.pipeline import ReadAhead
 from asterism_model.schema import Schema
 from asterism_proto.errors import Conflict, InvalidRequest

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from asterism.calls.loads import Load
 from asterism.calls.schema_compatibility import check_schema_compatible
-from asterism.catalog_client import CatalogClient
-from asterism.graph import GraphClient
+from asterism.catalog_client import CatalogClient, build_space
 from asterism.objects.detection import read_tables
 from asterism.objects.read_options import ReadOptions
 from asterism.objects.string_ids import with_string_ids
@@ -52,7 +51,7 @@ class LoadedGraph:
 
 
 def load_graph(
-    client: GraphClient,
+    client: CatalogClient,
     space: str,
     graph: Any,
     *,
@@ -208,7 +207,7 @@ def _ensure_space(
 
 
 def _load_tables(
-    client: GraphClient, space: str, tables: GraphTables, started_at: float, *, build: bool
+    client: CatalogClient, space: str, tables: GraphTables, started_at: float, *, build: bool
 ) -> LoadedGraph:
     """Tables in a load of their own, committed; a load that does not succeed is given up."""
     load = client.begin_load(space, source=f"{tables.source_name} in memory")
@@ -231,7 +230,7 @@ def _load_tables(
         left_out=tables.left_out,
         load_id=load.load_id,
         commit=commit,
-        version=client.graph(space).build().version if build else 0,
+        version=build_space(client, space).version if build else 0,
         seconds=time.monotonic() - started_at,
     )
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism.calls.all_calls import AllCalls
+from asterism.catalog_client import CatalogClient
 from asterism.client_state import Session, seconds_left
-from asterism.graph import Graph, GraphClient
 from asterism.records.samples import EdgeSample, Ids, NeighborSample, NodeSample, Types
 from asterism.records.versions import VersionInfo
 from asterism.verification.row_census import EdgeEnds
@@ -69,16 +70,16 @@ class DrawSource:
         Of everything together.
     """
 
-    def __init__(self, client: GraphClient, space: str, seed: int, timeout_s: float) -> None:
+    def __init__(self, client: CatalogClient, space: str, seed: int, timeout_s: float) -> None:
         self._call_timeout_s = client.session.timeout_s
         self._session = Session(client.session.transport, self._call_timeout_s)
-        self._graph = Graph(self._session, space, client)
+        self._graph = AllCalls(self._session, space)
         self._deadline = time.monotonic() + timeout_s
         self.seed = seed
         self.version = 0
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> AllCalls:
         """The graph, its next call within what is left of the time; Deadline where nothing is."""
         self._session.timeout_s = min(self._call_timeout_s, seconds_left(self._deadline))
         return self._graph

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.calls import validation
-from asterism.graph import GraphClient
+from asterism.calls.pins import pin_version
+from asterism.catalog_client import CatalogClient
 from asterism.verification.neighbors import compare_neighbors, expected_edges
 from asterism.verification.records import CORRECTION, Check, Finding, VerificationReport
 from asterism.verification.row_census import (
@@ -461,7 +462,7 @@ def _weight_names(schema: Schema, weights: str | Sequence[str] | None) -> list[s
 
 
 def verify(
-    client: GraphClient,
+    client: CatalogClient,
     space: str,
     *,
     weights: str | Sequence[str] | None = None,
@@ -546,7 +547,7 @@ def verify(
         )
         for name in _weight_names(source.schema, weights)
     ]
-    with client.graph(space).pin(manifest.version, owner="verify"):
+    with pin_version(client.session, space, manifest.version, owner="verify"):
         if not sum(run.run() for run in runs):
             raise NotFound(
                 f"version {manifest.version} of space {space!r} is empty: there is nothing to draw"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from asterism.client import Client
+from asterism.graph import Client
 from asterism.records.catalog import Job
 from asterism_model.filters.syntax import ColumnOperand
 from asterism_model.schema import EdgeType, NodeType, Schema

@@ -12,8 +12,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from asterism.client import Client
-from asterism.graph import Graph
+from asterism.graph import Client, Graph
 from asterism_daemonkit.calls import CallContext, Handler
 from asterism_proto.errors import InvalidRequest, NotFound
 from asterism_proto.framing import Frame
