@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import dgl
-
+from asterism.extras import required
 from asterism.graph import Graph
 from asterism.records.samples import Subgraph
-from asterism.torch import tensor
 from asterism.training.message_flow import (
     HopFanouts,
     LaborFlowSampler,
@@ -21,6 +19,11 @@ from asterism.training.message_flow import (
     hop_edges,
     visited_count,
 )
+
+with required("dgl", "asterism.dgl"):
+    import dgl
+
+    from asterism.torch import tensor
 
 __all__ = ["LaborSampler", "NeighborSampler", "blocks"]
 

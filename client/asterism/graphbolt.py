@@ -9,15 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import dgl.graphbolt as gb
 import numpy as np
-import torch
-from torch.utils.data import functional_datapipe
 
 from asterism.calls import validation
+from asterism.extras import required
 from asterism.graph import Graph
 from asterism.records.samples import FeatureValue, Subgraph
-from asterism.torch import batch_seed, tensor
 from asterism.training.message_flow import (
     HopFanouts,
     MessageFlowSampler,
@@ -29,6 +26,13 @@ from asterism.training.message_flow import (
 from asterism.transport.retries import DEFAULT_PATIENCE_S, check_patience, retry_read
 from asterism_model.schema import EdgeType, NodeType
 from asterism_proto.errors import InvalidRequest, NotFound
+
+with required("dgl", "asterism.graphbolt"):
+    import dgl.graphbolt as gb
+    import torch
+    from torch.utils.data import functional_datapipe
+
+    from asterism.torch import batch_seed, tensor
 
 __all__ = ["FeatureStore", "SubgraphSampler"]
 

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
 from asterism import hashing
 from asterism.calls import validation
 from asterism.calls.epoch_cursor import EpochCursor
+from asterism.extras import required
 from asterism.records.samples import FeatureValue, Ids
 from asterism.training.batches import (
     ClusterEpochBatches,
@@ -26,6 +25,10 @@ from asterism.training.batches import (
     WorkerBatch,
 )
 from asterism_proto.errors import InvalidRequest
+
+with required("torch", "asterism.torch"):
+    import torch
+    from torch.utils.data import DataLoader, IterableDataset, Sampler, get_worker_info
 
 __all__ = [
     "BatchLoader",

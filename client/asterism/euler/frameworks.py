@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism.euler.values import Framework
+from asterism.extras import required
 from asterism.records.arrays import Ids, SparseTensor, Values
 from asterism_proto.errors import InvalidRequest
 
@@ -48,9 +49,7 @@ class TorchFramework:
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
         """A sparse COO tensor."""
-        import torch
-
-        return torch.sparse_coo_tensor(
+        return _torch().sparse_coo_tensor(
             self.dense(np.ascontiguousarray(indices.T)), self.dense(values), shape
         )
 
@@ -70,21 +69,15 @@ class TensorFlowFramework:
 
     def dense(self, array: Values) -> Any:
         """A tensor."""
-        import tensorflow as tf
-
-        return tf.convert_to_tensor(array)
+        return _tensorflow().convert_to_tensor(array)
 
     def sparse(self, indices: Ids, values: Values, shape: tuple[int, ...]) -> Any:
         """A sparse tensor."""
-        import tensorflow as tf
-
-        return tf.SparseTensor(indices, values, shape)
+        return _tensorflow().SparseTensor(indices, values, shape)
 
     def texts(self, rows: Sequence[bytes]) -> Any:
         """A tensor of texts."""
-        import tensorflow as tf
-
-        return tf.constant(list(rows), tf.string)
+        return _tensorflow().constant(list(rows), _tensorflow().string)
 
     def operators(
         self, facade: Any, with_arrays: Callable[[], Any]
@@ -109,3 +102,19 @@ def framework_named(name: str) -> Framework:
     if name not in FRAMEWORKS:
         raise InvalidRequest(f"framework {name!r}: expected {' or '.join(map(repr, FRAMEWORKS))}")
     return FRAMEWORKS[name]()
+
+
+def _torch() -> Any:
+    """Return torch, which an import of this module does not need."""
+    with required("torch", "Euler's operators for torch"):
+        import torch
+
+    return torch
+
+
+def _tensorflow() -> Any:
+    """Return TensorFlow, which an import of this module does not need."""
+    with required("tensorflow", "Euler's operators for TensorFlow"):
+        import tensorflow
+
+    return tensorflow

@@ -1,10 +1,13 @@
 """Graphs for PyG's own loaders: stores and samplers. Needs ``asterism-graph[pyg]``.
 Framework-free batches belong to `asterism.training`; no other package imports this one."""
 
-from asterism.pyg.hgt import HGTSampler
-from asterism.pyg.sampler import NeighborSampler
-from asterism.pyg.stores import FeatureStore, GraphStore, nodes, stores
-from asterism.pyg.subgraphs import SubgraphSampler
+from asterism.extras import required
+
+with required("pyg", "asterism.pyg"):
+    from asterism.pyg.hgt import HGTSampler
+    from asterism.pyg.sampler import NeighborSampler
+    from asterism.pyg.stores import FeatureStore, GraphStore, nodes, stores
+    from asterism.pyg.subgraphs import SubgraphSampler
 
 __all__ = [
     "FeatureStore",

@@ -1,7 +1,10 @@
 """Graphs for TensorFlow: datasets of epochs, operators in a ``tf.function``.
 Needs ``asterism-graph[tensorflow]``. Only `asterism.euler.frameworks` imports it."""
 
-from asterism.tensorflow.batches import NodeBatches
-from asterism.tensorflow.operators import Operators
+from asterism.extras import required
+
+with required("tensorflow", "asterism.tensorflow"):
+    from asterism.tensorflow.batches import NodeBatches
+    from asterism.tensorflow.operators import Operators
 
 __all__ = ["NodeBatches", "Operators"]

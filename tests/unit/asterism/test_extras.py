@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import copy
+import sys
+from importlib import import_module
 
+import numpy as np
 import pytest
 
+from asterism.euler.frameworks import framework_named
 from asterism.extras import MissingExtra, required
 
 
@@ -34,6 +38,40 @@ def test_the_innermost_missing_extra_is_reported() -> None:
         required("ingest", "graph files"),
     ):
         raise ModuleNotFoundError("No module named 'pyarrow'", name="pyarrow")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "package", "extra"),
+    [
+        ("asterism.torch", "torch", "torch"),
+        ("asterism.pyg", "torch_geometric", "pyg"),
+        ("asterism.dgl", "dgl", "dgl"),
+        ("asterism.graphbolt", "dgl", "dgl"),
+        ("asterism.tensorflow", "tensorflow", "tensorflow"),
+    ],
+)
+def test_an_adapter_names_the_extra_of_its_framework(
+    adapter: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{adapter}.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(
+        MissingExtra, match=rf"^{adapter}: .*asterism-graph\[{extra}\].*{package}"
+    ) as raised:
+        import_module(adapter)
+    assert raised.value.extra == extra
+    assert str(raised.value.name).partition(".")[0] == package
+
+
+@pytest.mark.parametrize("name", ["torch", "tensorflow"])
+def test_operators_of_euler_name_the_extra_of_their_framework(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    framework = framework_named(name)
+    with pytest.raises(MissingExtra, match=rf"asterism-graph\[{name}\]"):
+        framework.sparse(np.zeros((1, 2), np.int64), np.ones(1), (2, 2))
 
 
 def test_the_error_survives_a_copy() -> None:
