@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from asterism_proto.errors import InvalidRequest
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 
-MESSAGE_BYTES = 64 << 20
-"""Largest message of the wire."""
 REPLY_BYTES = 60 << 20
 """Largest arrays of one reply of the Graph service, so that it fits into a message."""
 MAX_ROWS_LIMIT = 1 << 26
@@ -132,7 +131,7 @@ def check(price: Price, limits: Limits) -> None:
         )
 
 
-def check_reply(price: Price, max_bytes: int = MESSAGE_BYTES) -> None:
+def check_reply(price: Price, max_bytes: int = MAX_MESSAGE_BYTES) -> None:
     """Refuse a request whose reply is certain to be larger than a message.
 
     Raises

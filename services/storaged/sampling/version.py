@@ -14,9 +14,9 @@ from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice
 from asterism_model.elements import NODE, OWN_WEIGHTS
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
-from asterism_model.prices import MESSAGE_BYTES
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest, NotFound, Unavailable
+from asterism_proto.transport import MAX_MESSAGE_BYTES
 from storaged.store.image import PartImage, with_weights
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ def check_output_size(name: str, count: int, per_item: int = 1) -> None:
 
 def max_rows_per_message(width: int) -> int:
     """Return how many rows of ``width`` bytes one message holds."""
-    return min(MAX_ROWS, MESSAGE_BYTES // width)
+    return min(MAX_ROWS, MAX_MESSAGE_BYTES // width)
 
 
 def check_row_count(name: str, count: int, width: int = 4) -> None:

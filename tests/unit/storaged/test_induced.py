@@ -240,7 +240,7 @@ def test_only_found_edges_count_towards_the_message_limit(monkeypatch: pytest.Mo
 
     unlimited, checkpoint_calls = find_edges(150), list[int]()
     assert unlimited.counts.tolist() == [150, 50, 50]
-    monkeypatch.setattr(version_module, "MESSAGE_BYTES", 16 * 250)
+    monkeypatch.setattr(version_module, "MAX_MESSAGE_BYTES", 16 * 250)
     for use_bitset in (True, False):
         if not use_bitset:
             monkeypatch.setattr(induced.BitsetJoin, "create_if_fits", lambda *_: None)
