@@ -166,39 +166,41 @@ class SampleCallOptions:
 class TemporalOptions:
     """Temporal filter: the edges that are visible at a point in time."""
 
-    until: Annotated[
+    seed_time: Annotated[
         str | None,
         typer.Option(
-            "--until",
+            "--seed-time",
             metavar="TIME",
             help="Use only edges with a timestamp of at most TIME, in the unit of the time column.",
         ),
+        FormerName("--until"),
     ] = None
     strict: Annotated[
-        bool, typer.Option("--strict", help="With --until: exclude edges with timestamp TIME too.")
+        bool,
+        typer.Option("--strict", help="With --seed-time: exclude edges with timestamp TIME too."),
     ] = False
     strategy: Annotated[
         str,
         typer.Option(
             metavar="uniform|last",
-            help="With --until: sample from the visible edges, or take the latest ones.",
+            help="With --seed-time: sample from the visible edges, or take the latest ones.",
         ),
         FormerName("--last", value="last"),
     ] = "uniform"
 
     def arguments(self, seed_nodes: int) -> dict[str, Any]:
         """Return the keyword arguments of a sampling call with this number of seed nodes."""
-        if self.until is None:
+        if self.seed_time is None:
             if self.strict or self.strategy != "uniform":
                 option = "--strict" if self.strict else f"--strategy={self.strategy!r}"
-                raise InvalidRequest(f"{option}: expected --until too; add --until TIME")
+                raise InvalidRequest(f"{option}: expected --seed-time too; add --seed-time TIME")
             return {}
         try:
-            is_integer = self.until.lstrip("-").isdigit()
-            time = int(self.until) if is_integer else float(self.until)
+            is_integer = self.seed_time.lstrip("-").isdigit()
+            time = int(self.seed_time) if is_integer else float(self.seed_time)
         except ValueError as error:
             raise InvalidRequest(
-                f"--until={self.until!r}: expected a number, like the timestamps of the edges"
+                f"--seed-time={self.seed_time!r}: expected a number, like the timestamps of the edges"
             ) from error
         return {
             "times": [time] * seed_nodes,

@@ -66,7 +66,7 @@ def subgraph(
             fanouts,
             edge_types or None,
             replace=replace,
-            disjoint=disjoint or temporal.until is not None,
+            disjoint=disjoint or temporal.seed_time is not None,
             expand=_expand(expand_all_hops),
             **traversal.arguments(),
             **weights.arguments(),

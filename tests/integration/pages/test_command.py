@@ -205,9 +205,9 @@ def test_samples_have_probabilities_on_request(asterism: Command) -> None:
 
 def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Command) -> None:
     command = ("sample", "neighbors", "shop", 1, 2, "--type", "clicks")
-    assert "user:clicks:item" in asterism(*command, "--until", 7, expect=ExitCode.USAGE)
+    assert "user:clicks:item" in asterism(*command, "--seed-time", 7, expect=ExitCode.USAGE)
     assert "'soon': expected a number" in asterism(
-        *command, "--until", "soon", expect=ExitCode.USAGE
+        *command, "--seed-time", "soon", expect=ExitCode.USAGE
     )
     assert "--strategy='last': expected --until too" in asterism(
         *command, "--strategy", "last", expect=ExitCode.USAGE
@@ -221,7 +221,7 @@ def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Comman
         2,
         "--type",
         "clicks",
-        "--until",
+        "--seed-time",
         0.5,
         expect=ExitCode.USAGE,
     )
@@ -235,13 +235,13 @@ def test_until_limits_the_edges_of_a_sample(asterism: Command, tmp_path: Path) -
         graph.upsert_nodes([0, 1, 2, 3], "n")
         graph.upsert_edges([0, 0, 0], [1, 2, 3], "e", features={"when": [5, 7, 9]})
         graph.build(timeout_s=HANG_S)
-    command = ("sample", "neighbors", "timed", 0, "--type", "e", "-n", 3, "--until", 7)
+    command = ("sample", "neighbors", "timed", 0, "--type", "e", "-n", 3, "--seed-time", 7)
     assert asterism(*command, "--strategy", "last")["times"] == [[7, 5, 0]]
     assert asterism(*command, "--strategy", "last", "--strict")["nodes"] == [[1, -1, -1]]
     assert sorted(asterism(*command, "--no-replace")["nodes"][0]) == [-1, 1, 2]
-    assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--until", 7.5)["times"] == {
-        "n:e:n": [5, 7]
-    }
+    assert asterism("sample", "subgraph", "timed", 0, "--fanout", 3, "--seed-time", 7.5)[
+        "times"
+    ] == {"n:e:n": [5, 7]}
     asterism("space", "drop", "timed", "--yes")
 
 

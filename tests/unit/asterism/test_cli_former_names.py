@@ -78,8 +78,10 @@ RENAMES = [
         for name in ("subgraph", "ego")
         for former, new in (("--repeats", "--replace"), ("--every", "--expand-all-hops"))
     ),
-    ("sample neighbors shop 1 --type buys --until 7", "--last", "--strategy last"),
-    ("sample subgraph shop 1 --fanout 2 --until 7", "--last", "--strategy last"),
+    ("sample neighbors shop 1 --type buys", "--until 7", "--seed-time 7"),
+    ("sample subgraph shop 1 --fanout 2", "--until 7", "--seed-time 7"),
+    ("sample neighbors shop 1 --type buys --seed-time 7", "--last", "--strategy last"),
+    ("sample subgraph shop 1 --fanout 2 --seed-time 7", "--last", "--strategy last"),
     ("sample walk shop 1", "--distinct", "--first-step distinct"),
     ("sample pairs shop a2b", "--independent", "--first-step independent"),
     ("sample pairs shop a2b", "--excluded a2b", "--exclude-pairs a2b"),
