@@ -200,7 +200,8 @@ class TemporalOptions:
             time = int(self.seed_time) if is_integer else float(self.seed_time)
         except ValueError as error:
             raise InvalidRequest(
-                f"--seed-time={self.seed_time!r}: expected a number, like the timestamps of the edges"
+                f"--seed-time={self.seed_time!r}: expected a number, like the timestamps of the "
+                "edges"
             ) from error
         return {
             "times": [time] * seed_nodes,

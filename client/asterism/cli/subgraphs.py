@@ -48,7 +48,7 @@ def subgraph(
     disjoint: Annotated[
         bool,
         typer.Option(
-            "--disjoint", help="Sample a separate tree for every node; implied by --until."
+            "--disjoint", help="Sample a separate tree for every node; implied by --seed-time."
         ),
     ] = False,
     expand_all_hops: Annotated[ExpandAllHops, FormerName("--every", value=True)] = False,

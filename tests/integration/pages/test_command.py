@@ -209,7 +209,7 @@ def test_times_of_a_space_without_any_are_refused_with_the_type(asterism: Comman
     assert "'soon': expected a number" in asterism(
         *command, "--seed-time", "soon", expect=ExitCode.USAGE
     )
-    assert "--strategy='last': expected --until too" in asterism(
+    assert "--strategy='last': expected --seed-time too" in asterism(
         *command, "--strategy", "last", expect=ExitCode.USAGE
     )
     assert "none of them has times" in asterism(
