@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _UNITS = frozenset({"bytes", "files"})
 
 
-class ProgressReporter(Protocol):
+class ProgressCallback(Protocol):
     """Callback that receives the progress of a task."""
 
     def __call__(
@@ -138,7 +138,7 @@ class Output:
             Console(stderr=True, highlight=False).print(text)
 
     @contextmanager
-    def progress(self) -> Iterator[ProgressReporter]:
+    def progress(self) -> Iterator[ProgressCallback]:
         """Show progress bars with rows, rate and remaining time, until the block ends."""
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn

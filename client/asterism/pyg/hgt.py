@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asterism.graph import Graph
-from asterism.pyg.subgraphs import NodeSampler
+from asterism.pyg.subgraphs import SeedNodeSampler
 from asterism.records.samples import Ids, Subgraph
 from asterism.transport.retries import DEFAULT_PATIENCE_S
 from asterism_proto.errors import InvalidRequest
 
 
-class HGTSampler(NodeSampler):
+class HGTSampler(SeedNodeSampler):
     """Draws what PyG's `HGTSampler` draws, from a graph that is not in memory.
 
     What ``HGTLoader(data, num_samples, input_nodes, ...)`` is, ``NodeLoader(stores(held),

@@ -24,7 +24,7 @@ SubgraphFunction = Callable[[Graph, Ids, str, int], Subgraph]
 """Gives the subgraph of ``(graph, nodes int64[m], their type, seed)``."""
 
 
-class NodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
+class SeedNodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types here
     """What samplers have in common that make a subgraph of a batch of nodes, and know no layers of
     edges.
     """
@@ -93,7 +93,7 @@ class NodeSampler(pyg.BaseSampler):  # type: ignore[misc]  # PyG has no types he
         return out
 
 
-class SubgraphSampler(NodeSampler):
+class SubgraphSampler(SeedNodeSampler):
     """Gives ``NodeLoader`` what any call of a graph makes of a batch of nodes: ego subgraphs,
     layer-neighbor samples, edges among any nodes.
 
