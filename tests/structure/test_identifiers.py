@@ -46,8 +46,8 @@ SAME_IDEA = {
     "FeatureStore": "features for a loader of GraphBolt or PyG; each is named as its base class",
     "NeighborSampler": "the sampler of DGL or PyG with this name, over a graph space",
     "NodeBatches": "epochs over nodes: a dataset of torch, and one of TensorFlow",
-    "SubgraphSampler": "gives a loader subgraphs of seeds: GraphBolt's base class, and PyG's loaders",
-    "RaggedNeighbors": "all neighbors of nodes: the client's record, and storaged's own parts of it",
+    "SubgraphSampler": "subgraphs of seeds for a loader: of GraphBolt, and of PyG",
+    "RaggedNeighbors": "all neighbors of nodes: the client's record, and a storaged's share",
     "TemporalFilter": "the times of a request's nodes: in graphd, and split over storageds",
     "WeightHistogram": "rows by weight: of the partitions of a storaged, and their sum in graphd",
 }
