@@ -41,9 +41,12 @@ FUNCTIONS: dict[str, tuple[int, int]] = {
 """Names of functions, with the fewest and the most arguments that they take."""
 
 _TOKEN = re.compile(
-    r"(?P<space>[ "
-    r"\t\n]+)|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
-    r"|`(?P<quoted>[^`]*)`|(?P<operator>\*\*|[-+*/])|(?P<mark>[(),])",
+    r"(?P<space>[ \t\n]+)"
+    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_.]*)"
+    r"|`(?P<quoted>[^`]*)`"
+    r"|(?P<operator>\*\*|[-+*/])"
+    r"|(?P<mark>[(),])",
     re.ASCII,
 )
 _BINARY = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "pow"}

@@ -30,8 +30,8 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
     head = "".join(f'<th style="text-align:left">{_text(name)}</th>' for name in headers)
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return (
-        "<table><caption "
-        f"style='text-align:left'><b>{_text(title)}</b></caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f"<table><caption style='text-align:left'><b>{_text(title)}</b></caption>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
 

@@ -80,7 +80,9 @@ class ExtentTable:
                     token,
                     weakref.ref(
                         owner,
-                        lambda _, extent=extent, token=token: self._drop(extent, token),  # type: ignore[misc]
+                        lambda _, extent=extent, token=token: (  # type: ignore[misc]
+                            self._drop(extent, token)
+                        ),
                     ),
                 )
             self._publish()
@@ -141,8 +143,7 @@ def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: 
     ``base`` is in.
     """
     function_type = ir.FunctionType(_I8, [_I64, _I64, _I64])
-    # Numba's own, as below.
-    contain_function = cgutils.get_or_insert_function(builder.module, function_type, _READS)  # type: ignore[no-untyped-call]
+    contain_function = _insert_function(builder, function_type, _READS)
     emit_check(
         context,
         builder,
@@ -150,6 +151,12 @@ def emit_bounds_check(context: Any, builder: Any, base: Any, offset: Any, size: 
             "!=", builder.call(contain_function, [base, offset, size]), ir.Constant(_I8, 0)
         ),
     )
+
+
+def _insert_function(builder: Any, function_type: Any, name: str) -> Any:
+    """Declare a function of this process in the module that is built."""
+    insert: Any = cgutils.get_or_insert_function
+    return insert(builder.module, function_type, name)
 
 
 def emit_check(context: Any, builder: Any, condition: Any) -> None:
@@ -161,7 +168,7 @@ def emit_check(context: Any, builder: Any, condition: Any) -> None:
 def emit_registration(builder: Any, start: Any, size: Any) -> None:
     """Emit the registration of an array for a while."""
     function_type = ir.FunctionType(_I8, [_I64, _I64])
-    note_function = cgutils.get_or_insert_function(builder.module, function_type, _NOTES)  # type: ignore[no-untyped-call]
+    note_function = _insert_function(builder, function_type, _NOTES)
     builder.call(note_function, [start, size])
 
 

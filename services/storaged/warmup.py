@@ -349,8 +349,18 @@ def compile_kernels() -> None:
         # A plain dict of the common arguments.
         sampling.sample_nodes(version, start=0, **share)  # type: ignore[arg-type]
         sampling.sample_edges(version, start=0, **share)  # type: ignore[arg-type]
-        sampling.sample_distinct_nodes(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
-        sampling.sample_distinct_edges(version, taken_ids=excluded, taken_types=types, **share)  # type: ignore[arg-type]
+        sampling.sample_distinct_nodes(
+            version,
+            taken_ids=excluded,
+            taken_types=types,
+            **share,  # type: ignore[arg-type]
+        )
+        sampling.sample_distinct_edges(
+            version,
+            taken_ids=excluded,
+            taken_types=types,
+            **share,  # type: ignore[arg-type]
+        )
         for edge_types in ([0], [0, 1]):
             for with_replacement in (False, True):
                 sampling.sample_neighbors(
@@ -451,8 +461,18 @@ def compile_kernels() -> None:
     )
     for direction in (_OUT, _IN):
         node_arguments = {"edge_types": [0, 1], "node_type": 0, "ids": ids, "direction": direction}
-        sampling.read_neighbors(version, want_weights=True, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
-        sampling.top_neighbors(version, count=2, want_edge_ids=True, **node_arguments)  # type: ignore[arg-type]
+        sampling.read_neighbors(
+            version,
+            want_weights=True,
+            want_edge_ids=True,
+            **node_arguments,  # type: ignore[arg-type]
+        )
+        sampling.top_neighbors(
+            version,
+            count=2,
+            want_edge_ids=True,
+            **node_arguments,  # type: ignore[arg-type]
+        )
         kinds = np.zeros(4, np.int32)
         sampling.has_edge(
             version,

@@ -99,7 +99,8 @@ def test_settings_of_time_and_memory_name_their_unit(cls: type[DaemonSettings]) 
         n
         for n in cls.model_fields
         if re.search(
-            r"interval|timeout|wait|grace|backoff|lease|tick|memory|cache|(?<!rows_)(?<!steps_)limit$",
+            r"interval|timeout|wait|grace|backoff|lease|tick|memory|cache"
+            r"|(?<!rows_)(?<!steps_)limit$",
             n,
         )
     ]

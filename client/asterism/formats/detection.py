@@ -15,7 +15,15 @@ from asterism_proto.errors import InvalidRequest
 
 _EULER_2_PATTERN = re.compile(rb'"(nodes|edges)"\s*:\s*\[')
 _EULER_1_PATTERN = re.compile(
-    rb'\s*\{\s*("node_(id|type|weight)"\s*:\s*[-0-9]|"(neighbor|(uint64|float|binary)_feature)"\s*:\s*(\{|null)|"edge"\s*:\s*(\[|null))'
+    rb"""
+    \s* \{ \s*
+    (
+        "node_(id|type|weight)" \s* : \s* [-0-9]
+        | "(neighbor|(uint64|float|binary)_feature)" \s* : \s* (\{|null)
+        | "edge" \s* : \s* (\[|null)
+    )
+    """,
+    re.VERBOSE,
 )
 _HEAD_BYTES = 4096
 

@@ -194,8 +194,10 @@ def _record_missing_ends(
             collector.record(
                 column,
                 missing,
-                lambda value, ntype=ntype: f"there is no such node of type {ntype!r}",  # type: ignore[misc]
-            )  # mypy does not type a lambda's default
+                lambda value, ntype=ntype: (  # type: ignore[misc]  # mypy does not type a default
+                    f"there is no such node of type {ntype!r}"
+                ),
+            )
 
 
 def _read_chunks(

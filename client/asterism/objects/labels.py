@@ -36,8 +36,14 @@ class NodeLabels:
             issubclass(kind, int | np.integer) and kind is not bool for kind in kinds
         )
         if self.is_integer:
-            # They are whole numbers.
-            wrong = next((label for label in labels if not 0 <= label <= _MAX_ID), None)  # type: ignore[operator]
+            wrong = next(
+                (
+                    label
+                    for label in labels
+                    if not 0 <= label <= _MAX_ID  # type: ignore[operator]  # they are integers
+                ),
+                None,
+            )
             if wrong is not None:
                 raise InvalidRequest(
                     f"{owner}: node {wrong!r}: ids are 0 or more, and below 2^63; relabel "

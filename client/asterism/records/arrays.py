@@ -56,8 +56,10 @@ class ArrayRecord:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        # Subclasses are dataclasses.
-        parts = ", ".join(f"{f.name}={_format_value(getattr(self, f.name))}" for f in fields(self))  # type: ignore[arg-type]
+        parts = ", ".join(
+            f"{f.name}={_format_value(getattr(self, f.name))}"
+            for f in fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
+        )
         return f"{type(self).__name__}({parts})"
 
     def _repr_html_(self) -> str:

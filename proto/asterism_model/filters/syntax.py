@@ -39,9 +39,14 @@ COMPARISONS = tuple(MIRRORED)
 _KEYWORDS = frozenset({"and", "or", "not", "in", "between", "is", "null", "true", "false"})
 
 _TOKEN = re.compile(
-    r"(?P<space>[ "
-    r"\t\r\n]+)|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
-    r"|`(?P<quoted>[^`]*)`|'(?P<single>(?:[^'\\]|\\['\\])*)'|\"(?P<double>(?:[^\"\\]|\\[\"\\])*)\"|(?P<comparison>==|!=|<>|<=|>=|<|>|=)|(?P<mark>[(),\[\]])",
+    r"(?P<space>[ \t\r\n]+)"
+    r"|(?P<number>[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)"
+    r"|`(?P<quoted>[^`]*)`"
+    r"|'(?P<single>(?:[^'\\]|\\['\\])*)'"
+    r"|\"(?P<double>(?:[^\"\\]|\\[\"\\])*)\""
+    r"|(?P<comparison>==|!=|<>|<=|>=|<|>|=)"
+    r"|(?P<mark>[(),\[\]])",
     re.ASCII,
 )
 _EXPECTED_OPERAND = "a column, a number, a text, true or false"

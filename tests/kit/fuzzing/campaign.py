@@ -105,9 +105,9 @@ class Outcome:
             for frame in frames
             if "/services/" in frame.filename or "/asterism_proto/" in frame.filename
         ] or list(frames)
+        frame = service_frames[-1]
         fault_location = (
-            f"{type(error).__name__} at "
-            f"{Path(service_frames[-1].filename).name}:{service_frames[-1].name}:{service_frames[-1].lineno}"
+            f"{type(error).__name__} at {Path(frame.filename).name}:{frame.name}:{frame.lineno}"
         )
         self.faults.setdefault(fault_location, f"{description}: {error!r}")
         return FAULT

@@ -118,8 +118,10 @@ class ColumnFiles:
             for batch in table.batches(column_types, limit):
                 features, collector = bad_rows.read_batch(
                     batch,
-                    lambda batch, sieved, spec=spec: bad_rows.read_features(sieved, (spec,)),  # type: ignore[misc]
-                )  # mypy does not type a lambda's default
+                    lambda batch, sieved, spec=spec: (  # type: ignore[misc]  # a default
+                        bad_rows.read_features(sieved, (spec,))
+                    ),
+                )
                 yield self._piece(collector.batch, features["value"], collector)
 
     def _piece(

@@ -218,8 +218,10 @@ class NodeLines:
                     slot.name,
                     bad_mask,
                     slot_texts,
-                    lambda value, slot=slot: f"expected {slot.feature.dtype} values",  # type: ignore[misc]
-                )  # a default
+                    lambda value, slot=slot: (  # type: ignore[misc]  # mypy does not type a default
+                        f"expected {slot.feature.dtype} values"
+                    ),
+                )
         good = ~is_bad
         if is_bad.any():
             ids = ids[good]

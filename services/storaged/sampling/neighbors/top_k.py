@@ -229,7 +229,12 @@ def degrees(
         "types": types,
         "direction": direction,
     }
-    counts = type_weights(version, **arguments, uniform=True, checkpoint=checkpoint)  # type: ignore[arg-type]
+    counts = type_weights(
+        version,
+        **arguments,  # type: ignore[arg-type]
+        uniform=True,
+        checkpoint=checkpoint,
+    )
     return counts.astype(np.int64)
 
 
