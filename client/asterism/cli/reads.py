@@ -4,6 +4,7 @@ neighborhoods and of graphs within the graph.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,13 +59,8 @@ def top(
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
-        row_texts = [
-            _format_weighted(row, edge_weights)
-            for row, edge_weights in zip(result.nodes, result.weights, strict=True)
-        ]
-        return rows_table(
-            "heaviest neighbors", ("node", "neighbor (weight)"), nodes, row_texts, len(nodes)
-        )
+        rows = zip(result.nodes, result.weights, strict=True)
+        return _neighbor_table("heaviest neighbors", "neighbor (weight)", nodes, rows)
 
     run_read_call(context, space, call, render)
 
@@ -104,15 +100,18 @@ def pagerank(
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
-        row_texts = [
-            _format_weighted(row, scores)
-            for row, scores in zip(result.nodes, result.scores, strict=True)
-        ]
-        return rows_table(
-            "personalized PageRank", ("node", "node (score)"), nodes, row_texts, len(nodes)
-        )
+        rows = zip(result.nodes, result.scores, strict=True)
+        return _neighbor_table("personalized PageRank", "node (score)", nodes, rows)
 
     run_read_call(context, space, call, render)
+
+
+def _neighbor_table(
+    title: str, column: str, nodes: Nodes, rows: Iterable[tuple[Any, Any]]
+) -> RenderableType:
+    """Return a table of the neighbors of each given node, with a number of each neighbor."""
+    row_texts = [_format_weighted(neighbors, values) for neighbors, values in rows]
+    return rows_table(title, ("node", column), nodes, row_texts, len(nodes))
 
 
 def _format_weighted(nodes: Any, weights: Any) -> str:
@@ -160,11 +159,10 @@ def all_neighbors(
         )
 
     def render(result: Any, schema: Schema) -> RenderableType:
-        row_texts = [
-            _format_weighted(result.nodes[a:b], result.weights[a:b])
-            for a, b in pairwise(result.indptr.tolist())
-        ]
-        return rows_table("neighbors", ("node", "neighbor (weight)"), nodes, row_texts, len(nodes))
+        rows = (
+            (result.nodes[a:b], result.weights[a:b]) for a, b in pairwise(result.indptr.tolist())
+        )
+        return _neighbor_table("neighbors", "neighbor (weight)", nodes, rows)
 
     run_read_call(context, space, call, render)
 

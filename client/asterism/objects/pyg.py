@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from asterism.foreign_names import as_name
@@ -46,33 +47,13 @@ def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -
     nodes, edges, left_out = [], [], []
     for node_type in data.node_types:
         store = data[node_type]
-        raw = {
-            name: value
-            for name, value in store.items()
-            if name not in _TOPOLOGY
-            and store.is_node_attr(name)
-            and _has_rows(value, store.num_nodes)
-        }
-        left_out += [
-            f"{node_type}.{name}"
-            for name in store.keys()  # noqa: SIM118
-            if name not in raw and name not in _TOPOLOGY
-        ]  # a store is no mapping
+        raw, names = _split_attributes(store, store.is_node_attr, store.num_nodes)
+        left_out += [f"{node_type}.{name}" for name in names]
         nodes.append(_read_nodes(as_name(node_type), store.num_nodes, raw, attributes))
     for triple in data.edge_types:
         store = data[triple]
-        raw = {
-            name: value
-            for name, value in store.items()
-            if name not in _TOPOLOGY
-            and store.is_edge_attr(name)
-            and _has_rows(value, store.num_edges)
-        }
-        left_out += [
-            f"{':'.join(triple)}.{name}"
-            for name in store.keys()  # noqa: SIM118
-            if name not in raw and name not in _TOPOLOGY
-        ]
+        raw, names = _split_attributes(store, store.is_edge_attr, store.num_edges)
+        left_out += [f"{':'.join(triple)}.{name}" for name in names]
         a, b, c = map(as_name, triple)
         edge_table = _read_edges((a, b, c), store, raw, attributes)
         if edge_table is not None:
@@ -85,6 +66,19 @@ def _read_hetero(data: Any, options: ReadOptions, attributes: AttributeReader) -
         edges=tuple(edges),
         left_out=tuple(left_out),
     )
+
+
+def _split_attributes(
+    store: Any, is_attribute: Callable[[str], bool], rows: int
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the attributes of a type's rows by name, and the names of others."""
+    values = {name: value for name, value in store.items() if name not in _TOPOLOGY}
+    raw = {
+        name: value
+        for name, value in values.items()
+        if is_attribute(name) and _has_rows(value, rows)
+    }
+    return raw, [name for name in values if name not in raw]
 
 
 def _has_rows(value: Any, rows: int) -> bool:

@@ -12,7 +12,12 @@ from storaged import sampling
 
 Sections = dict[str, NDArray[Any]]
 
-NeighborRequest = storaged_pb.ReadNeighborsRequest | storaged_pb.ReadDegreesRequest
+NeighborRequest = (
+    storaged_pb.DrawNeighborsRequest
+    | storaged_pb.ReadNeighborsRequest
+    | storaged_pb.ReadDegreesRequest
+    | storaged_pb.ReadInducedEdgesRequest
+)
 
 
 def decode_temporal_filter(
@@ -36,7 +41,7 @@ def decode_temporal_filter(
 
 
 def node_arguments(request: Frame[NeighborRequest]) -> dict[str, Any]:
-    """Return the arguments of a read of nodes' edges."""
+    """Return the arguments that say which edges of which nodes a request is about."""
     head = request.head
     return {
         "edge_types": list(head.edge_types),

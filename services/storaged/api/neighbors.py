@@ -29,15 +29,11 @@ def draw_neighbors(
         versions.unfiltered(request) if ranges else versions.filtered(request, call)
     ).with_weights(head.weight, sampling.EDGE, head.edge_types)
     arguments: dict[str, Any] = {
-        "edge_types": list(head.edge_types),
-        "node_type": head.node_type,
-        "ids": request.array("ids", "int64"),
-        "types": request.optional_array("types", "int32"),
+        **node_arguments(request),
         "positions": request.array("positions", "int64"),
         "count": head.count,
         "replace": head.replace,
         "uniform": head.uniform,
-        "direction": head.direction,
         "seed": head.seed,
         "hop": head.hop,
         "want_weights": head.want_weights,

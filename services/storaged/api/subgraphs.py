@@ -12,7 +12,12 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import Frame
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from storaged import sampling
-from storaged.api.decoding import Sections, decode_temporal_filter, present_sections
+from storaged.api.decoding import (
+    Sections,
+    decode_temporal_filter,
+    node_arguments,
+    present_sections,
+)
 from storaged.api.versions import RequestVersions
 
 MAX_NEIGHBORS = (60 << 20) // 16
@@ -126,15 +131,11 @@ def read_induced_edges(
     head = request.head
     edges = sampling.find_induced_edges(
         versions.filtered(request, call).with_weights(head.weight, sampling.EDGE, head.edge_types),
-        edge_types=list(head.edge_types),
-        node_type=head.node_type,
-        ids=request.array("ids", "int64"),
-        types=request.optional_array("types", "int32"),
+        **node_arguments(request),
         cols=request.array("cols", "int64"),
         col_types=request.optional_array("col_types", "int32"),
         groups=request.optional_array("groups", "int32"),
         col_groups=request.optional_array("col_groups", "int32"),
-        direction=head.direction,
         want_weights=head.want_weights,
         want_edge_ids=head.want_edge_ids,
         checkpoint=call.remaining,
