@@ -479,7 +479,7 @@ class Storaged:
             is_nodes=registration.element == common_pb.NODE,
             type_id=registration.type_id,
             rows=registration.rows,
-            first_edge_id=registration.base,
+            first_edge_id=registration.first_edge_id,
         )
         return Admission(number=reply.number, is_first=reply.first_admission, chunk=registered)
 
