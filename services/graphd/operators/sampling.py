@@ -152,7 +152,7 @@ def nothing_to_draw(context: RequestContext, draw: GlobalDraw) -> str:
     rows = totals.drawable_count(draw.element, draw.types, uniform=True)
     source = f"version {context.version.version} of space {context.space.name!r}"
     if context.row_filter is not None:
-        source += f" where {context.row_filter.text}"
+        source += f" where {context.row_filter.expression}"
     if rows:
         weight_label = f" {context.weight_name!r}" if context.weight_name else ""
         return (
