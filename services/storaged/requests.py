@@ -32,7 +32,7 @@ _NODE_SECTIONS = ("types", "positions", "times", "groups")
 class VersionFields(Protocol):
     """Fields of every request that names a version."""
 
-    at: storaged_pb.VersionRef
+    version_ref: storaged_pb.VersionRef
 
 
 def check_types(name: str, values: Collection[int], type_count: int) -> None:
