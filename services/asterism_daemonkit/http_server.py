@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
+from email.utils import formatdate
 from typing import Any
 
 import uvicorn
@@ -17,6 +18,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from asterism_daemonkit.allowed_hosts import AllowedHosts
 from asterism_daemonkit.grpc_server import typed_error
@@ -27,8 +29,6 @@ from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation,
 
 MAX_BODY_BYTES = 1 << 20
 """Bytes of a request's body."""
-_DATE_INTERVAL_S = 1.0
-"""Resolution of the Date header."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _PROBE_PATHS = ("/healthz", "/readyz", "/metrics")
 """What monitors ask by whatever name; it holds nothing of a graph."""
@@ -205,6 +205,30 @@ def create_app(
     return app
 
 
+class _DateHeader:
+    """An application whose responses bear the time at which they begin.
+
+    uvicorn keeps that header ready, which takes a timer that never rests.
+
+    Parameters
+    ----------
+    app : ASGI application
+        Gives the responses.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_dated(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                date = (b"date", formatdate(usegmt=True).encode())
+                message["headers"] = [date, *message.get("headers", ())]
+            await send(message)
+
+        await self._app(scope, receive, send_dated)
+
+
 class _UvicornServer(uvicorn.Server):
     """uvicorn's server, whose main loop sleeps until it is stopped instead of looking ten times a
     second.
@@ -217,9 +241,8 @@ class _UvicornServer(uvicorn.Server):
 
     async def main_loop(self) -> None:
         self._loop = asyncio.get_running_loop()
-        while not await self.on_tick(0):  # which renews the Date header
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _DATE_INTERVAL_S)
+        if not await self.on_tick(0):  # which sets the headers of all responses
+            await self._stopping.wait()
 
     def stop(self) -> None:
         """End the main loop; called from any thread."""
@@ -264,9 +287,10 @@ class HttpServer:
         )
         self._server = _UvicornServer(
             uvicorn.Config(
-                self.app,
+                _DateHeader(self.app),
                 log_config=None,
                 access_log=False,
+                date_header=False,
                 lifespan="off",
                 timeout_graceful_shutdown=2,
             )
