@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 _CONFIRM_SLACK_S = 1.0
 """Added to the lease: seconds that a change waits for storageds after a start."""
+_MAX_WAIT_S = 0.5
+"""The longest single wait for confirmation: not every lease that ends wakes a waiter."""
 _FOREIGN_LIMIT = 1000
 """The most hosts of other clusters that are remembered."""
 REMEDY = (
@@ -211,7 +213,7 @@ class Followers:
                     f"metad has just started: expected storageds {unconfirmed} to confirm "
                     "the catalog; try again in a few seconds"
                 )
-            self.change_feed.wait_for_wakeup(remaining_s)
+            self.change_feed.wait_for_wakeup(min(remaining_s, _MAX_WAIT_S))
 
     # Inventories and adoption.
 

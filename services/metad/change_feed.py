@@ -10,9 +10,6 @@ from collections.abc import Callable
 
 from asterism_proto.errors import Unavailable
 
-_MAX_WAIT_S = 0.5
-"""Longest single wait in `ChangeFeed.wait_for_wakeup`, where a lease that ends wakes no waiter."""
-
 
 class ChangeFeed:
     """The revision of the desired state. Whoever reads or changes metad's state holds ``lock``
@@ -52,7 +49,7 @@ class ChangeFeed:
         with self.lock:
             if self._closed:
                 raise Unavailable("metad is stopping; ask again once it is back")
-            self._changed.wait(min(seconds, _MAX_WAIT_S))
+            self._changed.wait(seconds)
 
     def wait_for_change(
         self,

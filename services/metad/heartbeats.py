@@ -165,3 +165,5 @@ class HostRegistry:
         )
         if host.role is Role.STORAGED:
             self._change_feed.advance()
+        else:
+            self._change_feed.wake_waiters()  # the end of its lease may be the next one

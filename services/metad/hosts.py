@@ -115,6 +115,10 @@ class Cluster:
             if end <= now_ms
         ]
 
+    def next_lease_end_ms(self) -> int | None:
+        """When the first lease ends that is not renewed; None where nobody has one."""
+        return min(self._lease_end_ms.values(), default=None)
+
     def put(self, host: Host, now_ms: int) -> None:
         """Take on what a host has become; being online starts its lease anew."""
         if host.role is Role.GRAPHD:

@@ -26,9 +26,9 @@ logger = logging.getLogger(__name__)
 
 _FORGET_GRAPHD_MS = 3_600_000
 _LEFTOVER_CHECK_MS = 1000
-_IDLE_TICKS = 5
-"""Ticks between two looks while no job runs: then only leases, pins and loads end, none of which is
-due to a tenth of a second.
+_IDLE_TICKS = 20
+"""Ticks between two looks at everything while no job runs and nothing changes. Leases and pins are
+looked at when the first of them ends; the rest is due to no second.
 """
 
 
@@ -70,6 +70,9 @@ class Maintenance:
         self._recoverable_ids: set[int] = set()
         """Ids of the jobs whose leftovers stayed when it was last looked at."""
         self._leftovers_checked_ms = 0
+        self._ticked_ms = 0
+        self._ticked_revision = -1
+        """Time and revision at the last look."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
 
@@ -80,11 +83,13 @@ class Maintenance:
     def stop(self) -> None:
         """End the thread, and wait for it."""
         self._stopping.set()
+        self._change_feed.wake_waiters()
         if self._thread.is_alive():
             self._thread.join()
 
     def tick(self) -> None:
         """Do what is due."""
+        self._ticked_ms, self._ticked_revision = self._clock(), self._change_feed.revision
         self._host_registry.expire_leases()
         with self._change_feed.lock:
             self._driver.apply_event(model.Tick(now_ms=self._clock()))
@@ -193,11 +198,31 @@ class Maintenance:
     def _has_running_jobs(self) -> bool:
         return any(not job.state.is_final for job in self._driver.state.jobs.values())
 
+    def next_due_ms(self) -> int:
+        """Return when something ends, or everything is looked at again."""
+        ends_ms = (self._cluster.next_lease_end_ms(), self._catalog.pins.next_end_ms())
+        return min(
+            [
+                self._ticked_ms + int(_IDLE_TICKS * self._tick_s * 1000),
+                *(end_ms for end_ms in ends_ms if end_ms is not None),
+            ]
+        )
+
+    def _wait_for_work(self) -> None:
+        """Wait until a job runs, something has changed or is due, or metad stops."""
+        with self._change_feed.lock:
+            while (
+                not self._stopping.is_set()
+                and not self._has_running_jobs()
+                and self._change_feed.revision == self._ticked_revision
+                and (remaining_ms := self.next_due_ms() - self._clock()) > 0
+            ):
+                self._change_feed.wait_for_wakeup(remaining_ms / 1000)
+
     def _run(self) -> None:
-        while not self._stopping.wait(
-            self._tick_s * (1 if self._has_running_jobs() else _IDLE_TICKS)
-        ):
+        while not self._stopping.wait(self._tick_s):
             try:
+                self._wait_for_work()
                 self.tick()
             except (
                 AsterismError

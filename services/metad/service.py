@@ -366,9 +366,11 @@ class CatalogService:
         with self._change_feed.lock:
             pinned_space = self._catalog.spaces.find_by_name(space)
             manifest = self._catalog.versions.get(pinned_space, version)
-            return self._catalog.pins.create(
+            pin = self._catalog.pins.create(
                 pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock()
             )
+            self._change_feed.wake_waiters()  # it may end before everything that did so far
+            return pin
 
     def renew_pin(self, pin_id: int) -> Pin:
         """A full term from now."""

@@ -39,8 +39,8 @@ class MetadSettings(DaemonSettings):
     """Seconds without a heartbeat after which a daemon is offline. A larger value delays the
     detection of failures; a smaller one reports slow daemons as offline."""
     tick_s: float = Field(default=0.1, gt=0, le=1.0)
-    """Seconds between two looks at leases and retries while a job runs; five times as long while
-    none does.
+    """Seconds between two looks at leases and retries while a job runs. While none does, leases are
+    looked at when they end, and the rest twenty times less often.
     """
 
     max_attempts: int = Field(default=3, ge=1, le=100)

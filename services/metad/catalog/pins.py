@@ -117,6 +117,10 @@ class Pins:
             self._delete(expired)
         return expired
 
+    def next_end_ms(self) -> int | None:
+        """Return when the first pin ends that is not renewed; None where there is none."""
+        return min((pin.expires_ms for pin in self._pins.values()), default=None)
+
     def all(self) -> list[Pin]:
         """By id."""
         return list(self._pins.values())
