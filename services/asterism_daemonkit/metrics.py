@@ -87,11 +87,16 @@ class Metrics:
             registry=self.registry,
         )
         self._daemon = daemon
+        self.calls_counted = 0
+        """Grows with the calls that are counted; by less than their number where they are counted
+        at the same time.
+        """
 
     def count_call(self, method: str, code: str, seconds: float) -> None:
         """Count one call."""
         self._calls.labels(self._daemon, method, code).inc()
         self._seconds.labels(self._daemon, method).observe(seconds)
+        self.calls_counted += 1
 
     def count_round(self, method: str) -> None:
         """Count one round of calls to other daemons."""

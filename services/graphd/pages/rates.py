@@ -42,6 +42,7 @@ class RateMonitor:
         self._metrics = metrics
         self.interval_s = interval_s
         self._intervals: deque[RateInterval] = deque(maxlen=MAX_INTERVALS)
+        self._calls_counted = metrics.calls_counted
         self._previous = metrics.method_stats()
         self._measured_at = time.monotonic()
         self._stopping = threading.Event()
@@ -63,7 +64,10 @@ class RateMonitor:
 
     def measure(self) -> None:
         """Take one measurement."""
-        now, totals = time.monotonic(), self._metrics.method_stats()
+        now, calls_counted = time.monotonic(), self._metrics.calls_counted
+        totals = (
+            self._previous if calls_counted == self._calls_counted else self._metrics.method_stats()
+        )
         deltas = {
             method: total.since(self._previous.get(method)) for method, total in totals.items()
         }
@@ -73,6 +77,7 @@ class RateMonitor:
             by_method={method: delta for method, delta in deltas.items() if delta.calls},
         )
         self._previous, self._measured_at = totals, now
+        self._calls_counted = calls_counted
         self._intervals.append(interval)
 
     def _run(self) -> None:

@@ -139,6 +139,20 @@ def test_rates_are_differences_and_bounded_in_number() -> None:
     assert all(not step.by_method for step in rates.intervals())
 
 
+def test_rates_read_no_counts_while_nothing_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    metrics = Metrics("graphd")
+    rates = RateMonitor(metrics, interval_s=1000)
+    original, reads = metrics.method_stats, list[int]()
+    monkeypatch.setattr(metrics, "method_stats", lambda: reads.append(1) or original())
+    rates.measure()
+    assert reads == []
+    metrics.count_call("SampleNodes", "OK", 0.003)
+    rates.measure()
+    rates.measure()
+    assert len(reads) == 1
+    assert [list(interval.by_method) for interval in rates.intervals()] == [[], ["SampleNodes"], []]
+
+
 def test_lru_cache_keeps_the_last_used_items() -> None:
     computed: list[int] = []
     cache: LruCache[int] = LruCache(2)
