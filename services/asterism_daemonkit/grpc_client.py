@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -30,6 +30,14 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 """Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
+FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 20),
+)
+"""Of connections to metad, at both ends: a receive window of 1 MiB that is not adapted.
+
+To adapt it, gRPC sends a ping after what it receives and measures the time until the answer. On a
+connection that carries a heartbeat a second that is more traffic than the heartbeats."""
 MAX_CONCURRENT_CALLS = 64
 """Calls under way at a time in one process; more wait their turn, within their deadlines."""
 
@@ -84,14 +92,23 @@ class RemoteTransport:
         host:port.
     on_traffic : callable
         Told of each call that was answered.
+    options : sequence of (str, int)
+        Further options of the channel, such as `FIXED_WINDOW_OPTIONS`.
 
     Notes
     -----
     The channel is opened by the first call of each process: gRPC's do not survive a fork.
     """
 
-    def __init__(self, address: str, on_traffic: TrafficCallback = ignore_traffic) -> None:
+    def __init__(
+        self,
+        address: str,
+        on_traffic: TrafficCallback = ignore_traffic,
+        *,
+        options: Sequence[tuple[str, int]] = (),
+    ) -> None:
         self.address = address
+        self._options = (*CHANNEL_OPTIONS, *options)
         self._on_traffic = on_traffic
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
@@ -120,7 +137,7 @@ class RemoteTransport:
                 if self._channel is not None:
                     self._old_channels.append(self._channel)
                 self._target = grpc_target(self.address)
-                self._channel = grpc.insecure_channel(self._target, options=CHANNEL_OPTIONS)
+                self._channel = grpc.insecure_channel(self._target, options=self._options)
                 self._pid, self._stubs = os.getpid(), {}
             stub = self._stubs.get(path)
             if stub is None:

@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar
@@ -209,6 +209,9 @@ class GrpcServer:
         turns.
     metrics : Metrics, optional
         Counts calls.
+    options : sequence of (str, int)
+        Further options of the connections, such as
+        `asterism_daemonkit.grpc_client.FIXED_WINDOW_OPTIONS`.
     """
 
     def __init__(
@@ -219,12 +222,13 @@ class GrpcServer:
         workers: int = 16,
         queue: int = 256,
         metrics: Metrics | None = None,
+        options: Sequence[tuple[str, int]] = (),
     ) -> None:
         self._address = address
         self._metrics = metrics
         self._pool = _FairPool(workers, queue)
         self._refusals = ThreadPoolExecutor(2, thread_name_prefix="refusal")
-        self._server = grpc.server(_CallerQueue(self._pool, ""), options=_OPTIONS)
+        self._server = grpc.server(_CallerQueue(self._pool, ""), options=(*_OPTIONS, *options))
         self._health = health.HealthServicer(
             experimental_non_blocking=True, experimental_thread_pool=ThreadPoolExecutor(1)
         )

@@ -8,7 +8,7 @@ import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.grpc_client import FIXED_WINDOW_OPTIONS, RemoteTransport
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import AsterismError
 from graphd.app import Graphd
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
         logs.configure(daemon="graphd", json=settings.log_json, level=settings.log_level)
         graphd = Graphd(
             settings,
-            RemoteTransport(settings.metad),
+            RemoteTransport(settings.metad, options=FIXED_WINDOW_OPTIONS),
             lambda address, tally: TcpTransport(address, RemoteTransport(address, tally), tally),
         )
         graphd.start()

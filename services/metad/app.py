@@ -12,6 +12,7 @@ from typing import Any
 
 from asterism_daemonkit.calls import Handler, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
+from asterism_daemonkit.grpc_client import FIXED_WINDOW_OPTIONS
 from asterism_daemonkit.grpc_server import GrpcServer
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
@@ -223,6 +224,7 @@ class Metad:
             workers=self.settings.grpc_workers,
             queue=self.settings.grpc_queue,
             metrics=self.metrics,
+            options=FIXED_WINDOW_OPTIONS,
         )
         self._http = HttpServer(
             address=self.settings.http_listen,

@@ -8,7 +8,7 @@ import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.grpc_client import FIXED_WINDOW_OPTIONS, RemoteTransport
 from asterism_proto.errors import AsterismError
 from storaged.app import Storaged
 from storaged.fork_server import ForkServer
@@ -28,7 +28,11 @@ def main(arguments: list[str]) -> int:
         fork_server.fork()  # before any thread
         exit_on_lost_threads()
         logs.configure(daemon="storaged", json=settings.log_json, level=settings.log_level)
-        storaged = Storaged(settings, RemoteTransport(settings.metad), fork_server=fork_server)
+        storaged = Storaged(
+            settings,
+            RemoteTransport(settings.metad, options=FIXED_WINDOW_OPTIONS),
+            fork_server=fork_server,
+        )
         storaged.open_ports()
         storaged.start()
     except AsterismError as error:
