@@ -67,6 +67,8 @@ class History:
     adoptions: list[Adoption] = field(init=False)
     _terms: list[_CatalogTerm] = field(init=False)
     _term_index: dict[str, int] = field(init=False)
+    _highest_ids: tuple[bytes | None, HighestIds] | None = field(init=False, default=None)
+    """Of a revision as the store has it."""
 
     def __post_init__(self) -> None:
         stored_terms = self.store.range(keys.TERMS)
@@ -112,11 +114,17 @@ class History:
 
     def highest_ids(self) -> HighestIds:
         """Return the highest identifiers that were assigned."""
-        space_id, job_id, load_id = (
-            storage.decode_number(self.store.get(key), default=1) - 1
-            for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
-        )
-        return HighestIds(space_id=space_id, job_id=job_id, load_id=load_id)
+        # Every write has a revision. It is read each time: heartbeats must fail where the store
+        # does.
+        revision = self.store.get(keys.REVISION)
+        if self._highest_ids is None or self._highest_ids[0] != revision:
+            space_id, job_id, load_id = (
+                storage.decode_number(self.store.get(key), default=1) - 1
+                for key in (keys.NEXT_SPACE, keys.NEXT_JOB, keys.NEXT_LOAD)
+            )
+            ids = HighestIds(space_id=space_id, job_id=job_id, load_id=load_id)
+            self._highest_ids = revision, ids
+        return self._highest_ids[1]
 
     def adoption_records(self) -> tuple[Adoption, ...]:
         """Return the adoptions, with the ranges of identifiers that were given up."""
