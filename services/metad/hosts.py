@@ -116,7 +116,7 @@ class Cluster:
         ]
 
     def next_lease_end_ms(self) -> int | None:
-        """When the first lease ends that is not renewed; None where nobody has one."""
+        """Return when the first lease ends that is not renewed; None where there is none."""
         return min(self._lease_end_ms.values(), default=None)
 
     def put(self, host: Host, now_ms: int) -> None:

@@ -369,7 +369,7 @@ class CatalogService:
             pin = self._catalog.pins.create(
                 pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock()
             )
-            self._change_feed.wake_waiters()  # it may end before everything that did so far
+            self._change_feed.wake_waiters()  # it may be the next to end
             return pin
 
     def renew_pin(self, pin_id: int) -> Pin:
