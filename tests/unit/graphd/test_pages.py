@@ -143,7 +143,12 @@ def test_rates_read_no_counts_while_nothing_is_called(monkeypatch: pytest.Monkey
     metrics = Metrics("graphd")
     rates = RateMonitor(metrics, interval_s=1000)
     original, reads = metrics.method_stats, list[int]()
-    monkeypatch.setattr(metrics, "method_stats", lambda: reads.append(1) or original())
+
+    def record_read() -> dict[str, MethodStats]:
+        reads.append(1)
+        return original()
+
+    monkeypatch.setattr(metrics, "method_stats", record_read)
     rates.measure()
     assert reads == []
     metrics.count_call("SampleNodes", "OK", 0.003)
