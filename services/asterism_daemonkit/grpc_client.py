@@ -30,14 +30,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 """Keepalive matches what `asterism_daemonkit.grpc_server` permits."""
-FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.lookahead_bytes", 1 << 20),
-)
-"""Of connections to metad, at both ends: a receive window of 1 MiB that is not adapted.
-
-To adapt it, gRPC sends a ping after what it receives and measures the time until the answer. On a
-connection that carries a heartbeat a second that is more traffic than the heartbeats."""
 MAX_CONCURRENT_CALLS = 64
 """Calls under way at a time in one process; more wait their turn, within their deadlines."""
 
@@ -93,7 +85,8 @@ class RemoteTransport:
     on_traffic : callable
         Told of each call that was answered.
     options : sequence of (str, int)
-        Further options of the channel, such as `FIXED_WINDOW_OPTIONS`.
+        Further options of the channel, such as
+        `asterism_daemonkit.grpc_server.FIXED_WINDOW_OPTIONS`.
 
     Notes
     -----

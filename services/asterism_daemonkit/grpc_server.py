@@ -50,6 +50,14 @@ _OPTIONS = (
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_ping_strikes", 0),
 )
+FIXED_WINDOW_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", 1 << 20),
+)
+"""Of connections to metad, at both ends: a receive window of 1 MiB that is not adapted.
+
+To adapt it, gRPC sends a ping after what it receives and measures the time until the answer. On a
+connection that carries a heartbeat a second that is more traffic than the heartbeats."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -210,8 +218,7 @@ class GrpcServer:
     metrics : Metrics, optional
         Counts calls.
     options : sequence of (str, int)
-        Further options of the connections, such as
-        `asterism_daemonkit.grpc_client.FIXED_WINDOW_OPTIONS`.
+        Further options of the connections, such as `FIXED_WINDOW_OPTIONS`.
     """
 
     def __init__(

@@ -8,7 +8,8 @@ import threading
 
 from asterism_daemonkit import logs
 from asterism_daemonkit.critical_threads import exit_on_lost_threads
-from asterism_daemonkit.grpc_client import FIXED_WINDOW_OPTIONS, RemoteTransport
+from asterism_daemonkit.grpc_client import RemoteTransport
+from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS
 from asterism_daemonkit.tcp_client import TcpTransport
 from asterism_proto.errors import AsterismError
 from graphd.app import Graphd

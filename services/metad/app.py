@@ -12,8 +12,7 @@ from typing import Any
 
 from asterism_daemonkit.calls import Handler, handlers_of
 from asterism_daemonkit.daemon_identity import open_folder
-from asterism_daemonkit.grpc_client import FIXED_WINDOW_OPTIONS
-from asterism_daemonkit.grpc_server import GrpcServer
+from asterism_daemonkit.grpc_server import FIXED_WINDOW_OPTIONS, GrpcServer
 from asterism_daemonkit.http_server import HttpServer
 from asterism_daemonkit.metrics import Metrics
 from asterism_daemonkit.ports import clear_ports, write_ports
