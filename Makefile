@@ -17,8 +17,8 @@ PYG := .venv-pyg
 TF := .venv-tf
 # With ASTERISM_REQUIRE_ALL=1 a test that would be skipped fails, and so does a missing environment of DGL, GraphBolt, PyG or TensorFlow.
 PYTEST := $(BIN)/python -m pytest $(if $(ASTERISM_REQUIRE_ALL),--require-all)
-# Many tests wait, for leases and for processes that start: two at a time take little more than half as long. A file's tests stay together.
-TEST_WORKERS ?= 2
+# Tests wait more than they compute, for leases and for processes that start: four at a time keep two cores busy. A file's tests stay together.
+TEST_WORKERS ?= 4
 BENCHMARKS = $(filter-out __%,$(notdir $(basename $(wildcard tests/benchmarks/*.py))))
 KERNEL_TESTS = tests/distributions \
 	$(addprefix tests/unit/asterism_graphkit/test_,alias.py byte_rows.py extents.py graph_labels.py khop.py partition_choice.py \
