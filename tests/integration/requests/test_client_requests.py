@@ -121,6 +121,15 @@ def test_a_call_that_writes_is_never_sent_twice() -> None:
         transport.close()
 
 
+def test_a_write_with_a_lost_answer_is_not_sent_again() -> None:
+    with stub_graphd(lambda _: answer_with_error(Unavailable("lost"))) as graphd:
+        transport = GrpcTransport(graphd.address)
+        with pytest.raises(Unavailable, match="lost"):
+            timed_call(transport, WRITE)
+        assert graphd.calls == ["write"]
+        transport.close()
+
+
 def test_only_calls_that_read_may_be_hedged() -> None:
     changing = {"write", "write_once", "query"}
     assert {GRAPH[name].path for name in GRAPH.keys() - changing} | {

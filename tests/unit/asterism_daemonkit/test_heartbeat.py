@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
-from tests.kit.waiting import wait_until
+from tests.kit.waiting import HANG_S, let_pass, wait_until
 
 from asterism_daemonkit.daemon_identity import Identity
 from asterism_daemonkit.followed_catalog import FollowedCatalog
@@ -22,6 +23,10 @@ class Metad:
     def __init__(self) -> None:
         self.changed = threading.Condition()
         self.state = metad_pb.PollReply()
+        self.lease_s = 60.0
+        self.arrived_at = 0.0
+        """When the last heartbeat came."""
+        self.reply_delay_s = 0.0
 
     def name(self, term: str, revision: int, *, continues: bool) -> None:
         position = metad_pb.CatalogPosition(history="h", term=term, revision=revision)
@@ -33,8 +38,10 @@ class Metad:
 
     def call(self, method: Method, request: Any, timeout_s: float) -> Any:
         if method is HEARTBEATS["heartbeat"]:
+            self.arrived_at = time.monotonic()
+            let_pass(self.reply_delay_s)
             return metad_pb.HeartbeatReply(
-                revision=self.state.revision, lease_s=60.0, position=self.state.position
+                revision=self.state.revision, lease_s=self.lease_s, position=self.state.position
             )
         with self.changed:
             if request.known_revision == self.state.revision:
@@ -75,5 +82,30 @@ def test_a_state_of_an_adopted_copy_is_taken_over_under_the_same_revision() -> N
         assert followed.fault == ""
         metad.name("again", REVISION, continues=True)
         wait_until(lambda: taken[2:] == ["again"], "a state of another start is taken over")
+    finally:
+        client.stop()
+
+
+def test_lease_ends_before_metad_ends_it() -> None:
+    """metad counts from when a heartbeat came, the daemon from before it was sent."""
+    metad = Metad()
+    metad.reply_delay_s = 0.2
+    metad.name("first", REVISION, continues=True)
+    client = HeartbeatClient(
+        metad=metad,  # type: ignore[arg-type]  # only `call` is used
+        role=metad_pb.STORAGED,
+        identity=Identity("host", 1, -1),
+        address="",
+        http_address="",
+        on_poll=lambda reply: None,
+        payload=HeartbeatPayload,
+        interval_s=HANG_S,
+        poll_wait_s=1.0,
+    )
+    client.start()
+    try:
+        wait_until(client.has_lease, "the lease is held")
+        now = time.monotonic()
+        assert now + client.lease_remaining_s() <= metad.arrived_at + metad.lease_s
     finally:
         client.stop()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +14,18 @@ from tests.kit.waiting import HANG_S, wait_until
 
 from asterism_daemonkit.calls import CallContext
 from asterism_proto.errors import AsterismError, Deadline, InvalidRequest
+from asterism_proto.methods import CATALOG, Method
+from asterism_proto.v1 import metad_pb2 as metad_pb
 from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.writes import small_writes
-from graphd.writes.small_writes import SmallWrite, WriteBatcher, concat_sections, split_into_chunks
+from graphd.writes.small_writes import (
+    BatchCommitter,
+    SmallWrite,
+    WriteBatcher,
+    WriteChunk,
+    concat_sections,
+    split_into_chunks,
+)
 
 
 def small_write(
@@ -207,6 +217,53 @@ def test_adjacent_writes_of_one_kind_are_one_chunk_in_order() -> None:
     assert chunks[0].sections["f:l.indptr"].tolist() == [0, 2, 2, 3]
     assert chunks[0].sections["f:l.values"].tolist() == [0, 1, 10]
     assert [write for chunk in chunks for write in chunk.writes] == group
+
+
+def test_adjacent_writes_of_other_columns_are_chunks_of_their_own() -> None:
+    x = np.ones(1)
+    group = [small_write([1]), small_write([2], **{"f:x": x}), small_write([3], **{"f:x": x})]
+    chunks = list(split_into_chunks(group))
+    assert [chunk.sections["ids"].tolist() for chunk in chunks] == [[1], [2, 3]]
+    assert [sorted(chunk.sections) for chunk in chunks] == [["ids"], ["f:x", "ids"]]
+
+
+class Catalog:
+    """A metad that gives the edges of each chunk ids from its number times 100 on."""
+
+    def call(self, method: Method, request: Any, timeout_s: float) -> metad_pb.Load:
+        if method is CATALOG["begin_load"]:
+            chunks = [metad_pb.Chunk(base=100 * (i + 1)) for i in range(len(request.chunks))]
+            return metad_pb.Load(load_id=1, chunks=chunks)
+        assert method is CATALOG["commit_load"]
+        return metad_pb.Load(load_id=1, state=metad_pb.COMMITTED, commit=9)
+
+
+def test_each_write_of_a_batch_gets_the_id_of_its_first_edge() -> None:
+    first_edge_ids: list[int] = []
+
+    def write_chunk(
+        space: str, load_id: int, i: int, first_edge_id: int, chunk: WriteChunk, call: CallContext
+    ) -> set[str]:
+        first_edge_ids.append(first_edge_id)
+        return {"host"}
+
+    committer = BatchCommitter(
+        metad=Catalog(),  # type: ignore[arg-type]  # only `call` is used
+        write_chunk=write_chunk,
+        resolve_revivals=lambda *_: (0, False),
+        seal=lambda *_: [],
+    )
+    edges = storaged_pb.OUT_EDGES
+    group = [
+        small_write([1, 2, 3], kind=edges),
+        small_write([4, 5], kind=edges),
+        small_write([6], kind=edges, weight=np.ones(1)),
+        small_write([7], kind=edges, weight=np.ones(1)),
+    ]
+    committer.commit_batch("space", group, CallContext.with_timeout(HANG_S))
+    assert first_edge_ids == [100, 200]
+    assert [write.first_edge_id for write in group] == [100, 103, 200, 201]
+    assert {write.commit_number for write in group} == {9}
 
 
 def test_concatenated_sections_keep_their_rows() -> None:

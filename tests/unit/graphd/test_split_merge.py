@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from asterism_graphkit.random.partition_choice import part_of
+from asterism_io import buffer_pool
 from asterism_model.schema import NodeType, Schema
 from asterism_proto.errors import Deadline
 from graphd.routing import split_merge
@@ -59,6 +60,14 @@ def test_merged_rows_are_in_request_order(hosts: int) -> None:
     merged = split_merge.merge_rows(len(ids), answers)
     assert (merged["square"] == ids**2).all()
     assert (merged["wide"] == ids[:, None]).all()
+
+
+def test_rows_that_no_host_answered_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of the pool was used before."""
+    monkeypatch.setattr(buffer_pool, "empty", lambda shape, dtype: np.full(shape, 7, dtype))
+    answers = [(np.array([rows]), {"x": np.array([[rows, 1]])}) for rows in (3, 0)]
+    merged = split_merge.merge_rows(5, answers)
+    assert merged["x"].tolist() == [[0, 1], [0, 0], [0, 0], [3, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 5])
