@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,25 +17,45 @@ from graphd.routing.routes import SpaceRoute
 from graphd.writes import row_writes
 from graphd.writes.row_writes import WriteContext
 
-PARTS, HOSTS = 7, 3
+PARTS, HOSTS, CHUNK = 7, 3, 4
 
 
 class RecordingDispatcher:
-    """Storageds that take every block."""
+    """Storageds that take every block, of which host i has node 10 * i brought back by a load."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[int, Frame[storaged_pb.WriteBlocksRequest]]] = []
+        """Host and request of every block that was written."""
 
     def dispatch(
         self,
         name: str,
         space: SpaceRoute,
-        requests: Sequence[tuple[int, Frame[storaged_pb.WriteBlocksRequest]]],
+        requests: Sequence[tuple[int, Frame[Any]]],
         call: CallContext,
-    ) -> list[Frame[storaged_pb.WriteBlocksReply]]:
+    ) -> list[Frame[Any]]:
+        if name == "list_revivals":
+            arrays = {"types": np.zeros(1, np.int32), "chunks": np.full(1, CHUNK)}
+            return [Frame(storaged_pb.ListRevivalsReply(), arrays) for _ in requests]
+        if name == "read_revivals":
+            return [
+                Frame(storaged_pb.ReadRevivalsReply(), {"ids": np.array([10 * host])})
+                for host, _ in requests
+            ]
         assert name == "write_blocks"
         self.requests += requests
         return [Frame(storaged_pb.WriteBlocksReply()) for _ in requests]
+
+    def ids_by_part(self) -> dict[int, list[int]]:
+        """Ids that each partition was sent, in one block each, at its host."""
+        ids_by_part: dict[int, list[int]] = {}
+        for host, request in self.requests:
+            ids, offsets = request.array("ids", "int64"), request.array("offsets", "int64")
+            for i, part in enumerate(request.head.parts):
+                assert part % HOSTS == host
+                assert part not in ids_by_part
+                ids_by_part[part] = ids[offsets[i] : offsets[i + 1]].tolist()
+        return ids_by_part
 
 
 def write_context(dispatcher: RecordingDispatcher) -> WriteContext:
@@ -64,12 +85,13 @@ def test_node_deletes_reach_every_partition_once(
     monkeypatch.setattr(row_writes, "MESSAGE_BYTES", message_parts * ids.nbytes)
     dispatcher = RecordingDispatcher()
     row_writes.delete_nodes(write_context(dispatcher), 0, {"ids": ids})
-    ids_by_part: dict[int, list[int]] = {}
-    for host, request in dispatcher.requests:
-        offsets = request.array("offsets", "int64")
-        assert len(request.head.parts) <= message_parts
-        for i, part in enumerate(request.head.parts):
-            assert part % HOSTS == host
-            assert part not in ids_by_part
-            ids_by_part[part] = request.array("ids", "int64")[offsets[i] : offsets[i + 1]].tolist()
-    assert ids_by_part == dict.fromkeys(range(PARTS), ids.tolist())
+    assert max(len(request.head.parts) for _, request in dispatcher.requests) <= message_parts
+    assert dispatcher.ids_by_part() == dict.fromkeys(range(PARTS), ids.tolist())
+
+
+def test_births_at_any_host_reach_every_partition() -> None:
+    dispatcher = RecordingDispatcher()
+    assert not row_writes.resolve_revivals(write_context(dispatcher), [1, 2])
+    assert {request.head.kind for _, request in dispatcher.requests} == {storaged_pb.NODE_REVIVALS}
+    assert {request.head.chunk for _, request in dispatcher.requests} == {CHUNK}
+    assert dispatcher.ids_by_part() == {part: [0, 10, 20] for part in range(PARTS)}
