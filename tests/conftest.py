@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_FIRST = (
     "compose",
+    "mutants",
     "distributions",
     "integration",
     "contract",

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.distributions import checks, mutants
+from tests.distributions import checks
+from tests.mutants.catalogue import GROUPS, mutants_of
 
 
 @pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__)
@@ -24,8 +25,8 @@ def test_every_check_is_in_the_suite() -> None:
 
 
 def test_every_check_must_reject_a_mutant() -> None:
-    check_names = {mutant.check for group in mutants.GROUPS for mutant in mutants.mutants_of(group)}
-    assert check_names == {check.__name__ for check in checks.CHECKS}
+    check_names = {mutant.check for group in GROUPS for mutant in mutants_of(group)}
+    assert check_names - {""} == {check.__name__ for check in checks.CHECKS}
 
 
 def test_only_counts_that_are_off_are_rejected() -> None:

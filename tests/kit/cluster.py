@@ -13,7 +13,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,6 +25,7 @@ from tests.kit.proxy import CuttableProxy
 from tests.kit.relay import FaultyRelay
 from tests.kit.waiting import HANG_S, wait_until
 from tests.kit.zygote import ZYGOTE, ForkedProcess
+from tests.mutants import planting
 
 _POLL_INTERVAL_S = 0.05
 STOP_S = HANG_S / 5
@@ -201,6 +202,18 @@ class LocalCluster:
     cold : bool
         Execute daemons instead of forking them from a process that has imported and compiled
         already: where memory is measured.
+    mutants : collection of str, or mapping
+        Names of mutants of `tests.mutants.catalogue` to plant in the daemons that import their
+        modules, or in those of the given roles: ``{"storaged": ["stale totals"]}``. Their child
+        processes have them too. Kernels are interpreted where a mutant needs that.
+
+    Raises
+    ------
+    LookupError
+        Where a mutant is unknown, or does not fit the sources any more.
+    ValueError
+        Where no daemon of the roles imports a mutant's module, or with ``faults``: an interpreter
+        has one startup module.
     """
 
     def __init__(
@@ -218,8 +231,11 @@ class LocalCluster:
         allowed: Sequence[str] | None = None,
         fast: bool = True,
         cold: bool = False,
+        mutants: Collection[str] | Mapping[str, Collection[str]] = (),
     ) -> None:
-        self._environment = environment
+        if faults and mutants:
+            raise ValueError("faults and mutants: expected one of them; start two clusters")
+        self._environments = self._environments_by_role(environment or {}, mutants)
         self._temporary = (
             tempfile.TemporaryDirectory(prefix="asterism-cluster-") if folder is None else None
         )
@@ -395,6 +411,21 @@ class LocalCluster:
             name,
             [role, *own_arguments, *arguments, *self._extra_flags.get(role, ())],
             self.folder,
-            self._environment,
+            self._environments[role],
         )
         return self.daemons[name]
+
+    @staticmethod
+    def _environments_by_role(
+        environment: Mapping[str, str], mutants: Collection[str] | Mapping[str, Collection[str]]
+    ) -> dict[str, dict[str, str]]:
+        names = planting.names_by_role(mutants)
+        # A child's environment is ours and more.
+        inherited = {**os.environ, **environment}  # noqa: TID251
+        return {
+            role: {
+                **environment,
+                **(planting.environment_of(names[role], inherited) if role in names else {}),
+            }
+            for role in ("metad", "storaged", "graphd")
+        }

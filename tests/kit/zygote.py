@@ -24,6 +24,7 @@ from pathlib import Path
 
 from tests.kit.faults import POINTS
 from tests.kit.waiting import HANG_S
+from tests.mutants import planting
 
 ROOT = Path(__file__).resolve().parents[2]
 _MAX_MESSAGE = 1 << 20
@@ -52,12 +53,12 @@ _COMMAND = "asterism.cli.app"
 
 def startup_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what of an environment works at the start of an interpreter or at an import, but for
-    the faults, which the zygote knows.
+    the faults and the mutants, which the zygote plants in what it forks.
     """
     path = [
         folder
         for folder in environment.get("PYTHONPATH", "").split(os.pathsep)
-        if folder and folder != str(POINTS)
+        if folder and folder not in (str(POINTS), str(planting.STARTUP_FOLDER))
     ]
     variables = {
         name: value
@@ -125,14 +126,22 @@ class Zygote:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._pid = 0
+        self._is_shared = False
+
+    def share(self) -> None:
+        """Start it, and let forks of this process use it too: one at a time, for they have one
+        connection.
+        """
+        with self._lock:
+            self._ensure_started()
+            self._is_shared = True
 
     def can_fork(self, environment: Mapping[str, str]) -> bool:
         """Return whether a process with this environment may be forked: what works at an
         interpreter's start is as it was at the zygote's.
         """
         with self._lock:
-            if self._socket is None or self._pid != os.getpid():
-                self._start()
+            self._ensure_started()
             return startup_variables(environment) == self._startup_environment
 
     def fork(
@@ -147,8 +156,7 @@ class Zygote:
         stderr where there is no other for that.
         """
         with self._lock:
-            if self._socket is None or self._pid != os.getpid():
-                self._start()
+            self._ensure_started()
             assert self._socket is not None
             parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             request = json.dumps(
@@ -169,6 +177,10 @@ class Zygote:
                 raise RuntimeError("the zygote has ended")
             return ForkedProcess(arguments, pid, parent_end)
 
+    def _ensure_started(self) -> None:
+        if self._socket is None or (self._pid != os.getpid() and not self._is_shared):
+            self._start()
+
     def _start(self) -> None:
         parent_end, child_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         for end in (parent_end, child_end):
@@ -182,7 +194,7 @@ class Zygote:
                 cwd=ROOT,
                 start_new_session=True,
             ).returncode = 0  # never waited for
-        self._socket, self._pid = parent_end, os.getpid()
+        self._socket, self._pid, self._is_shared = parent_end, os.getpid(), False
 
 
 def preload() -> None:
@@ -225,6 +237,7 @@ def _run(request: Mapping[str, object], output: int, errors: int, exit_fd: int) 
         os.environ.update(request["environment"])  # type: ignore[call-overload]  # noqa: TID251
         arguments = request["arguments"]
         assert isinstance(arguments, list)
+        planting.plant_from_environment()
         sys.argv = ["-m", *arguments[1:]]
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.set_wakeup_fd(-1)

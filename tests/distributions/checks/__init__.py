@@ -1,5 +1,5 @@
 """Checks of the distributions that samples follow: functions that raise `Rejected`.
-Planted faults belong to `tests.distributions.faults`, tests to `test_` modules.
+Planted faults belong to `tests.mutants.catalogue`, tests to `test_` modules.
 
 Statistics are chi-square tests on fixed seeds with at least 5 expected per cell; a check rejects
 below ALPHA. What can be enumerated is: the row map at the words where it steps, the distributions

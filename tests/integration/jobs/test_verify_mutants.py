@@ -7,16 +7,15 @@ replacement and of streams that agree with each other, which leave every share a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.distributions.faults import Mutant
-from tests.distributions.faults.draws import MUTANTS, NAMED, UNAUDITED
 from tests.kit.cluster import LocalCluster
 from tests.kit.waiting import HANG_S
+from tests.mutants.catalogue.draws import MUTANTS, NAMED, UNAUDITED
+from tests.mutants.mutant import Mutant
 
 import asterism
 
@@ -42,18 +41,7 @@ def faulty_cluster(folder: Path, *names: str) -> LocalCluster:
     """One storaged and one graphd with these faults; one, for with more graphd notices stale totals
     by itself.
     """
-    root = Path(__file__).parents[3]
-    # What this process was told, and a folder more.
-    inherited = os.environ.get("PYTHONPATH", "")  # noqa: TID251
-    path = os.pathsep.join(
-        [str(root / "tests" / "kit" / "planted"), str(root), *filter(None, [inherited])]
-    )
-    environment = {
-        "NUMBA_DISABLE_JIT": "1",
-        "PYTHONPATH": path,
-        "ASTERISM_PLANTED": "|".join(names),
-    }
-    return LocalCluster(1, 1, folder=folder, environment=environment)
+    return LocalCluster(1, 1, folder=folder, mutants=names)
 
 
 def fill(client: asterism.Client, *, tables: Mapping[str, str] | None = None) -> None:

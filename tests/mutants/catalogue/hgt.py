@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 HGT = "asterism_graphkit.operators.hgt"
 HGT_HGT = "graphd.operators.hgt"
@@ -95,7 +95,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="layers_by_budgets_follow_their_distribution",
     ),
     change(
-        "one stream for all layers",
+        "one stream for all layers of budgets",
         "Euler",
         HGT_HGT,
         (

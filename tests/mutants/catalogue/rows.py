@@ -4,7 +4,7 @@ labels.
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 PACKED = "storaged.kernels.neighbors.packed"
 PACKED_WALK = "storaged.kernels.walks.packed"

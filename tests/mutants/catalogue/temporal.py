@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 EXPAND = "storaged.sampling.subgraphs.expand"
 TIMED = "storaged.kernels.neighbors.temporal"
@@ -195,7 +195,7 @@ MUTANTS: tuple[Mutant, ...] = (
         check="visible_edges_are_drawn_by_their_distribution",
     ),
     change(
-        "zero weight picked, in whole rows",
+        "zero weight picked, in rows by time",
         "cuGraph #4607",
         TIMED,
         (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 VISITS = "asterism_graphkit.operators.visit_counts"
 VISITS_VISITS = "graphd.operators.visit_counts"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 WALK = "graphd.operators.walks"
 DRAW_WALK = "storaged.sampling.walks.random_walks"

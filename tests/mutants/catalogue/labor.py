@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 LABOR = "asterism_graphkit.operators.labor"
 DRAW_LABOR = "storaged.sampling.subgraphs.labor"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 SHUFFLE = "storaged.kernels.neighbors.fisher_yates"
 NEIGHBORS = "storaged.kernels.neighbors.replacement"

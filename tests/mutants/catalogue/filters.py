@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.distributions.faults import Mutant, change
+from tests.mutants.mutant import Mutant, change
 
 CONDITIONS = "storaged.sampling.filters.cache"
 RESTRICTED = "storaged.sampling.filters.filtered_image"

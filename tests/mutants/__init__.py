@@ -1,0 +1,3 @@
+"""Planted faults: a catalogue of mutants, how they are planted, and the one place that runs them.
+Checks of distributions belong to `tests.distributions.checks`, tests of services to their packages.
+"""

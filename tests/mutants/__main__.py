@@ -1,0 +1,86 @@
+"""Plants every mutant of the catalogue, and shows that what it names rejects it.
+
+    python -m tests.mutants            # prints a table; exit status 1 when a mutant survives or the
+                                       # sampler itself is rejected
+    python -m tests.mutants floyd      # those with the word in their names
+    python -m tests.mutants --of rows  # those of tests/mutants/catalogue/rows.py
+
+A mutant names the check of `tests.distributions.checks` that must reject it, or a test that must
+fail. The same checks must accept the sampler without a fault; the tests run without one in the
+suite. A change that no longer fits the source is an error: a mutant must not die of old age."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+
+from tests.kit.waiting import HANG_S
+from tests.mutants import runner
+from tests.mutants.catalogue import GROUPS, mutants_of
+from tests.mutants.mutant import Mutant
+
+_STAGE_S = 6 * HANG_S
+
+
+def main(terms: Sequence[str]) -> int:
+    """Print a line per mutant.
+
+    Returns
+    -------
+    int
+        0 when every mutant is rejected, and the checks that did so accept the sampler itself.
+    """
+    groups = GROUPS
+    if terms[:1] == ["--of"]:
+        groups, terms = (terms[1],), terms[2:]
+    mutants = [
+        mutant
+        for group in groups
+        for mutant in mutants_of(group)
+        if all(term.lower() in mutant.name.lower() for term in terms)
+    ]
+    stages = (
+        partial(_run_tests, [mutant for mutant in mutants if mutant.test]),
+        partial(_run_checks, [mutant for mutant in mutants if not mutant.test]),
+    )
+    # A process each: checks run with interpreted kernels, tests with compiled ones.
+    return int(sum(runner.call_in_child(stage, _STAGE_S) for stage in stages) > 0)
+
+
+def _run_tests(mutants: Sequence[Mutant]) -> int:
+    """Print a row per mutant that a test must reject; return how many are wrong."""
+    if not mutants:
+        return 0
+    runner.prepare_tests()
+    return sum(_print_mutant(mutant) for mutant in mutants)
+
+
+def _run_checks(mutants: Sequence[Mutant]) -> int:
+    """Print a row per mutant that a check must reject, and one of the sampler itself."""
+    if not mutants:
+        return 0
+    runner.prepare_checks()
+    failures = sum(_print_mutant(mutant) for mutant in mutants)
+    start = time.perf_counter()
+    is_accepted, text = runner.evaluate_sampler(mutants)
+    _print_row(is_accepted, f"{'(the sampler itself)':<65}", start, text)
+    return failures + (not is_accepted)
+
+
+def _print_mutant(mutant: Mutant) -> bool:
+    start = time.perf_counter()
+    is_rejected, text = runner.evaluate_mutant(mutant)
+    _print_row(is_rejected, f"{mutant.name:<42}{mutant.met:<23}", start, text)
+    return not is_rejected
+
+
+def _print_row(is_right: bool, subject: str, start: float, text: str) -> None:
+    shown = " ".join(text.split())[:140] if is_right else text
+    seconds = time.perf_counter() - start
+    print(f"{'ok' if is_right else 'WRONG':<6}{subject}{seconds:4.1f} s  {shown}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,51 @@
+"""The catalogue of mutants, by subject: each module has the tuple `MUTANTS`.
+Planting them belongs to `tests.mutants.planting`, running them to `tests.mutants.runner`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from tests.mutants.mutant import Mutant
+
+GROUPS = (
+    "draws",
+    "rows",
+    "walks",
+    "labor",
+    "hgt",
+    "visits",
+    "filters",
+    "temporal",
+    "services",
+)
+"""Modules of the catalogue; the mutants of each run in one process."""
+
+
+def mutants_of(group: str) -> tuple[Mutant, ...]:
+    """Return the mutants of one module of the catalogue."""
+    mutants: tuple[Mutant, ...] = importlib.import_module(f"{__name__}.{group}").MUTANTS
+    return mutants
+
+
+@cache
+def all_mutants() -> tuple[Mutant, ...]:
+    """Return every mutant, those that only `test_verify_mutants` plants included."""
+    draws = importlib.import_module(f"{__name__}.draws")
+    grouped = [mutant for group in GROUPS for mutant in mutants_of(group)]
+    return (*grouped, *draws.NAMED, draws.UNAUDITED)
+
+
+def find_mutant(name: str) -> Mutant:
+    """Return the mutant of a name.
+
+    Raises
+    ------
+    LookupError
+        Where there is none.
+    """
+    for mutant in all_mutants():
+        if mutant.name == name:
+            return mutant
+    raise LookupError(f"mutant {name!r}: expected a name of tests.mutants.catalogue")

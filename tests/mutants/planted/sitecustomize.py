@@ -1,0 +1,16 @@
+"""Plants mutants in every Python process that has this folder in PYTHONPATH: an interpreter imports
+it by itself at its start.
+
+In processes that the zygote forks, `tests.kit.zygote` plants them."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+try:
+    from tests.mutants import planting
+
+    planting.plant_from_environment()
+except Exception as error:  # an interpreter would print it and start without the mutant
+    raise SystemExit(f"no mutant is planted: {error!r}") from error

@@ -1,0 +1,225 @@
+"""Running mutants: each in a forked child of a process that has imported what they change.
+
+A child plants its mutant (`tests.mutants.planting`) and runs the one check or test that must reject
+it. Kernels run interpreted under checks, so nothing is compiled. Processes that a test starts have
+the mutant too, by the environment."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import os
+import pickle
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
+import pytest
+
+from tests.kit.waiting import HANG_S
+from tests.mutants import planting
+
+if TYPE_CHECKING:
+    from tests.mutants.mutant import Mutant
+
+SCALE = 0.1
+"""Share of the sizes at which `tests.distributions` runs its checks: enough for these mutants."""
+_SOURCE_FOLDERS = ("services", "client", "proto")
+_IMPORTS_OF_TESTS = ("asterism_standalone.app", "asterism.saint")
+"""Modules that most tests of services import, directly or not; imported once for all of them."""
+_PYTEST_OPTIONS = (
+    *("-vv", "--no-header", "--tb=short", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    # Plugins that the imports above have imported.
+    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
+)
+T = TypeVar("T")
+
+
+class ChildFailed(Exception):
+    """A child that gave no result: it raised, was killed, or took too long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of one sampler, or one test, with or without a mutant."""
+
+    rejected_by: str = ""
+    """Name of the check or test that rejected it; empty where all accepted it."""
+    reason: str = ""
+
+
+def prepare_checks() -> None:
+    """Import the checks, with interpreted kernels, for children to run them."""
+    _add_source_folders()
+    importlib.import_module("numba").config.DISABLE_JIT = True
+    jit = importlib.import_module("asterism_graphkit.compile.jit")
+    # Kernels wrap around silently. Set once for the process: each call of a step would otherwise
+    # spend most of its time on setting it.
+    np.seterr(over="ignore")
+    warnings.simplefilter("ignore", RuntimeWarning)  # threads begin with NumPy's own setting
+    for decorator in ("kernel", "kernel_holding_gil", "inlined"):
+        setattr(jit, decorator, _undecorated)
+    importlib.import_module("tests.distributions.checks")
+
+
+def prepare_tests() -> None:
+    """Import what tests of services use, and start their zygote, for children to run them."""
+    _add_source_folders()
+    for name in _IMPORTS_OF_TESTS:
+        importlib.import_module(name)
+    importlib.import_module("tests.kit.reaper").start()
+    importlib.import_module("tests.kit.zygote").ZYGOTE.share()
+
+
+def _undecorated(function: Callable[..., object]) -> Callable[..., object]:
+    return function
+
+
+def _add_source_folders() -> None:
+    root = planting.ROOT
+    sys.path[:0] = [str(root), *(str(root / folder) for folder in _SOURCE_FOLDERS)]
+
+
+def call_in_child(function: Callable[[], T], timeout_s: float = HANG_S) -> T:
+    """Return what a function gives in a fork of this process; it must be picklable.
+
+    Raises
+    ------
+    ChildFailed
+    """
+    read, write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(read)
+            signal.alarm(int(timeout_s))
+            try:
+                outcome: tuple[bool, object] = (True, function())
+            except BaseException:
+                outcome = False, traceback.format_exc()
+            with os.fdopen(write, "wb") as channel:
+                pickle.dump(outcome, channel)
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as channel:
+        data = channel.read()
+    _, status = os.waitpid(pid, 0)
+    if not data:
+        raise ChildFailed(f"the child ended with {os.waitstatus_to_exitcode(status)}")
+    has_result, result = pickle.loads(data)
+    if not has_result:
+        raise ChildFailed(result)
+    return cast(T, result)
+
+
+def run_checks(names: Collection[str] = ()) -> Verdict:
+    """Return the first rejection by checks of these names; by any check where none is given."""
+    checks = importlib.import_module("tests.distributions.checks")
+    AsterismError = importlib.import_module("asterism_proto.errors").AsterismError
+    for check in checks.CHECKS:
+        if names and check.__name__ not in names:
+            continue
+        try:
+            check(SCALE)
+        except checks.Rejected as rejection:
+            return Verdict(rejected_by=check.__name__, reason=str(rejection))
+        except AsterismError as error:
+            # A host that refuses what another one claims has noticed the fault too.
+            reason = f"{type(error).__name__}: {error.message}"
+            return Verdict(rejected_by=check.__name__, reason=reason)
+    return Verdict()
+
+
+def run_test(node_id: str) -> Verdict:
+    """Return whether a test fails in its body.
+
+    Raises
+    ------
+    RuntimeError
+        Where it fails elsewhere, is skipped, or is not there: none of that is a rejection.
+    """
+    listener = _TestListener()
+    with contextlib.redirect_stdout(io.StringIO()):
+        status = pytest.main([*_PYTEST_OPTIONS, str(planting.ROOT / node_id)], plugins=[listener])
+    if listener.fault or (listener.failure is None and status != pytest.ExitCode.OK):
+        raise RuntimeError(listener.fault or f"{node_id}: pytest ended with {status!r}")
+    if listener.failure is None:
+        return Verdict()
+    return Verdict(rejected_by=node_id, reason=listener.failure)
+
+
+class _TestListener:
+    """A plugin of pytest that keeps what fails."""
+
+    def __init__(self) -> None:
+        self.failure: str | None = None
+        """Text of the first failure of a test's body."""
+        self.fault = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.skipped or (report.failed and report.when != "call"):
+            self.fault = self.fault or f"{report.nodeid}, {report.when}: {report.longreprtext}"
+        elif report.failed and self.failure is None:
+            self.failure = report.longreprtext
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self.fault = f"{report.nodeid}: {report.longreprtext}"
+
+
+def _run_planted(mutant: Mutant) -> Verdict:
+    """Plant a mutant in this process, and run what must reject it."""
+    if mutant.test:
+        # Children inherit it.
+        os.environ.update(planting.environment_of([mutant.name]))  # noqa: TID251
+    planting.plant([mutant])
+    return run_test(mutant.test) if mutant.test else run_checks([mutant.check])
+
+
+def _run_every_check(mutant: Mutant) -> Verdict:
+    planting.plant([mutant])
+    return run_checks()
+
+
+def evaluate_mutant(mutant: Mutant) -> tuple[bool, str]:
+    """Return whether what a mutant names rejects it, and a text that says so.
+
+    Where its check does not, the text names the check that does."""
+    planting.check_mutants([mutant])
+    try:
+        verdict = call_in_child(partial(_run_planted, mutant))
+        if verdict.rejected_by and mutant.reason in verdict.reason:
+            return True, f"rejected by {verdict.rejected_by}: {verdict.reason}"
+        if mutant.test:
+            return False, f"not noticed by {mutant.test}: {verdict.reason or 'it passes'}"
+        verdict = call_in_child(partial(_run_every_check, mutant))
+    except ChildFailed as failure:
+        return False, f"no verdict: {failure}"
+    return False, (
+        f"accepted by {mutant.check or '(no check)'}, rejected by "
+        f"{verdict.rejected_by or '(none)'}: {verdict.reason}"
+    )
+
+
+def evaluate_sampler(mutants: Sequence[Mutant]) -> tuple[bool, str]:
+    """Return whether the checks that mutants name accept the sampler itself, and a text."""
+    names = {mutant.check for mutant in mutants}
+    try:
+        verdict = call_in_child(partial(run_checks, names))
+    except ChildFailed as failure:
+        return False, f"no verdict: {failure}"
+    if verdict.rejected_by:
+        return False, f"rejected by {verdict.rejected_by}: {verdict.reason}"
+    return True, "accepted"
