@@ -75,7 +75,7 @@ def compile_kernels() -> None:
     node_edges = pagerank_push.NodeEdges(begins, begins, trees[:1], no_weights)
     pagerank_push.spread_mass(node_edges, pairs, flows, trees[:1], pairs, 0)
     pagerank_push.add_arrivals(trees[:1], flows, ones.copy(), np.zeros(1, np.int32), 1)
-    numbers, nodes = relabel.relabel(ids)
+    (numbers,), nodes = relabel.relabel([ids])
     importances = np.ones(len(nodes), np.float64)
     labor.solve_importances(2, lambda _: importances.copy())
     labor.scatter_max(as_kernel_array(numbers), as_kernel_array(importances), importances)

@@ -105,7 +105,11 @@ def reply_too_large(max_bytes: int) -> InvalidRequest:
 
 
 def sample_khop(
-    params: KHopParams, seeds: Ids, types: I32, expand: Expander
+    params: KHopParams,
+    seeds: Ids,
+    types: I32,
+    expand: Expander,
+    checkpoint: Callable[[], object],
 ) -> dict[str, NDArray[Any]]:
     """Grow a subgraph from seeds.
 
@@ -117,6 +121,8 @@ def sample_khop(
     types : int32[m]
         Their types; -1 is no node.
     expand : callable
+    checkpoint : callable
+        Called every so many ids that are numbered, and between columns; may raise.
 
     Returns
     -------
@@ -129,7 +135,7 @@ def sample_khop(
         Where it has more than ``params.max_bytes``.
     """
     with Relabeling.pooled(params.node_type_count) as relabelings:
-        state = _KHopState(params, relabelings)
+        state = _KHopState(params, relabelings, checkpoint)
         local_ids = state.add_seeds(seeds, types)
         for hop in range(params.hop_count):
             state.expand_hop(hop, expand)
@@ -139,8 +145,14 @@ def sample_khop(
 class _KHopState:
     """A subgraph under way."""
 
-    def __init__(self, params: KHopParams, relabelings: Sequence[Relabeling]) -> None:
+    def __init__(
+        self,
+        params: KHopParams,
+        relabelings: Sequence[Relabeling],
+        checkpoint: Callable[[], object],
+    ) -> None:
         self._params, self._relabelings = params, relabelings
+        self._checkpoint = checkpoint
         self._edges: list[dict[str, list[NDArray[Any]]]] = [{} for _ in params.fanouts]
         self._node_counts = np.zeros((params.node_type_count, params.hop_count + 1), np.int64)
         self._edge_counts = np.zeros((len(params.fanouts), params.hop_count), np.int64)
@@ -156,7 +168,9 @@ class _KHopState:
             selected = np.flatnonzero(types == type_id)
             if selected.size:
                 out[selected] = relabeling.assign(
-                    nodes[selected], tree_ids[selected] if self._params.disjoint else None
+                    nodes[selected],
+                    tree_ids[selected] if self._params.disjoint else None,
+                    checkpoint=self._checkpoint,
                 )
             self._node_counts[type_id, 0] = len(relabeling)
         return out
@@ -198,6 +212,7 @@ class _KHopState:
         remote = self._relabelings[fanout.remote_type].assign(
             neighbors.ids,
             self._relabelings[fanout.local_type].trees[local] if params.disjoint else None,
+            checkpoint=self._checkpoint,
         )
         rows, cols = (local, remote) if params.outgoing else (remote, local)
         for name, column in (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,6 +19,8 @@ _AHEAD = 16
 _KEPT, _KEPT_SLOTS = 8, 1 << 20
 _DENSE = 4
 """Slots for each id at most, where ids have slots of their own."""
+_PIECE = 1 << 19
+"""Ids that are numbered between two checkpoints: some ten milliseconds."""
 _LAST_TURN = (1 << 12) - 1
 _TURN, _HASH, _S32, _LOW, _ONE = (
     np.uint64(52),
@@ -27,6 +29,17 @@ _TURN, _HASH, _S32, _LOW, _ONE = (
     np.uint64(0xFFFFFFFF),
     np.uint64(1),
 )
+
+
+def _no_checkpoint() -> None:
+    """Return: a checkpoint of work without a deadline."""
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    """Yield slices of ``range(size)`` that are about equal, none above `_PIECE`."""
+    count = -(-size // _PIECE)
+    for i in range(count):
+        yield slice(size * i // count, size * (i + 1) // count)
 
 
 @inlined
@@ -120,42 +133,66 @@ def _refill(
 @kernel
 def _number_dense(
     ids: NDArray[np.int64],
-    local_ids: NDArray[np.int32],
+    slots: NDArray[np.int32],
     nodes: NDArray[np.int64],
+    first: np.int64,
     out: NDArray[np.int32],
 ) -> int:
-    count = np.int64(0)
+    """Number ids from ``first`` on, by slots that have a node's number and 1, or 0; return how many
+    nodes there are.
+    """
+    count = first
     for i in range(ids.shape[0]):
         node = ids[i]
-        local_id = np.int64(local_ids[node])
+        local_id = np.int64(slots[node]) - 1
         if local_id < 0:
             local_id = count
-            local_ids[node], nodes[count] = local_id, node
+            nodes[count] = node
             count += 1
+            slots[node] = count
         out[i] = local_id
     return int(count)
 
 
-def relabel(ids: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Numbers of nodes by first appearance, and the nodes by number: of ids that are no less than
-    0.
+def relabel(
+    id_arrays: Sequence[NDArray[np.int64]], checkpoint: Callable[[], object] = _no_checkpoint
+) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+    """Number nodes by first appearance in several arrays, one after another.
+
+    Parameters
+    ----------
+    id_arrays : sequence of ndarray of int64
+        Ids of 0 or more.
+    checkpoint : callable, optional
+        Called every so many ids; may raise.
 
     Returns
     -------
-    numbers : int32[n]
-    nodes : int64[nodes]
+    numbers : list of ndarray of int32
+        Of the ids in each array.
+    nodes : ndarray of int64
+        By number.
     """
-    ids = as_kernel_array(ids)
-    slots = int(ids.max()) + 1 if ids.size else 0
-    if (
-        slots <= _DENSE * ids.size
-    ):  # a slot for every id there may be: no hash, and nothing to compare
-        nodes, out = np.empty(min(slots, ids.size), np.int64), np.empty(ids.size, np.int32)
-        count = _number_dense(ids, np.full(slots, -1, np.int32), nodes, out)
-        return out, nodes[:count]
-    with Relabeling.pooled(1) as (relabeling,):
-        local_ids = relabeling.assign(ids)
-        return local_ids, relabeling.ids.copy()
+    arrays = [as_kernel_array(ids) for ids in id_arrays]
+    size = sum(ids.size for ids in arrays)
+    slot_count = max((int(ids.max(initial=-1)) + 1 for ids in arrays), default=0)
+    numbers = []
+    if slot_count > _DENSE * size:
+        with Relabeling.pooled(1) as (relabeling,):
+            for ids in arrays:
+                numbers.append(relabeling.assign(ids, checkpoint=checkpoint))
+                checkpoint()
+            return numbers, relabeling.ids.copy()
+    # A slot for every id there may be: no hash, and nothing to compare.
+    slots, nodes = np.zeros(slot_count, np.int32), np.empty(min(slot_count, size), np.int64)
+    count = 0
+    for ids in arrays:
+        out = np.empty(ids.size, np.int32)
+        for piece in _pieces(ids.size):
+            count = _number_dense(ids[piece], slots, nodes, np.int64(count), out[piece])
+            checkpoint()
+        numbers.append(out)
+    return numbers, nodes[:count]
 
 
 @kernel
@@ -307,7 +344,11 @@ class Relabeling:
         return self._buffers.trees[: len(self)] if self._apart else np.zeros(len(self), np.int32)
 
     def assign(
-        self, ids: NDArray[np.int64], trees: NDArray[np.int32] | None = None
+        self,
+        ids: NDArray[np.int64],
+        trees: NDArray[np.int32] | None = None,
+        *,
+        checkpoint: Callable[[], object] = _no_checkpoint,
     ) -> NDArray[np.int32]:
         """The number of each node, new ones in the order in which they come.
 
@@ -317,6 +358,8 @@ class Relabeling:
             -1 is no node and gets -1.
         trees : int32[n], optional
             All calls have them, or none.
+        checkpoint : callable, optional
+            Called every so many ids; may raise. What is numbered by then is of no use.
 
         Returns
         -------
@@ -324,19 +367,34 @@ class Relabeling:
         """
         self._apart = trees is not None
         out, ids = np.empty(ids.size, np.int32), as_kernel_array(ids)
-        if trees is None and self._assign_by_rank(ids, out):
-            return out
         tree_ids = as_kernel_array(np.zeros(0, np.int32) if trees is None else trees)
-        while 3 * len(self) >= self._buffers.slots:
-            self._grow()
-        if self._hashed_count < len(self):
-            self._fill()
-        position = self._assign_by_hash(ids, tree_ids, 0, out)
-        while position < ids.size:
-            self._grow()
-            position = self._assign_by_hash(ids, tree_ids, position, out)
-        self._hashed_count = len(self)
+        if ids.size <= _PIECE:
+            self._assign_piece(ids, tree_ids, out, checkpoint)
+            return out
+        for piece in _pieces(ids.size):
+            checkpoint()
+            self._assign_piece(ids[piece], tree_ids[piece], out[piece], checkpoint)
         return out
+
+    def _assign_piece(
+        self,
+        ids: NDArray[np.int64],
+        trees: NDArray[np.int32],
+        out: NDArray[np.int32],
+        checkpoint: Callable[[], object],
+    ) -> None:
+        """Number so many ids that no checkpoint is needed for them."""
+        if not self._apart and self._assign_by_rank(ids, out):
+            return
+        while 3 * len(self) >= self._buffers.slots:
+            self._grow(checkpoint)
+        if self._hashed_count < len(self):
+            self._fill(checkpoint)
+        position = self._assign_by_hash(ids, trees, 0, out)
+        while position < ids.size:
+            self._grow(checkpoint)
+            position = self._assign_by_hash(ids, trees, position, out)
+        self._hashed_count = len(self)
 
     def _assign_by_rank(self, ids: NDArray[np.int64], out: NDArray[np.int32]) -> bool:
         """Number ids by bits where they are many for what the largest of them takes in words;
@@ -364,19 +422,23 @@ class Relabeling:
         self._bitset_count = len(self)
         return True
 
-    def _fill(self) -> None:
+    def _fill(self, checkpoint: Callable[[], object]) -> None:
         """Have all nodes in the table."""
         buffers = self._buffers
-        _refill(
-            np.uint64(buffers.generation),
-            buffers.table,
-            buffers.ids,
-            buffers.trees,
-            np.int64(self._hashed_count),
-            np.int64(len(self)),
-            self._apart,
-        )
-        self._hashed_count = len(self)
+        while self._hashed_count < len(self):
+            end = min(self._hashed_count + _PIECE, len(self))
+            _refill(
+                np.uint64(buffers.generation),
+                buffers.table,
+                buffers.ids,
+                buffers.trees,
+                np.int64(self._hashed_count),
+                np.int64(end),
+                self._apart,
+            )
+            self._hashed_count = end
+            if end < len(self):
+                checkpoint()
 
     def _assign_by_hash(
         self, ids: NDArray[np.int64], trees: NDArray[np.int32], start: int, out: NDArray[np.int32]
@@ -396,7 +458,7 @@ class Relabeling:
             )
         )
 
-    def _grow(self) -> None:
+    def _grow(self, checkpoint: Callable[[], object]) -> None:
         old_buffers, self._buffers = self._buffers, _Buffers(2 * self._buffers.slots)
         self._buffers.reset()
         self._buffers.reserve(len(self), 0, 0)
@@ -405,4 +467,4 @@ class Relabeling:
             old_buffers.trees[: len(self)],
         )
         self._hashed_count = self._bitset_count = 0
-        self._fill()
+        self._fill(checkpoint)

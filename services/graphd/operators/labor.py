@@ -166,6 +166,7 @@ class _SharedNeighbors:
                     f"{len(self._indices[host])}, of the same nodes"
                 )
             labor.scatter_max(self._indices[host], host_largest, largest)
+            self._context.call.remaining()
         return largest
 
     def _index_neighbors(self, replies: Replies) -> None:
@@ -174,15 +175,13 @@ class _SharedNeighbors:
             reply.array(f"neighbors.{self._fanout.edge_type}", "int64")
             for reply in replies.values()
         ]
-        indices, nodes = relabel(np.concatenate(neighbor_lists))
-        ends = np.cumsum([0, *map(len, neighbor_lists)])
-        self._indices = {
-            host: as_kernel_array(indices[ends[i] : ends[i + 1]]) for i, host in enumerate(replies)
-        }
+        indices, nodes = relabel(neighbor_lists, self._context.call.remaining)
+        self._indices = dict(zip(replies, map(as_kernel_array, indices), strict=True))
         self._nodes = len(nodes)
 
     def host_sections(self, host: int, importances: NDArray[np.float64]) -> Sections:
         """What a host is told of the steps before."""
+        self._context.call.remaining()
         edge_type = self._fanout.edge_type
         return {
             f"levels.{edge_type}": self._levels[host],

@@ -65,7 +65,11 @@ def sample_subgraph(
         max_bytes=REPLY_BYTES,
     )
     return sample_khop(
-        khop_params, nodes, resolved_types, (expander or _StoragedExpander)(context, params)
+        khop_params,
+        nodes,
+        resolved_types,
+        (expander or _StoragedExpander)(context, params),
+        context.call.remaining,
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asterism_graphkit.relabel import relabel as relabel_module
 from asterism_graphkit.relabel.relabel import Relabeling, relabel, tree_positions
 
 
@@ -84,7 +85,41 @@ def test_position_depends_on_tree_and_node_alone() -> None:
 def test_array_is_numbered_with_and_without_slots(largest: int) -> None:
     ids = np.random.default_rng(largest).choice([*range(20), largest], 300)
     nodes, first = np.unique(ids, return_index=True)
-    numbers, distinct = relabel(ids)
+    numbers, distinct = relabel(np.split(ids, [3, 3, 190]))
     assert distinct.tolist() == nodes[np.argsort(first)].tolist()
-    assert np.array_equal(distinct[numbers], ids)
-    assert [len(part) for part in relabel(np.zeros(0, np.int64))] == [0, 0]
+    assert [array.size for array in numbers] == [3, 0, 187, 110]
+    assert np.array_equal(distinct[np.concatenate(numbers)], ids)
+    empty_numbers, no_nodes = relabel([np.zeros(0, np.int64)])
+    assert [len(*empty_numbers), len(no_nodes)] == [0, 0]
+
+
+@pytest.mark.parametrize("spread", [1, 1 << 20])
+@pytest.mark.parametrize("per_tree", [False, True])
+def test_pieces_are_numbered_as_at_once(
+    spread: int, per_tree: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint comes at least once for so many ids, and so many nodes that are moved as a table
+    grows.
+    """
+    rng = np.random.default_rng(5)
+    ids = rng.integers(0, 30_000, 60_000) * spread
+    trees = rng.integers(0, 3, ids.size).astype(np.int32) if per_tree else None
+    expected = Relabeling()
+    at_once = expected.assign(ids, trees)
+    expected_numbers, expected_nodes = relabel([ids])
+    monkeypatch.setattr(relabel_module, "_PIECE", 1000)
+    # Tables begin with 1 << 14 slots, and grow when a third of them is taken.
+    monkeypatch.setattr(relabel_module, "_buffer_pool", relabel_module._BufferPool())
+    calls: list[int] = []
+    relabeling = Relabeling()
+    numbers = relabeling.assign(ids, trees, checkpoint=lambda: calls.append(1))
+    assert numbers.tobytes() == at_once.tobytes()
+    assert relabeling.ids.tobytes() == expected.ids.tobytes()
+    assert relabeling.trees.tobytes() == expected.trees.tobytes()
+    moved = 0 if spread == 1 and not per_tree else (1 << 14) // 3 + (1 << 15) // 3
+    assert len(calls) >= (ids.size + moved) // 1000 - 1
+    calls.clear()
+    piecewise_numbers, piecewise_nodes = relabel([ids], lambda: calls.append(1))
+    assert piecewise_numbers[0].tobytes() == expected_numbers[0].tobytes()
+    assert piecewise_nodes.tobytes() == expected_nodes.tobytes()
+    assert len(calls) >= ids.size // 1000

@@ -115,4 +115,4 @@ def sample_khop(
     if temporal_filter is None:
         with StopFlag(checkpoint) as stop:
             result = sample_khop_single_type(version, expansion, params, seeds, types, stop)
-    return grown(params, seeds, types, expander) if result is None else result
+    return grown(params, seeds, types, expander, checkpoint) if result is None else result
