@@ -77,7 +77,7 @@ def compile_kernels() -> None:
     pagerank_push.add_arrivals(trees[:1], flows, ones.copy(), np.zeros(1, np.int32), 1)
     (numbers,), nodes = relabel.relabel([ids])
     importances = np.ones(len(nodes), np.float64)
-    labor.solve_importances(2, lambda _: importances.copy())
+    labor.solve_importances(2, lambda _: importances.copy(), lambda: None)
     labor.scatter_max(as_kernel_array(numbers), as_kernel_array(importances), importances)
     budgets = hgt.BudgetTable(relabel.Relabeling())
     budgets.add_seeds(ids[:1])

@@ -51,10 +51,10 @@ not.
 INTERPRETED = bool(vars(config)["DISABLE_JIT"])
 """Whether kernels run as plain Python: ``NUMBA_DISABLE_JIT=1``."""
 
-STOP_CHECK_MASK = (1 << 12) - 1
-"""Low bits of a loop's counter that say when it looks at its stop flag: each 4096 steps, some ten
-microseconds.
-"""
+STOP_CHECK_STEPS = 1 << 12
+"""Steps of a loop between two looks at its stop flag: some ten microseconds."""
+STOP_CHECK_MASK = STOP_CHECK_STEPS - 1
+"""Low bits of a loop's counter that say when it looks at its stop flag."""
 _CHECKS: dict[str, Any] = {"boundscheck": True} if CHECK_BOUNDS else {}
 _SUFFIX = "-checked" if CHECK_BOUNDS else ""
 """Of the names of cached files: neither build reads, lists or removes those of the other."""

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, inlined, kernel
+from asterism_graphkit.compile.jit import STOP_CHECK_STEPS, IntLike, inlined, is_set, kernel
 from asterism_graphkit.random.rng import LABOR, key_of
 
 UNTIL_CONVERGED = -1
@@ -39,28 +39,44 @@ squares of weights by it are normal numbers.
 """
 _WHOLE = float(1 << 31)
 """Of what is expected of a node, in the sum over nodes."""
+_CHECKPOINT_NODES = 1 << 20
+"""Nodes with importances that are updated between two checkpoints: some milliseconds."""
+_ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 F64 = NDArray[np.float64]
 
 
 @inlined
+def stretch_end(begin: IntLike, size: IntLike) -> np.uint64:
+    """Return the end of the steps of a loop that begin at one look at the stop flag."""
+    return np.uint64(min(np.int64(begin + STOP_CHECK_STEPS), np.int64(size)))
+
+
+@inlined
 def level_from_weights(
-    weights: NDArray[np.float32], degree: IntLike, fanout: np.int64, uniform: bool
+    weights: NDArray[np.float32],
+    degree: IntLike,
+    fanout: np.int64,
+    uniform: bool,
+    stop: NDArray[np.int64],
 ) -> float:
     """The level of a node where importances are the weights of its edges, which depends on no other
     node.
 
     Without weights all are 1; where that is said by ``uniform`` the level is degree / fanout, which
     would be so to rounding anyhow. A level without importance steps before it is solved for in
-    fewer passes: the sum of A^2 / pi is that of A."""
+    fewer passes: the sum of A^2 / pi is that of A. Once ``stop`` is set, the level is of no use."""
     total, squares, max_weight, min_weight, positive = 0.0, 0.0, 0.0, np.inf, np.int64(0)
     if weights.shape[0] > 0:
-        for e in range(degree):
-            weight = np.float64(weights[e])
-            total += weight
-            squares += weight * weight
-            max_weight = max(max_weight, weight)
-            positive += np.int64(weight > 0.0)
+        for begin in range(0, degree, STOP_CHECK_STEPS):
+            if is_set(stop):
+                return 0.0
+            for e in range(np.uint64(begin), stretch_end(begin, degree)):
+                weight = np.float64(weights[e])
+                total += weight
+                squares += weight * weight
+                max_weight = max(max_weight, weight)
+                positive += np.int64(weight > 0.0)
     else:
         total, squares, max_weight, positive = (
             np.float64(degree),
@@ -73,9 +89,13 @@ def level_from_weights(
     if uniform:
         return level
     if fanout < 0 or positive <= fanout:
-        for e in range(min(np.int64(weights.shape[0]), np.int64(degree))):
-            if weights[e] > 0.0:
-                min_weight = min(min_weight, np.float64(weights[e]))
+        size = min(np.int64(weights.shape[0]), np.int64(degree))
+        for begin in range(0, size, STOP_CHECK_STEPS):
+            if is_set(stop):
+                return 0.0
+            for e in range(np.uint64(begin), stretch_end(begin, size)):
+                if weights[e] > 0.0:
+                    min_weight = min(min_weight, np.float64(weights[e]))
         min_weight = min_weight if weights.shape[0] > 0 else 1.0
         return min(level, min_weight) if positive > 0 else level
     # As in `solve_level`, where the first of Newton's steps was taken above.
@@ -83,12 +103,15 @@ def level_from_weights(
     level, previous_count = (extra + squares) / total, positive
     while max_weight >= level:
         squares, uncertain_sum, uncertain = 0.0, 0.0, np.int64(0)
-        for e in range(degree):
-            weight = np.float64(weights[e])
-            uncertain_weight = weight if weight < level else 0.0
-            squares += uncertain_weight * uncertain_weight
-            uncertain_sum += uncertain_weight
-            uncertain += np.int64(uncertain_weight > 0.0)
+        for begin in range(0, degree, STOP_CHECK_STEPS):
+            if is_set(stop):
+                return 0.0
+            for e in range(np.uint64(begin), stretch_end(begin, degree)):
+                weight = np.float64(weights[e])
+                uncertain_weight = weight if weight < level else 0.0
+                squares += uncertain_weight * uncertain_weight
+                uncertain_sum += uncertain_weight
+                uncertain += np.int64(uncertain_weight > 0.0)
         if uncertain == 0 or uncertain >= previous_count:
             break
         level, previous_count = (extra + squares) / uncertain_sum, uncertain
@@ -103,35 +126,44 @@ def solve_level(
     ratios: F64,
     fanout: np.int64,
     previous_level: float,
+    stop: NDArray[np.int64],
 ) -> float:
     """The level of a node by its neighbors' importances, after the one of before.
 
     ``squares`` and ``ratios`` are room for as many numbers as it has edges. The importance of an
-    edge of weight 0 is made infinite: it is never uncertain."""
+    edge of weight 0 is made infinite: it is never uncertain. Once ``stop`` is set, the level is of
+    no use."""
     size, degree = importances.shape[0], np.int64(0)
     # Loops over edges that depend on none before them, which run over several at once; then sums in
     # four lanes, for one addition would wait for the last.
-    if weights.shape[0] > 0:
-        for e in range(size):
-            weight = np.float64(weights[e])
-            squares[e] = weight * weight
-            ratios[e] = weight * weight / importances[e] if weight > 0.0 else 0.0
-            importances[e] = importances[e] if weight > 0.0 else np.inf
-            degree += np.int64(weight > 0.0)
-    else:
+    for begin in range(0, size, STOP_CHECK_STEPS):
+        if is_set(stop):
+            return previous_level
+        if weights.shape[0] > 0:
+            for e in range(np.uint64(begin), stretch_end(begin, size)):
+                weight = np.float64(weights[e])
+                squares[e] = weight * weight
+                ratios[e] = weight * weight / importances[e] if weight > 0.0 else 0.0
+                importances[e] = importances[e] if weight > 0.0 else np.inf
+                degree += np.int64(weight > 0.0)
+        else:
+            for e in range(np.uint64(begin), stretch_end(begin, size)):
+                squares[e], ratios[e] = 1.0, 1.0 / importances[e]
+    if weights.shape[0] == 0:
         degree = np.int64(size)
-        for e in range(size):
-            squares[e], ratios[e] = 1.0, 1.0 / importances[e]
     if fanout < 0 or degree <= fanout:
         # All are certain, at every level up to this one. That of before stays where it serves, as
         # in DGL: nodes of which one expands all neighbors are the more important to the others the
         # fewer they are.
         min_importance = np.inf
-        for e in range(size):
-            min_importance = min(min_importance, importances[e])
+        for begin in range(0, size, STOP_CHECK_STEPS):
+            if is_set(stop):
+                return previous_level
+            for e in range(np.uint64(begin), stretch_end(begin, size)):
+                min_importance = min(min_importance, importances[e])
         return min(previous_level, min_importance) if degree > 0 else previous_level
-    total = _total(weights, size)
-    square_sum, ratio_sum = _sums(importances, squares, ratios, np.inf)
+    total = _total(weights, size, stop)
+    square_sum, ratio_sum = _sums(importances, squares, ratios, np.inf, stop)
     # The sum over edges of A^2 max(1, level / pi) is convex in the level: Newton's steps, from
     # where no edge is certain down, each leave fewer edges uncertain, and end at the level where
     # the sum is what it should be. The first one is taken here. An edge that is certain adds 0 to
@@ -140,53 +172,64 @@ def solve_level(
     level, previous_count = (extra + square_sum) / ratio_sum, degree
     while True:
         uncertain = np.int64(0)
-        for e in range(size):
-            uncertain += np.int64(importances[e] < level)
+        for begin in range(0, size, STOP_CHECK_STEPS):
+            if is_set(stop):
+                return previous_level
+            for e in range(np.uint64(begin), stretch_end(begin, size)):
+                uncertain += np.int64(importances[e] < level)
         if uncertain == 0 or uncertain >= previous_count:
             break
-        square_sum, ratio_sum = _sums(importances, squares, ratios, level)
+        square_sum, ratio_sum = _sums(importances, squares, ratios, level, stop)
         level, previous_count = (extra + square_sum) / ratio_sum, uncertain
     return level
 
 
 @inlined
-def _total(weights: NDArray[np.float32], size: IntLike) -> float:
+def _total(weights: NDArray[np.float32], size: IntLike, stop: NDArray[np.int64]) -> float:
     """The sum of weights, in four lanes; without weights all are 1."""
     if weights.shape[0] == 0:
         return np.float64(size)
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     aligned_size = size & ~np.int64(3)
-    for e in range(0, aligned_size, 4):
-        a += np.float64(weights[e])
-        b += np.float64(weights[e + 1])
-        c += np.float64(weights[e + 2])
-        d += np.float64(weights[e + 3])
+    for begin in range(0, aligned_size, STOP_CHECK_STEPS):
+        if is_set(stop):
+            return 0.0
+        for e in range(np.uint64(begin), stretch_end(begin, aligned_size), _FOUR):
+            a += np.float64(weights[e])
+            b += np.float64(weights[e + _ONE])
+            c += np.float64(weights[e + _TWO])
+            d += np.float64(weights[e + _THREE])
     for e in range(aligned_size, size):
         a += np.float64(weights[e])
     return (a + b) + (c + d)
 
 
 @inlined
-def _sums(importances: F64, squares: F64, ratios: F64, level: float) -> tuple[float, float]:
+def _sums(
+    importances: F64, squares: F64, ratios: F64, level: float, stop: NDArray[np.int64]
+) -> tuple[float, float]:
     """The sums over the edges that are uncertain at a level, in four lanes."""
     a, b, c, d, p, q, r, s = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     size = importances.shape[0]
     aligned_size = size & ~np.int64(3)
-    for e in range(0, aligned_size, 4):
-        one, two, three, four = (
-            importances[e] < level,
-            importances[e + 1] < level,
-            importances[e + 2] < level,
-            importances[e + 3] < level,
-        )
-        a += squares[e] if one else 0.0
-        b += squares[e + 1] if two else 0.0
-        c += squares[e + 2] if three else 0.0
-        d += squares[e + 3] if four else 0.0
-        p += ratios[e] if one else 0.0
-        q += ratios[e + 1] if two else 0.0
-        r += ratios[e + 2] if three else 0.0
-        s += ratios[e + 3] if four else 0.0
+    for begin in range(0, aligned_size, STOP_CHECK_STEPS):
+        if is_set(stop):
+            return 0.0, 0.0
+        for e in range(np.uint64(begin), stretch_end(begin, aligned_size), _FOUR):
+            one, two, three, four = (
+                importances[e] < level,
+                importances[e + _ONE] < level,
+                importances[e + _TWO] < level,
+                importances[e + _THREE] < level,
+            )
+            a += squares[e] if one else 0.0
+            b += squares[e + _ONE] if two else 0.0
+            c += squares[e + _TWO] if three else 0.0
+            d += squares[e + _THREE] if four else 0.0
+            p += ratios[e] if one else 0.0
+            q += ratios[e + _ONE] if two else 0.0
+            r += ratios[e + _TWO] if three else 0.0
+            s += ratios[e + _THREE] if four else 0.0
     for e in range(aligned_size, size):
         a += squares[e] if importances[e] < level else 0.0
         p += ratios[e] if importances[e] < level else 0.0
@@ -209,7 +252,9 @@ def _update_importances(largest: F64, is_first: bool, importances: F64) -> int:
     return expected  # type: ignore[return-value]  # an int64 here and an int to the caller
 
 
-def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> F64:
+def solve_importances(
+    steps: int, raise_levels: Callable[[F64 | None], F64], checkpoint: Callable[[], object]
+) -> F64:
     """The importances of a hop's neighbors.
 
     Parameters
@@ -220,6 +265,8 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
         Solves for levels by the importances of the step before, None before the first, and gives
         the largest c_s of the nodes that expand to each neighbor, in the first step times the
         edge's weight; float64[n].
+    checkpoint : callable
+        Called every so many neighbors of a step; may raise.
 
     Returns
     -------
@@ -234,7 +281,11 @@ def solve_importances(steps: int, raise_levels: Callable[[F64 | None], F64]) -> 
         largest = raise_levels(importances)
         is_first = importances is None
         importances = np.empty(largest.size, np.float64) if importances is None else importances
-        expected, step = _update_importances(largest, is_first, importances), step + 1
+        expected, step = 0, step + 1
+        for begin in range(0, largest.size, _CHECKPOINT_NODES):
+            block = slice(begin, begin + _CHECKPOINT_NODES)
+            expected += _update_importances(largest[block], is_first, importances[block])
+            checkpoint()
         if 0 < steps <= step or expected >= (1 - _CONVERGED) * previous_expected:
             return importances
         previous_expected = expected

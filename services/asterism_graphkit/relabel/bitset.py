@@ -45,15 +45,17 @@ def bit_rank(bit: np.uint64, words: NDArray[np.uint64], word_ranks: NDArray[np.i
 
 
 @kernel
-def rank_words(words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> int:
+def rank_words(words: NDArray[np.uint64], first: np.int64, word_ranks: NDArray[np.int32]) -> int:
     """Write how many bits are set before each word, and return how many are set in all.
 
     Parameters
     ----------
     words : uint64[w]
+    first : int64
+        Bits that are set before these words.
     word_ranks : int32[w], out
     """
-    count = np.int64(0)
+    count = first
     for w in range(words.shape[0]):
         word_ranks[w] = count
         count += np.int64(popcount(words[w]))
@@ -61,12 +63,14 @@ def rank_words(words: NDArray[np.uint64], word_ranks: NDArray[np.int32]) -> int:
 
 
 @kernel
-def list_set_bits(words: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
+def list_set_bits(words: NDArray[np.uint64], first: np.int64, out: NDArray[np.int64]) -> None:
     """Write the members of a bitset, ascending.
 
     Parameters
     ----------
     words : uint64[w]
+    first : int64
+        The number of the first bit.
     out : int64[..], out
         At least as long as there are members.
     """
@@ -75,7 +79,7 @@ def list_set_bits(words: NDArray[np.uint64], out: NDArray[np.int64]) -> None:
         word = words[w]
         while word != 0:
             lowest_bit = word & (~word + ONE)
-            out[count] = (w << np.int64(WORD_SHIFT)) + np.int64(popcount(lowest_bit - ONE))
+            out[count] = first + (w << np.int64(WORD_SHIFT)) + np.int64(popcount(lowest_bit - ONE))
             count += 1
             word ^= lowest_bit
 

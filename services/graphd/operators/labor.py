@@ -94,7 +94,9 @@ class _ImportanceExpander:
         shared_neighbors = _SharedNeighbors(
             self._context, self._params, fanout.counts[hop], fanout, dispatch
         )
-        importances = labor.solve_importances(self._steps, shared_neighbors.raise_levels)
+        importances = labor.solve_importances(
+            self._steps, shared_neighbors.raise_levels, self._context.call.remaining
+        )
         replies = dispatch.dispatch(
             self._context,
             "expand",

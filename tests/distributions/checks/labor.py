@@ -151,7 +151,7 @@ def _sampler_probabilities(
     weights = np.array([1.0 if uniform else np.float32(rows[s][t]) for s, t in edges], np.float64)
     importances = weights
     if importance:
-        last = labor.solve_importances(importance, steps.update_importances)
+        last = labor.solve_importances(importance, steps.update_importances, lambda: None)
         steps.update_importances(last)
         importances = last[steps.neighbor_indices]
     levels = np.repeat(steps.levels, [len(row) for row in rows.values()])

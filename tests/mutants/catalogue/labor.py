@@ -167,7 +167,7 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "level = solve_level(row_weights, row_importances, squares, ratios, fanout, "
-                "levels[i])"
+                "levels[i], stop)"
             ),
             "level = levels[i]",
         ),
@@ -257,9 +257,9 @@ MUTANTS: tuple[Mutant, ...] = (
         (
             (
                 "kernel.update_importances("
-                "spans, self._uniform, importances is None, state, largest)"
+                "spans, self._uniform, importances is None, state, largest, stop.flag)"
             ),
-            "kernel.update_importances(spans, self._uniform, True, state, largest)",
+            "kernel.update_importances(spans, self._uniform, True, state, largest, stop.flag)",
         ),
         check="labor_probabilities_are_the_papers",
     ),

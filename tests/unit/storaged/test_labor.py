@@ -12,6 +12,7 @@ import pytest
 from tests.distributions.checks.hosts import request_context
 from tests.kit.images import Edges, Nodes, restrict_to_parts, version_of
 
+from asterism_graphkit.compile.jit import STOP_CHECK_STEPS, as_kernel_array
 from asterism_graphkit.operators import labor
 from asterism_graphkit.operators.khop import Neighbors, build_fanouts
 from asterism_graphkit.random.rng import unit_float, word
@@ -21,6 +22,8 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators import labor as graphd
 from storaged import sampling
 from storaged.kernels.subgraphs import labor as kernel
+from storaged.kernels.subgraphs.expand import NeighborOutputs
+from storaged.sampling.node_lookup import EdgeSpans
 from storaged.sampling.subgraphs import labor as labor_module
 
 WEIGHTS = ("none", "equal", "zeros", "many decades", "few values")
@@ -266,7 +269,7 @@ def test_importance_steps_resume_from_reported_levels(weights: str) -> None:
             levels.append(stepped.levels)
             return largest
 
-        importances = labor.solve_importances(3, update_importances)
+        importances = labor.solve_importances(3, update_importances, lambda: None)
         assert len(levels) in (2, 3)  # steps end where they change nothing, too
         in_one_call = sampled_by_kernel(graph, ids, count, uniform=uniform, importance=3)
         assert identical(
@@ -375,6 +378,60 @@ def test_unsupported_labor_requests_are_refused() -> None:
         graph, expansion, edge_type=0, hop=0, count=4, ids=np.zeros(0, np.int64), trees=None
     )
     assert (len(empty.sizes), len(empty.ids), empty.eids, empty.weights) == (0, 0, None, None)
+
+
+@pytest.mark.parametrize("weights", ["none", "many decades"])
+def test_kernels_stop_within_one_row(weights: str) -> None:
+    """Once the flag is set, none looks at more edges of a hub than lie between two looks at it."""
+    graph = version(weights)
+    rows = EdgeSpans.locate(graph, 0, 1, np.array([41 * 7]))
+    assert rows.edges > 2 * STOP_CHECK_STEPS
+    spans, stop = rows.spans(), np.ones(1, np.int64)
+    words, word_ranks = np.zeros(500 * 7 // 64 + 1, np.uint64), np.zeros(55, np.int32)
+    kernel.set_neighbor_bits(spans, words, stop)
+    assert not words.any()
+    indices = np.full(rows.edges, -1, np.int32)
+    kernel.index_neighbors(spans, words, word_ranks, indices, stop)
+    assert indices.max() == -1
+    neighbors = np.full(rows.edges, -1)
+    kernel.list_neighbors(spans, neighbors, stop)
+    assert neighbors.max() == -1
+    largest = np.zeros(rows.edges)
+    steps = kernel.ImportanceState(
+        as_kernel_array(np.array([0, rows.edges])),
+        as_kernel_array(np.arange(rows.edges, dtype=np.int32)),
+        as_kernel_array(np.zeros(0)),
+        np.ones(1),
+    )
+    kernel.update_importances(spans, False, True, steps, largest, stop)
+    assert np.flatnonzero(largest).max() < STOP_CHECK_STEPS
+    out = NeighborOutputs(
+        np.full(rows.edges + kernel.BLOCK, -1), np.zeros(0, np.int64), np.zeros(0, np.float32)
+    )
+    state, params = (
+        np.zeros(2, np.int64),
+        kernel.KeepParams(np.uint64(3), np.int64(-1), False, np.int64(1 << 40)),
+    )
+    kernel.keep_edges(
+        spans, params, labor_module._NO_STEPS, state, np.zeros(1, np.int32), out, stop
+    )
+    assert out.ids.max() == -1
+    assert state.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("weights", ["none", "many decades"])
+def test_levels_are_solved_for_within_a_stretch_of_a_stopped_row(weights: str) -> None:
+    """Sums over a row end with the first look at the flag; of more edges, levels would differ."""
+    row_weights = np.zeros(0, np.float32) if weights == "none" else np.ones(HUB, np.float32)
+    stop = np.ones(1, np.int64)
+    if row_weights.size:
+        assert labor.level_from_weights(row_weights, HUB, np.int64(5), False, stop) == 0.0
+    importances = np.full(HUB, 0.5)
+    squares, ratios = np.full(HUB, -1.0), np.full(HUB, -1.0)
+    assert (
+        labor.solve_level(row_weights, importances, squares, ratios, np.int64(5), 2.0, stop) == 2.0
+    )
+    assert squares.max() == -1.0
 
 
 def test_long_scan_stops_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,16 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    STOP_CHECK_STEPS,
     IntLike,
     i64_at,
     inlined,
+    is_set,
     kernel,
     prefetch_at,
     u32_at,
     u64_at,
     view_at,
 )
-from asterism_graphkit.operators.labor import F64, level_from_weights, solve_level
+from asterism_graphkit.operators.labor import (
+    F64,
+    level_from_weights,
+    solve_level,
+    stretch_end,
+)
 from asterism_graphkit.random.rng import unit_float, unit_threshold, word
 from asterism_graphkit.relabel.bitset import BIT_MASK, ONE, WORD_SHIFT, bit_rank
 from storaged.kernels.adjacency import (
@@ -242,16 +250,21 @@ def _weigh(
     level: float,
     edges: NDArray[np.int64],
     out: NDArray[np.float32],
+    stop: NDArray[np.int64],
 ) -> None:
     """Write the weights of a node's kept edges in a mean, which sum to their number; no
     importances: all are 1.
     """
     total, count, no_importances = 0.0, np.float64(edges.shape[0]), importances.shape[0] == 0
     for i in range(edges.shape[0]):
+        if i & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+            return
         total += _inverse(
             weights, edges[i], 1.0 if no_importances else np.float64(importances[edges[i]]), level
         )
     for i in range(edges.shape[0]):
+        if i & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+            return
         out[i] = np.float32(
             _inverse(
                 weights,
@@ -270,6 +283,7 @@ def _write_edges(
     start: IntLike,
     edges: NDArray[np.int64],
     eids: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> None:
     """Write the ids of a node's kept edges, where they are wanted, and replace the edges by the
     neighbors that they lead to.
@@ -277,11 +291,17 @@ def _write_edges(
     pairs, narrow = np.uint64(table[part, PAIRS]), np.uint64(table[part, NARROW])
     if pairs != 0 and eids.shape[0] > 0:
         for i in range(edges.shape[0]):
+            if i & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+                return
             eids[i], edges[i] = unpack_pair(u64_at(pairs, start + edges[i]))
         return
     for i in range(eids.shape[0]):
+        if i & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+            return
         eids[i] = i64_at(np.uint64(table[part, EID]), start + edges[i])
     for i in range(edges.shape[0]):
+        if i & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+            return
         slot = start + edges[i]
         edges[i] = (
             np.int64(u32_at(narrow, slot))
@@ -291,26 +311,32 @@ def _write_edges(
 
 
 @inlined
-def _gather_importances(importances: F64, neighbor_indices: NDArray[np.int32], out: F64) -> None:
+def _gather_importances(
+    importances: F64, neighbor_indices: NDArray[np.int32], out: F64, stop: NDArray[np.int64]
+) -> None:
     """Gather the importances of a row's neighbors: they are read at random once, and used several
     times.
     """
-    for e in range(neighbor_indices.shape[0]):
-        out[e] = importances[neighbor_indices[e]]
+    degree = neighbor_indices.shape[0]
+    for begin in range(0, degree, STOP_CHECK_STEPS):
+        if is_set(stop):
+            return
+        for e in range(np.uint64(begin), stretch_end(begin, degree)):
+            out[e] = importances[neighbor_indices[e]]
 
 
 @inlined
 def _keep_row(
     table: NDArray[np.int64],
-    key: np.uint64,
+    params: KeepParams,
     row: RowSpan,
-    keep_all: bool,
     level: float,
     weights: NDArray[np.float32],
     importances: NDArray[Any],
     scratch: LaborScratch,
     first: IntLike,
     out: NDArray[np.int64],
+    stop: NDArray[np.int64],
 ) -> IntLike:
     """List a node's edges that are kept, by their offsets in its row, from ``first`` on.
 
@@ -324,13 +350,15 @@ def _keep_row(
     Returns
     -------
     int
-        The position after the last one, -1 where they may not fit.
+        The position after the last one, -1 where they may not fit or the call is to end.
     """
+    key, fanout, degree = params.key, params.fanout, row.degree
+    keep_all = bool(fanout < 0 or degree <= fanout)
     out_pos = first
     for begin in range(0, row.degree, BLOCK):
         size = np.int64(min(np.int64(BLOCK), np.int64(row.degree - begin)))
         end = begin + size
-        if out.shape[0] - out_pos < size:
+        if out.shape[0] - out_pos < size or is_set(stop):
             return np.int64(-1)
         if keep_all:
             out_pos = _keep_all(weights, begin, end, out_pos, out)
@@ -367,22 +395,19 @@ def _keep_node(
     scratch: LaborScratch,
     first: IntLike,
     out: NeighborOutputs,
+    stop: NDArray[np.int64],
 ) -> IntLike:
     """Write a node's edges that are kept, from ``first`` on; parameters and result as of
     `_keep_row`.
     """
-    fanout, degree = params.fanout, row.degree
-    keep_all = bool(fanout < 0 or degree <= fanout)
-    end = _keep_row(
-        table, params.key, row, keep_all, level, weights, importances, scratch, first, out.ids
-    )
+    end = _keep_row(table, params, row, level, weights, importances, scratch, first, out.ids, stop)
     if end < 0:
         return end
     edges = out.ids[first:end]
     if out.weights.shape[0] > 0:
-        _weigh(weights, importances, level, edges, out.weights[first:end])
+        _weigh(weights, importances, level, edges, out.weights[first:end], stop)
     eids = out.eids[first:end] if out.eids.shape[0] > 0 else out.eids
-    _write_edges(table, row.part, row.start, edges, eids)
+    _write_edges(table, row.part, row.start, edges, eids, stop)
     return end
 
 
@@ -395,6 +420,7 @@ def _keep_edges(
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
     out: NeighborOutputs,
+    stop: NDArray[np.int64],
 ) -> None:
     """`keep_edges`, in scratch that is there: arrays made here would be counted at every use."""
     table, partitions, starts, degrees = rows
@@ -422,17 +448,20 @@ def _keep_edges(
                 steps.importances,
                 steps.neighbor_indices[steps.offsets[i] : steps.offsets[i + 1]],
                 row_importances,
+                stop,
             )
-            level = solve_level(row_weights, row_importances, squares, ratios, fanout, levels[i])
+            level = solve_level(
+                row_weights, row_importances, squares, ratios, fanout, levels[i], stop
+            )
             end = _keep_node(
-                table, params, row, level, row_weights, row_importances, scratch, first, out
+                table, params, row, level, row_weights, row_importances, scratch, first, out, stop
             )
         else:
-            level = level_from_weights(row_weights, row.degree, fanout, uniform)
+            level = level_from_weights(row_weights, row.degree, fanout, uniform, stop)
             end = _keep_node(
-                table, params, row, level, row_weights, row_weights, scratch, first, out
+                table, params, row, level, row_weights, row_weights, scratch, first, out, stop
             )
-        if end < 0:
+        if end < 0 or is_set(stop):
             return
         sizes[i] = np.int32(end - first)
         state[ROW], state[TOTAL] = i + 1, end
@@ -447,6 +476,7 @@ def keep_edges(
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
     out: NeighborOutputs,
+    stop: NDArray[np.int64],
 ) -> None:
     """Keep edges of one node after another's, until all are done, ``max_edges`` were read, or the
     output is full.
@@ -462,6 +492,8 @@ def keep_edges(
         How many edges each node keeps.
     out : NeighborOutputs
         BLOCK longer than the edges that are certain to fit; weights are those of means.
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
     """
     max_degree = np.int64(0)
     if steps.offsets.shape[0] > 0 and rows.degrees.shape[0] > 0:
@@ -475,7 +507,7 @@ def keep_edges(
         np.empty(max_degree, np.float64),
         np.empty(max_degree, np.float64),
     )
-    _keep_edges(rows, params, steps, scratch, state, sizes, out)
+    _keep_edges(rows, params, steps, scratch, state, sizes, out, stop)
 
 
 @kernel
@@ -491,14 +523,18 @@ def highest_neighbor(rows: RowSpans) -> int:
 
 
 @kernel
-def set_neighbor_bits(rows: RowSpans, words: NDArray[np.uint64]) -> None:
-    """Set the bits of the neighbors of some nodes; ``words`` is uint64[w], inout."""
+def set_neighbor_bits(rows: RowSpans, words: NDArray[np.uint64], stop: NDArray[np.int64]) -> None:
+    """Set the bits of the neighbors of some nodes; ``words`` is uint64[w], inout; ``stop`` as of
+    `keep_edges`.
+    """
     table, partitions, starts, degrees = rows
     neighbors, m = np.empty(BLOCK, np.int64), partitions.shape[0]
     for i in range(m):
         ahead = min(i + _AHEAD, m - 1)
         _prefetch_row(table, partitions[ahead], starts[ahead], False)
         for begin in range(0, degrees[i], BLOCK):
+            if is_set(stop):
+                return
             size = min(degrees[i] - begin, BLOCK)
             _copy_neighbors(table, partitions[i], starts[i] + begin, size, neighbors)
             for e in range(size):
@@ -512,6 +548,7 @@ def index_neighbors(
     words: NDArray[np.uint64],
     word_ranks: NDArray[np.int32],
     neighbor_indices: NDArray[np.int32],
+    stop: NDArray[np.int64],
 ) -> None:
     """Write the number of the neighbor that each edge leads to: the rank of its bit.
 
@@ -520,6 +557,8 @@ def index_neighbors(
     words, word_ranks : uint64[w], int32[w]
         As of `asterism_graphkit.relabel.bitset.rank_words`.
     neighbor_indices : int32[e], out
+    stop : int64[1]
+        As of `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     neighbors, m, pos = np.empty(BLOCK, np.int64), partitions.shape[0], np.int64(0)
@@ -527,6 +566,8 @@ def index_neighbors(
         ahead = min(i + _AHEAD, m - 1)
         _prefetch_row(table, partitions[ahead], starts[ahead], False)
         for begin in range(0, degrees[i], BLOCK):
+            if is_set(stop):
+                return
             size = min(degrees[i] - begin, BLOCK)
             _copy_neighbors(table, partitions[i], starts[i] + begin, size, neighbors)
             for e in range(size):
@@ -536,17 +577,23 @@ def index_neighbors(
 
 
 @kernel
-def list_neighbors(rows: RowSpans, out: NDArray[np.int64]) -> None:
-    """Write the neighbor that each edge leads to, int64[e]."""
+def list_neighbors(rows: RowSpans, out: NDArray[np.int64], stop: NDArray[np.int64]) -> None:
+    """Write the neighbor that each edge leads to, int64[e]; ``stop`` as of `keep_edges`."""
     table, partitions, starts, degrees = rows
     pos = np.int64(0)
     for i in range(partitions.shape[0]):
-        _copy_neighbors(table, partitions[i], starts[i], degrees[i], out[pos:])
-        pos += degrees[i]
+        for begin in range(0, degrees[i], BLOCK):
+            if is_set(stop):
+                return
+            size = min(degrees[i] - begin, BLOCK)
+            _copy_neighbors(table, partitions[i], starts[i] + begin, size, out[pos:])
+            pos += size
 
 
 @kernel
-def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64) -> None:
+def initial_levels(
+    rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64, stop: NDArray[np.int64]
+) -> None:
     """Write the level of each node where the weights of edges are importances.
 
     Parameters
@@ -554,6 +601,8 @@ def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64)
     fanout, uniform
         As of `KeepParams`.
     levels : float64[m], out
+    stop : int64[1]
+        As of `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     m = partitions.shape[0]
@@ -565,17 +614,27 @@ def initial_levels(rows: RowSpans, fanout: np.int64, uniform: bool, levels: F64)
             _weighted_degree(table, partitions[i], degrees[i], uniform),
             _F32,
         )
-        levels[i] = level_from_weights(weights, degrees[i], fanout, uniform)
+        levels[i] = level_from_weights(weights, degrees[i], fanout, uniform, stop)
+        if is_set(stop):
+            return
 
 
 @kernel
-def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: ImportanceState) -> None:
+def update_levels(
+    rows: RowSpans,
+    fanout: np.int64,
+    uniform: bool,
+    steps: ImportanceState,
+    stop: NDArray[np.int64],
+) -> None:
     """Update ``steps.levels`` by the importances of a step.
 
     Parameters
     ----------
     fanout, uniform
         As of `KeepParams`.
+    stop : int64[1]
+        As of `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     offsets, neighbor_indices, importances, levels = steps
@@ -587,7 +646,7 @@ def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: Import
     )
     for i in range(partitions.shape[0]):
         _gather_importances(
-            importances, neighbor_indices[offsets[i] : offsets[i + 1]], row_importances
+            importances, neighbor_indices[offsets[i] : offsets[i + 1]], row_importances, stop
         )
         weights = view_at(
             table[partitions[i], WEIGHTS] + 4 * starts[i],
@@ -595,13 +654,20 @@ def update_levels(rows: RowSpans, fanout: np.int64, uniform: bool, steps: Import
             _F32,
         )
         levels[i] = solve_level(
-            weights, row_importances[: degrees[i]], squares, ratios, fanout, levels[i]
+            weights, row_importances[: degrees[i]], squares, ratios, fanout, levels[i], stop
         )
+        if is_set(stop):
+            return
 
 
 @kernel
 def update_importances(
-    rows: RowSpans, uniform: bool, by_weight: bool, steps: ImportanceState, largest: F64
+    rows: RowSpans,
+    uniform: bool,
+    by_weight: bool,
+    steps: ImportanceState,
+    largest: F64,
+    stop: NDArray[np.int64],
 ) -> None:
     """Raise the largest c_s of each neighbor to those of the nodes that expand to it.
 
@@ -614,6 +680,8 @@ def update_importances(
     steps : ImportanceState
         Its importances are not read.
     largest : float64[n], inout
+    stop : int64[1]
+        As of `keep_edges`.
     """
     table, partitions, starts, degrees = rows
     offsets, neighbor_indices, levels = steps.offsets, steps.neighbor_indices, steps.levels
@@ -629,11 +697,15 @@ def update_importances(
         )
         if weights.shape[0] == 0:
             for e in range(degrees[i]):
+                if e & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+                    return
                 neighbor_index = neighbor_indices[begin + e]
                 largest[neighbor_index] = max(largest[neighbor_index], 1.0 / level)
             continue
         # Written whether it is larger or not: the branch would be mispredicted.
         for e in range(degrees[i]):
+            if e & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+                return
             neighbor_index, weight = neighbor_indices[begin + e], np.float64(weights[e])
             importance = (weight if by_weight else 1.0) / level if weight > 0.0 else 0.0
             largest[neighbor_index] = max(largest[neighbor_index], importance)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,13 +17,17 @@ from asterism_graphkit.relabel.relabel import Relabeling
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.subgraphs import labor as kernel
 from storaged.kernels.subgraphs.expand import NeighborOutputs
+from storaged.sampling.cancellation import Checkpoint, StopFlag
 from storaged.sampling.node_lookup import EdgeSpans, end_types, resized_copy
 from storaged.sampling.version import LocalVersion, check_length, check_row_count
+from storaged.store.image import EMPTY_F32, EMPTY_I64
 
 MAX_EDGES = 1 << 26
 """Of the nodes of a hop with importance steps that live here, 4 bytes each."""
 _CHECKPOINT_EDGES = 1 << 21
 """Edges that are looked at between checkpoints."""
+_CHECKPOINT_WORDS = 1 << 16
+"""Words of bits that are ranked or listed between checkpoints: 4 million bits."""
 _DENSE = 4
 """Bytes of bits for an edge up to which neighbors are numbered by a bit for every id there may
 be.
@@ -67,7 +71,7 @@ class ImportanceSteps:
     levels : float64[m], optional
         Of the step before, where this is not the first.
     checkpoint : callable
-        Called every so many edges; may raise.
+        Called every so many edges, also within those of one node; may raise.
 
     Raises
     ------
@@ -86,7 +90,7 @@ class ImportanceSteps:
         count: int,
         ids: NDArray[np.int64],
         levels: F64 | None = None,
-        checkpoint: Callable[[], object],
+        checkpoint: Checkpoint,
     ) -> None:
         end_types(version, edge_type, direction)
         if count < ALL_NEIGHBORS:
@@ -103,15 +107,18 @@ class ImportanceSteps:
         self.neighbor_indices, self.neighbors = self._index_neighbors()
         if levels is None:
             self.levels = np.empty(ids.size, np.float64)
-            for piece in self._pieces():
-                kernel.initial_levels(rows.spans(piece), self._fanout, uniform, self.levels[piece])
+            with StopFlag(checkpoint) as stop:
+                for piece in self._pieces(stop):
+                    kernel.initial_levels(
+                        rows.spans(piece), self._fanout, uniform, self.levels[piece], stop.flag
+                    )
         else:
             check_length("levels", levels, ids.size)
             self.levels = levels.copy()
 
-    def _pieces(self) -> Iterator[slice]:
-        """The nodes, as many at a time as have not too many edges, with a checkpoint after each
-        lot.
+    def _pieces(self, stop: StopFlag) -> Iterator[slice]:
+        """Yield slices of nodes that have not too many edges, with a checkpoint after each, and
+        after a kernel that was stopped.
         """
         begin, m = 0, self.offsets.size - 1
         while begin < m:
@@ -125,6 +132,7 @@ class ImportanceSteps:
                 begin + 1,
             )
             yield slice(begin, end)
+            stop.check()
             self._checkpoint()
             begin = end
 
@@ -136,23 +144,48 @@ class ImportanceSteps:
         """The number of the neighbor that each edge leads to, and the neighbors by number."""
         rows, neighbor_indices = self.rows, np.empty(self.rows.edges, np.int32)
         size = int(kernel.highest_neighbor(rows.spans())) // 64 + 1
-        if 8 * size > _DENSE * rows.edges:
-            with Relabeling.pooled(1) as (relabeling,):
-                for piece in self._pieces():
-                    neighbors = np.empty(int(rows.degrees[piece].sum()), np.int64)
-                    kernel.list_neighbors(rows.spans(piece), neighbors)
-                    neighbor_indices[self._edges(piece)] = relabeling.assign(neighbors)
-                return as_kernel_array(neighbor_indices), relabeling.ids.copy()
-        bitset_words, word_ranks = np.zeros(size, np.uint64), np.empty(size, np.int32)
-        for piece in self._pieces():
-            kernel.set_neighbor_bits(rows.spans(piece), bitset_words)
-        neighbors = np.empty(int(rank_words(bitset_words, word_ranks)), np.int64)
-        list_set_bits(bitset_words, neighbors)
-        for piece in self._pieces():
-            kernel.index_neighbors(
-                rows.spans(piece), bitset_words, word_ranks, neighbor_indices[self._edges(piece)]
-            )
-        return as_kernel_array(neighbor_indices), neighbors
+        with StopFlag(self._checkpoint) as stop:
+            if 8 * size > _DENSE * rows.edges:
+                with Relabeling.pooled(1) as (relabeling,):
+                    for piece in self._pieces(stop):
+                        neighbors = np.empty(int(rows.degrees[piece].sum()), np.int64)
+                        kernel.list_neighbors(rows.spans(piece), neighbors, stop.flag)
+                        stop.check()
+                        neighbor_indices[self._edges(piece)] = relabeling.assign(
+                            neighbors, checkpoint=self._checkpoint
+                        )
+                    return as_kernel_array(neighbor_indices), relabeling.ids.copy()
+            words, word_ranks = np.zeros(size, np.uint64), np.empty(size, np.int32)
+            for piece in self._pieces(stop):
+                kernel.set_neighbor_bits(rows.spans(piece), words, stop.flag)
+            neighbors = self._rank_bits(words, word_ranks)
+            for piece in self._pieces(stop):
+                kernel.index_neighbors(
+                    rows.spans(piece),
+                    words,
+                    word_ranks,
+                    neighbor_indices[self._edges(piece)],
+                    stop.flag,
+                )
+            return as_kernel_array(neighbor_indices), neighbors
+
+    def _rank_bits(
+        self, words: NDArray[np.uint64], word_ranks: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Write how many bits are set before each word, and return the members of the set."""
+        counts = [0]
+        pieces = [
+            slice(begin, begin + _CHECKPOINT_WORDS)
+            for begin in range(0, words.size, _CHECKPOINT_WORDS)
+        ]
+        for piece in pieces:
+            counts.append(rank_words(words[piece], np.int64(counts[-1]), word_ranks[piece]))
+            self._checkpoint()
+        neighbors = np.empty(counts[-1], np.int64)
+        for piece, first, end in zip(pieces, counts[:-1], counts[1:], strict=True):
+            list_set_bits(words[piece], np.int64(64 * piece.start), neighbors[first:end])
+            self._checkpoint()
+        return neighbors
 
     def update_importances(self, importances: F64 | None) -> F64:
         """A step, as `asterism_graphkit.operators.labor.solve_importances` asks for it;
@@ -161,17 +194,20 @@ class ImportanceSteps:
         if importances is not None:
             check_length("importances", importances, self.neighbors.size)
         largest = np.zeros(self.neighbors.size, np.float64)
-        for piece in self._pieces():
-            spans = self.rows.spans(piece)
-            state = kernel.ImportanceState(
-                self.offsets[piece.start : piece.stop + 1],
-                self.neighbor_indices,
-                _NO_F64 if importances is None else as_kernel_array(importances),
-                self.levels[piece],
-            )
-            if importances is not None:
-                kernel.update_levels(spans, self._fanout, self._uniform, state)
-            kernel.update_importances(spans, self._uniform, importances is None, state, largest)
+        with StopFlag(self._checkpoint) as stop:
+            for piece in self._pieces(stop):
+                spans = self.rows.spans(piece)
+                state = kernel.ImportanceState(
+                    self.offsets[piece.start : piece.stop + 1],
+                    self.neighbor_indices,
+                    _NO_F64 if importances is None else as_kernel_array(importances),
+                    self.levels[piece],
+                )
+                if importances is not None:
+                    kernel.update_levels(spans, self._fanout, self._uniform, state, stop.flag)
+                kernel.update_importances(
+                    spans, self._uniform, importances is None, state, largest, stop.flag
+                )
         return largest
 
 
@@ -189,7 +225,7 @@ def keep_neighbors(
     count: int,
     ids: NDArray[np.int64],
     importance_state: tuple[F64, F64] | None = None,
-    checkpoint: Callable[[], object],
+    checkpoint: Checkpoint,
 ) -> Neighbors:
     """Keep ``count`` neighbors of each node along one edge type in expectation, as
     `asterism_graphkit.operators.labor` says.
@@ -208,7 +244,7 @@ def keep_neighbors(
         Levels of nodes and importances of neighbors, where importance steps were taken for the
         nodes of several hosts; else they are taken here.
     checkpoint : callable
-        Called every so many edges; may raise.
+        Called every so many edges, also within those of one node; may raise.
 
     Raises
     ------
@@ -233,7 +269,9 @@ def keep_neighbors(
             checkpoint=checkpoint,
         )
         importances = (
-            labor.solve_importances(labor_options.importance, importance_steps.update_importances)
+            labor.solve_importances(
+                labor_options.importance, importance_steps.update_importances, checkpoint
+            )
             if importance_state is None
             else importance_state[1]
         )
@@ -251,28 +289,30 @@ def keep_neighbors(
     # Neighbors that many nodes share are kept by many or by none: there may be any number more than
     # expected.
     capacity = min(rows.edges, expected + expected // 8) + kernel.BLOCK
-    out = NeighborOutputs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32))
+    out = NeighborOutputs(EMPTY_I64, EMPTY_I64, EMPTY_F32)
     sizes, state = np.zeros(ids.size, np.int32), np.zeros(2, np.int64)
     key = labor.variate_key(seed, remote_type, hop, layer_dependency=labor_options.layer_dependency)
     params = kernel.KeepParams(key, np.int64(count), uniform, np.int64(_CHECKPOINT_EDGES))
     spans = rows.spans()
-    while True:
-        if capacity > out.ids.size:
-            check_row_count("neighbors", capacity - kernel.BLOCK)
-            used = int(state[kernel.TOTAL])
-            out = NeighborOutputs(
-                resized_copy(out.ids, used, capacity),
-                resized_copy(out.eids, used, capacity if want_eids else 0),
-                resized_copy(out.weights, used, capacity if want_weights else 0),
-            )
-        previous_row = int(state[kernel.ROW])
-        kernel.keep_edges(spans, params, steps, state, sizes, out)
-        row, total = int(state[kernel.ROW]), int(state[kernel.TOTAL])
-        if row == ids.size:
-            break
-        checkpoint()
-        if row == previous_row:
-            capacity = min(rows.edges, 2 * capacity) + kernel.BLOCK
+    with StopFlag(checkpoint) as stop:
+        while True:
+            if capacity > out.ids.size:
+                check_row_count("neighbors", capacity - kernel.BLOCK)
+                used = int(state[kernel.TOTAL])
+                out = NeighborOutputs(
+                    resized_copy(out.ids, used, capacity),
+                    resized_copy(out.eids, used, capacity if want_eids else 0),
+                    resized_copy(out.weights, used, capacity if want_weights else 0),
+                )
+            previous_row = int(state[kernel.ROW])
+            kernel.keep_edges(spans, params, steps, state, sizes, out, stop.flag)
+            stop.check()
+            row, total = int(state[kernel.ROW]), int(state[kernel.TOTAL])
+            if row == ids.size:
+                break
+            checkpoint()
+            if row == previous_row:
+                capacity = min(rows.edges, 2 * capacity) + kernel.BLOCK
     return Neighbors(
         sizes=sizes,
         ids=out.ids[:total],
