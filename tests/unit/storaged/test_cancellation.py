@@ -135,6 +135,34 @@ CALLS: dict[str, Run] = {
         trees=None,
         **k,
     ),
+    **{
+        f"labor, importance {steps}": lambda v, steps=steps, **k: sampling.expand(
+            v,
+            sampling.Expansion(
+                replace=False,
+                labor=sampling.LaborOptions(layer_dependency=False, importance=steps),
+                **EXPANSION_OPTIONS,
+            ),
+            edge_type=0,
+            hop=1,
+            count=50,
+            ids=hub_arguments()["ids"],
+            trees=None,
+            **k,
+        )
+        for steps in (0, 2)
+    },
+    "edges among nodes": lambda v, **k: sampling.find_induced_edges(
+        v,
+        edge_types=[0],
+        node_type=0,
+        ids=hub_arguments()["ids"],
+        cols=np.arange(HUB),
+        direction=1,
+        want_weights=False,
+        want_edge_ids=False,
+        **k,
+    ),
     "race of edges": lambda v, **k: sampling.sample_distinct_edges(
         v, types=[0, 1], parts=[0, 1], seed=9, count=MANY, uniform=False, **NO_EXCLUSIONS, **k
     ),

@@ -15,7 +15,9 @@ from asterism_model.schema import EdgeType, NodeType, Schema
 from storaged import sampling
 from storaged.kernels.induced.bitset_join import groups_ascend
 from storaged.kernels.induced.hash_join import EdgeOutputs
+from storaged.sampling.cancellation import Checkpoint, no_checkpoint
 from storaged.sampling.node_lookup import EdgeSpans
+from storaged.sampling.subgraphs import target_sets
 from storaged.sampling.subgraphs.target_sets import (
     BitsetJoin,
     EdgeSearch,
@@ -90,7 +92,7 @@ def search_edges(
             for buffer in buffers
         )
         buffers = EdgeOutputs(cols, weights if weighted else weights[:0], eids)
-        assert search.find(state, sizes, buffers)
+        assert search.find(state, sizes, buffers, np.zeros(1, np.int64))
         if state[0] == sizes.size:
             break
     cols, weights, eids = (column[: state[1]] for column in buffers)
@@ -125,6 +127,48 @@ def test_both_searches_find_what_a_loop_finds(base: int, buffer_size: int, width
         (row, eid, col, 0.0) for row, eid, col, _ in expected_edges
     ]
     assert search_edges(HashJoin(rows, targets, NO_GROUPS), rows, buffer_size) == expected_edges
+
+
+@pytest.mark.parametrize("width", [3, SIZE])
+def test_both_searches_write_nothing_once_stopped(width: int) -> None:
+    cols, ids = np.arange(width), np.arange(SIZE)
+    rows, targets = EdgeSpans.locate(version(0), 0, 1, ids), select_targets(cols, None, None)
+    searches: list[EdgeSearch | None] = [
+        BitsetJoin.create_if_fits(rows, targets, NO_GROUPS),
+        HashJoin(rows, targets, NO_GROUPS),
+    ]
+    for search in searches:
+        assert search is not None
+        state, sizes = np.zeros(2, np.int64), np.zeros(SIZE, np.int32)
+        out = EdgeOutputs(
+            np.full(9_999, -7, np.int32), np.zeros(9_999, np.float32), np.full(9_999, -7)
+        )
+        assert search.find(state, sizes, out, np.ones(1, np.int64))
+        assert state.tolist() == [0, 0]
+        assert out.places.max() == out.eids.max() == -7
+        assert search.find(state, sizes, out, np.zeros(1, np.int64))
+        assert state[0] == SIZE
+
+
+@pytest.mark.parametrize("piece", [2, 7])
+def test_targets_are_sorted_and_entered_in_pieces(
+    piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(piece)
+    cols, groups = generator.integers(0, SIZE, 150), generator.integers(0, 3, 150).astype(np.int32)
+    ids = np.sort(generator.integers(0, SIZE, 30))
+    row_groups = as_kernel_array(np.sort(generator.integers(0, 3, ids.size)).astype(np.int32))
+    rows = EdgeSpans.locate(version(0), 0, 1, ids)
+
+    def find(checkpoint: Checkpoint) -> EdgeRows:
+        targets = select_targets(cols, None, groups, checkpoint)
+        return search_edges(HashJoin(rows, targets, row_groups, checkpoint), rows, 100_000)
+
+    at_once = find(no_checkpoint)
+    monkeypatch.setattr(target_sets, "_PIECE", piece)
+    calls: list[int] = []
+    assert find(lambda: calls.append(1)) == at_once
+    assert len(calls) >= 3 * cols.size // piece
 
 
 @pytest.mark.parametrize("base", [0, WIDE_BASE])
@@ -249,7 +293,8 @@ def test_duplicate_target_is_found_by_hashing(grouped: bool) -> None:
     buffers = EdgeOutputs(
         np.zeros(99_999, np.int32), np.zeros(0, np.float32), np.zeros(0, np.int64)
     )
-    assert not bitset_join.find(np.zeros(2, np.int64), np.zeros(SIZE, np.int32), buffers)
+    state, sizes = np.zeros(2, np.int64), np.zeros(SIZE, np.int32)
+    assert not bitset_join.find(state, sizes, buffers, np.zeros(1, np.int64))
     induced_edges = sampling.find_induced_edges(
         version(0),
         edge_types=[0],

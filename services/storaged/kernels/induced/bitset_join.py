@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from asterism_graphkit.compile.jit import (
     CHECK_BOUNDS,
+    STOP_CHECK_MASK,
     IntLike,
     copy_at,
     inlined,
+    is_set,
     kernel,
     prefetch_at,
     register,
@@ -157,6 +159,7 @@ def _bisect_targets(
     end: IntLike,
     out: EdgeOutputs,
     out_pos: np.uint64,
+    stop: NDArray[np.int64],
 ) -> np.uint64:
     """Search a row for targets ``begin`` to ``end`` by rank: cheap where they are few.
 
@@ -176,6 +179,8 @@ def _bisect_targets(
     """
     slot, degree, capacity = np.int64(0), np.int64(nbr.shape[0]), np.uint64(out.places.shape[0])
     for rank in range(begin, end):
+        if rank & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+            break
         target = targets.ids[target_of_rank(np.uint64(rank), order)]
         slot = np.int64(lower_bound(nbr, slot, degree, target))
         while slot < degree and np.int64(nbr[slot]) == target:
@@ -202,6 +207,7 @@ def _bisect_row(
     end: IntLike,
     out: EdgeOutputs,
     out_pos: np.uint64,
+    stop: NDArray[np.int64],
 ) -> np.uint64:
     """`_bisect_targets` in a row of narrow or wide ids."""
     part, start, degree = row
@@ -213,7 +219,7 @@ def _bisect_row(
         view_at(narrow + 4 * start, degree, _U32),
         view_at(table[part, NBR] + 8 * start, degree, _I64),
     )
-    common_args = (weights, eids, targets, order, begin, end, out, out_pos)
+    common_args = (weights, eids, targets, order, begin, end, out, out_pos, stop)
     return (
         _bisect_targets(narrow_nbr, *common_args)
         if narrow != 0
@@ -232,14 +238,15 @@ def _scan_dense_row(
     out_pos: np.uint64,
 ) -> np.uint64:
     """As `_scan_row`, where many edges lead to targets and ids but no weights are wanted; return
-    the position after the last edge, past the end of ``out`` where a block does not fit.
+    the position after the last edge, past the end of ``out`` where a block does not fit or the call
+    is to end.
     """
     offset, capacity, degree = np.int64(0), np.uint64(out.places.shape[0]), np.int64(pairs.shape[0])
     eids = buffers.edges
     while offset < degree:
         size = min(degree - offset, np.int64(_SCAN_NEIGHBORS))
         count = scan_pairs(pairs[offset : offset + size], bitset, eids, buffers.bit_positions)
-        if capacity - out_pos < count:
+        if capacity - out_pos < count or is_set(buffers.stop):
             return capacity + ONE
         emit_places(buffers, count, bitset, order, places, out, out_pos)
         for j in range(count):
@@ -276,8 +283,8 @@ def _scan_row(
     -------
     out_pos, num_listed : uint64
         The position of the first edge with an id that is not read, and how many such edges there
-        are. Their sum is past the end of ``out`` where they do not fit: nothing is written of the
-        last block, and the scan ends there.
+        are. Their sum is past the end of ``out`` where they do not fit, or where the call is to
+        end: nothing is written of the last block, and the scan ends there.
     """
     part, start, degree = row
     if dense and table[part, PAIRS] != 0:
@@ -300,6 +307,8 @@ def _scan_row(
             )
         if capacity - out_pos < num_listed + count:
             return out_pos, num_listed + count
+        if is_set(buffers.stop):
+            return out_pos, capacity + ONE
         emit_places(buffers, count, bitset, order, places, out, out_pos + num_listed)
         weights = view_at(
             table[part, WEIGHTS] + 4 * slot,
@@ -388,7 +397,7 @@ def _join(
         np.uint64(0),
         out_pos,
     )
-    while is_unique and queue_index < queue_size:
+    while is_unique and queue_index < queue_size and not is_set(buffers.stop):
         i = np.int64(queue[queue_index])
         row = RowSpan(rows.partitions[i], rows.starts[i], rows.degrees[i])
         row_begin = out_pos + num_listed
@@ -450,7 +459,9 @@ def _join(
                 rank_words(bitset, touched_count, begin)
                 order_by_rank(bitset, targets.ids, begin, end)
                 ascending = True
-            out_pos = _bisect_row(rows.table, row, targets, order, begin, end, out, out_pos)
+            out_pos = _bisect_row(
+                rows.table, row, targets, order, begin, end, out, out_pos, buffers.stop
+            )
         elif scan_limit > 0:
             out_pos, num_listed = _scan_row(
                 rows.table,
@@ -492,13 +503,14 @@ def join_by_bitset(
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
     out: EdgeOutputs,
+    stop: NDArray[np.int64],
 ) -> bool:
     """Find edges as `storaged.kernels.induced.hash_join.join_by_hash` does, for targets that occur
     once each, with ids that lie close together.
 
     Parameters
     ----------
-    rows, state, sizes, out
+    rows, state, sizes, out, stop
         As there.
     targets : TargetNodes
         In any order within a group.
@@ -528,5 +540,6 @@ def join_by_bitset(
         bit_positions,
         ranks,
         np.empty(_MAX_LISTED, np.uint64),
+        stop,
     )
     return _join(rows, targets, row_groups, bitset, queue, buffers, state, sizes, out)

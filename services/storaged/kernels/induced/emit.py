@@ -38,6 +38,8 @@ class ScanBuffers(NamedTuple):
     """uint32[n + LANES]: the ranks of their targets."""
     eid_addresses: NDArray[np.uint64]
     """uint64[e]: see `eid_address`."""
+    stop: NDArray[np.int64]
+    """int64[1], of the caller: not 0 once the call is to end."""
 
 
 @inlined

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from asterism_graphkit.compile.jit import IntLike, inlined, kernel, prefetch, view_at
+from asterism_graphkit.compile.jit import (
+    STOP_CHECK_MASK,
+    IntLike,
+    inlined,
+    is_set,
+    kernel,
+    prefetch,
+    view_at,
+)
 from asterism_graphkit.random.rng import GOLDEN
 from storaged.kernels.adjacency import EID, NBR, SLOTS, WEIGHTS, RowSpans
 
@@ -115,6 +123,8 @@ def _find_target(
 def build_hash_table(
     ids: NDArray[np.int64],
     groups: NDArray[np.int64],
+    first: np.int64,
+    last: np.int64,
     hash_table: NDArray[np.int32],
     bloom_words: NDArray[np.uint64],
 ) -> int:
@@ -125,15 +135,17 @@ def build_hash_table(
     ids, groups : int64[t], int64[t] or [0]
         Targets, ascending within their group, and their groups, ascending; no groups: all are of
         one.
+    first, last : int64
+        Targets ``first`` to ``last - 1`` are entered: those before have been.
     hash_table : int32[2**bits], inout
-        At least twice as many buckets as targets, all of them -1.
+        At least twice as many buckets as targets, all of them -1 at first.
     bloom_words : uint64[words], inout
-        A power of two of them, all 0: a bit for each hash that is entered.
+        A power of two of them, all 0 at first: a bit for each hash that is entered.
 
     Returns
     -------
     int
-        How many targets were entered.
+        How many of these targets were entered.
     """
     bits, mask, count = (
         np.uint64(bisection_steps(hash_table.shape[0]) - 1),
@@ -141,7 +153,7 @@ def build_hash_table(
         np.int64(0),
     )
     filter_bits = np.uint64(bisection_steps(64 * bloom_words.shape[0]) - 1)
-    for i in range(ids.shape[0]):
+    for i in range(first, last):
         group = groups[i] if groups.shape[0] > 0 else np.int64(0)
         if i > 0 and ids[i - 1] == ids[i] and (groups.shape[0] == 0 or groups[i - 1] == group):
             continue
@@ -167,6 +179,7 @@ def join_by_hash(
     state: NDArray[np.int64],
     sizes: NDArray[np.int32],
     out: EdgeOutputs,
+    stop: NDArray[np.int64],
 ) -> None:
     """Find the edges of rows that lead to targets, row by row, until all are done or the output is
     full.
@@ -189,6 +202,8 @@ def join_by_hash(
     sizes : int32[m], out
         How many edges each row has.
     out : EdgeOutputs
+    stop : int64[1]
+        Not 0 once the call is to end; what it leaves then is incomplete.
 
     Notes
     -----
@@ -203,6 +218,8 @@ def join_by_hash(
     )
     begin, end, group = np.int64(0), np.int64(ids.shape[0]), np.int64(0)
     for i in range(state[ROW], m):
+        if is_set(stop):
+            return
         ahead = min(i + _AHEAD, m - 1)
         prefetch(
             view_at(table[partitions[ahead], NBR], table[partitions[ahead], SLOTS], _I64),
@@ -233,6 +250,8 @@ def join_by_hash(
             if capacity - out_pos < degree:
                 return
             for edge in range(degree):
+                if edge & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop):
+                    return
                 hashed = _hash(nbr[edge], group)
                 if not _may_contain(hashed, filter_bits, bloom_words):
                     continue
@@ -252,8 +271,11 @@ def join_by_hash(
             sizes[i] = out_pos - state[TOTAL]
             state[ROW], state[TOTAL] = i + 1, out_pos
             continue
-        slot, target = np.int64(0), begin
+        slot, target, step_count = np.int64(0), begin, np.int64(0)
         while slot < degree and target < end:
+            step_count += 1
+            if step_count & STOP_CHECK_MASK == 0 and is_set(stop):
+                return
             if probe_slots:
                 hashed = _hash(nbr[slot], group)
                 first_target = np.int64(-1)
@@ -274,7 +296,9 @@ def join_by_hash(
                     continue
             last = target
             while last < end and ids[last] == nbr[slot]:
-                if out_pos == capacity:
+                if out_pos == capacity or (
+                    last & STOP_CHECK_MASK == STOP_CHECK_MASK and is_set(stop)
+                ):
                     return
                 out_places[out_pos] = places[last]
                 if out_weights.shape[0] > 0:

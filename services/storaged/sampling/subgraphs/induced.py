@@ -15,6 +15,7 @@ from storaged.sampling.cancellation import (
     BLOCK_DRAWS,
     BLOCK_EDGES,
     Checkpoint,
+    StopFlag,
     blocks_by_work,
     no_checkpoint,
 )
@@ -119,7 +120,10 @@ def find_induced_edges(
         remote_type = schema.node_type_id(edge.dst_type if direction == OUT else edge.src_type)
         if remote_type not in targets:
             targets[remote_type] = select_targets(
-                cols, None if col_types is None else col_types == remote_type, col_groups
+                cols,
+                None if col_types is None else col_types == remote_type,
+                col_groups,
+                checkpoint,
             )
         matching_ids = (
             ids
@@ -170,11 +174,11 @@ def _find_type_edges(
         as_kernel_array(_NONE if groups is None else groups),
     )
     search: EdgeSearch = BitsetJoin.create_if_fits(rows, targets, node_groups) or HashJoin(
-        rows, targets, node_groups
+        rows, targets, node_groups, checkpoint
     )
     buffer = _EdgeBuffer(rows, max_edges, want_weights=want_weights, want_edge_ids=want_edge_ids)
     if not buffer.fill(search, counts, state, checkpoint):
-        search, state = HashJoin(rows, targets, node_groups), np.zeros(2, np.int64)
+        search, state = HashJoin(rows, targets, node_groups, checkpoint), np.zeros(2, np.int64)
         buffer.fill(search, counts, state, checkpoint)
     total = int(state[TOTAL])
     weights, eids = (
@@ -190,7 +194,7 @@ class _EdgeBuffer:
     def __init__(
         self, rows: EdgeSpans, max_edges: int, *, want_weights: bool, want_edge_ids: bool
     ) -> None:
-        self.out = EdgeOutputs(_NONE.copy(), EMPTY_F32.copy(), EMPTY_I64.copy())
+        self.out = EdgeOutputs(_NONE, EMPTY_F32, EMPTY_I64)
         self._rows, self._max_edges, self._want_weights, self._want_edge_ids = (
             rows,
             max_edges,
@@ -206,17 +210,21 @@ class _EdgeBuffer:
         checkpoint: Checkpoint,
     ) -> bool:
         """Find them block after block of rows; False where this is no way to find them."""
-        capacity = min(_LEAST + self._rows.edges, _FIRST, self._max_edges)
-        for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
-            while True:
-                self._reserve(int(state[TOTAL]), capacity)
-                if not search.find(state, counts[: block.stop], self.out):
-                    return False
-                if int(state[ROW]) == block.stop:
-                    break
-                checkpoint()
-                capacity = self._estimate_capacity(state, capacity)
-            self._check(int(state[TOTAL]))
+        capacity = max(min(_LEAST + self._rows.edges, _FIRST, self._max_edges), 1)
+        with StopFlag(checkpoint) as stop:
+            for block in blocks_by_work(self._rows.degrees, _BLOCK, checkpoint):
+                while True:
+                    if capacity > self.out.places.size:
+                        self._reserve(int(state[TOTAL]), capacity)
+                    is_way = search.find(state, counts[: block.stop], self.out, stop.flag)
+                    stop.check()
+                    if not is_way:
+                        return False
+                    if int(state[ROW]) == block.stop:
+                        break
+                    checkpoint()
+                    capacity = self._estimate_capacity(state, capacity)
+                self._check(int(state[TOTAL]))
         return True
 
     def _reserve(self, used: int, capacity: int) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.compile.jit import as_kernel_array
 from storaged.kernels.induced.bitset import TargetBitset
 from storaged.kernels.induced.bitset_join import groups_ascend, join_by_bitset
@@ -18,11 +19,16 @@ from storaged.kernels.induced.hash_join import (
     build_hash_table,
     join_by_hash,
 )
+from storaged.sampling.cancellation import Checkpoint, no_checkpoint
 from storaged.sampling.node_lookup import EdgeSpans
 from storaged.store.image import EMPTY_I64
 
 _MIN_WORDS, _MAX_WORDS = 1 << 10, 1 << 19
 """Words of bits that are cleared in no time, and as many as stay near: 4 MiB."""
+_PIECE = 1 << 18
+"""Targets that are sorted or entered into a table between two checkpoints: some ten
+milliseconds.
+"""
 
 _NO_PLACES = np.zeros(0, np.int32)
 
@@ -31,6 +37,7 @@ def select_targets(
     cols: NDArray[np.int64],
     type_mask: NDArray[np.bool_] | None,
     groups: NDArray[np.int32] | None,
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> TargetNodes:
     """Return the target nodes of a request, by group.
 
@@ -42,6 +49,8 @@ def select_targets(
         Which of them are of the type; left out where all are.
     groups : int32[c], optional
         The group of each; left out where all are of one.
+    checkpoint : callable, optional
+        Called while many are sorted; may raise.
     """
     if type_mask is None and groups is None and cols.size and cols.min() >= 0:
         return TargetNodes(
@@ -49,7 +58,7 @@ def select_targets(
         )
     places = np.flatnonzero(cols >= 0 if type_mask is None else (cols >= 0) & type_mask)
     if groups is not None and bool((np.diff(groups[places]) < 0).any()):
-        places = places[np.argsort(groups[places], kind="stable")]
+        places = places[stable_order([groups[places]], checkpoint, _PIECE)]
     return TargetNodes(
         ids=as_kernel_array(cols if places.size == cols.size and groups is None else cols[places]),
         places=as_kernel_array(places.astype(np.int32)),
@@ -60,9 +69,15 @@ def select_targets(
 class EdgeSearch(Protocol):
     """A way to find the edges of rows that lead to targets."""
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
-        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found or
-        the output is full.
+    def find(
+        self,
+        state: NDArray[np.int64],
+        sizes: NDArray[np.int32],
+        out: EdgeOutputs,
+        stop: NDArray[np.int64],
+    ) -> bool:
+        """Find edges from ``state`` on, of as many rows as ``sizes`` has, until all are found, the
+        output is full, or ``stop``, int64[1], is not 0.
 
         False where this is no way to find them.
         """
@@ -72,10 +87,14 @@ class HashJoin:
     """By a hash table: for any ids."""
 
     def __init__(
-        self, rows: EdgeSpans, targets: TargetNodes, node_groups: NDArray[np.int32]
+        self,
+        rows: EdgeSpans,
+        targets: TargetNodes,
+        node_groups: NDArray[np.int32],
+        checkpoint: Checkpoint = no_checkpoint,
     ) -> None:
-        keys = (targets.ids, targets.groups) if targets.groups.size else (targets.ids,)
-        order = np.lexsort(keys)
+        keys = [targets.groups, targets.ids] if targets.groups.size else [targets.ids]
+        order = stable_order(keys, checkpoint, _PIECE)
         places = targets.places[order] if targets.places.size else order.astype(np.int32)
         self._rows, self._node_groups = rows, node_groups
         self._targets = TargetNodes(
@@ -87,16 +106,35 @@ class HashJoin:
         words = 1
         while 64 * words < FILTER_BITS_PER_TARGET * len(order):
             words *= 2
-        hash_table, bloom_words = np.full(slots, -1, np.int32), np.zeros(words, np.uint64)
-        self._is_unique = int(
-            build_hash_table(self._targets.ids, targets.groups, hash_table, bloom_words)
-        ) == len(order)
+        hash_table, bloom_words = np.empty(slots, np.int32), np.zeros(words, np.uint64)
+        for begin in range(0, slots, SLOTS_PER_TARGET * _PIECE):
+            hash_table[begin : begin + SLOTS_PER_TARGET * _PIECE] = -1
+            checkpoint()
+        entered = 0
+        for begin in range(0, len(order), _PIECE):
+            end = min(begin + _PIECE, len(order))
+            entered += build_hash_table(
+                self._targets.ids,
+                targets.groups,
+                np.int64(begin),
+                np.int64(end),
+                hash_table,
+                bloom_words,
+            )
+            checkpoint()
+        self._is_unique = entered == len(order)
         self._hash_table, self._bloom_words = (
             as_kernel_array(hash_table),
             as_kernel_array(bloom_words),
         )
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
+    def find(
+        self,
+        state: NDArray[np.int64],
+        sizes: NDArray[np.int32],
+        out: EdgeOutputs,
+        stop: NDArray[np.int64],
+    ) -> bool:
         """As of `EdgeSearch`."""
         block = slice(0, sizes.size)
         join_by_hash(
@@ -109,6 +147,7 @@ class HashJoin:
             state,
             sizes,
             out,
+            stop,
         )
         return True
 
@@ -149,7 +188,13 @@ class BitsetJoin:
             return None
         return cls(rows, targets, node_groups, lowest_id, word_count)
 
-    def find(self, state: NDArray[np.int64], sizes: NDArray[np.int32], out: EdgeOutputs) -> bool:
+    def find(
+        self,
+        state: NDArray[np.int64],
+        sizes: NDArray[np.int32],
+        out: EdgeOutputs,
+        stop: NDArray[np.int64],
+    ) -> bool:
         """As of `EdgeSearch`: False where a target occurs twice."""
         block = slice(0, sizes.size)
         return bool(
@@ -162,5 +207,6 @@ class BitsetJoin:
                 state,
                 sizes,
                 out,
+                stop,
             )
         )
