@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from asterism_model.elements import EDGE
 from asterism_model.schema import Schema
 from asterism_proto.errors import InvalidRequest
@@ -23,7 +21,7 @@ from graphd.operators.feature_join import decode_features, join_subgraph
 from graphd.operators.filters import with_filter
 from graphd.operators.sampling import RequestContext
 from graphd.operators.schema_checks import check_types
-from graphd.operators.temporal import subgraph_filter
+from graphd.operators.temporal import TemporalFilter, subgraph_filter
 
 _MAX_IMPORTANCE_STEPS = 100
 """Importance steps of LABOR: importances converge in far fewer."""
@@ -35,8 +33,12 @@ def sample_subgraph(
     """Draw the k-hop neighborhood of seeds."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
-    params = replace(
-        _decode_subgraph(schema, head), temporal_filter=subgraph_filter(request, schema)
+    params = _decode_subgraph(
+        schema,
+        head,
+        want_edge_ids=head.want_edge_ids,
+        want_weights=head.want_weights,
+        temporal_filter=subgraph_filter(request, schema),
     )
     filtered_context = with_filter(
         context, EDGE, [fanout.edge_type for fanout in head.fanouts], head
@@ -56,7 +58,9 @@ def sample_ego_subgraphs(
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     # All edges among nodes would let them see later ones: ego subgraphs have no times.
-    params = replace(_decode_subgraph(schema, head), want_edge_ids=False, want_weights=False)
+    params = _decode_subgraph(
+        schema, head, want_edge_ids=False, want_weights=False, temporal_filter=None
+    )
     edge_params = decode_induced_edges(schema, head)
     columns = decode_features(schema, head.node_features)
     filtered_context = with_filter(
@@ -134,9 +138,14 @@ def induced_subgraph(
 
 
 def _decode_subgraph(
-    schema: Schema, head: graphd_pb.SampleSubgraphRequest | graphd_pb.SampleEgoSubgraphsRequest
+    schema: Schema,
+    head: graphd_pb.SampleSubgraphRequest | graphd_pb.SampleEgoSubgraphsRequest,
+    *,
+    want_edge_ids: bool,
+    want_weights: bool,
+    temporal_filter: TemporalFilter | None,
 ) -> subgraphs.SubgraphParams:
-    """Return how a subgraph expands, without times."""
+    """Return how a subgraph expands."""
     direction = decode_direction(schema, head.direction)
     return subgraphs.SubgraphParams(
         fanouts=decode_fanouts(schema, head.fanouts, direction),
@@ -146,8 +155,9 @@ def _decode_subgraph(
         seed=decode_seed(head),
         disjoint=head.disjoint,
         expand_all_hops=head.expand_all_hops,
-        want_edge_ids=head.want_edge_ids,
-        want_weights=head.want_weights,
+        want_edge_ids=want_edge_ids,
+        want_weights=want_weights,
+        temporal_filter=temporal_filter,
     )
 
 

@@ -62,6 +62,8 @@ class RequestContext:
 
     def with_weights(self, weight_name: str) -> RequestContext:
         """The same by the weights of that name."""
+        if weight_name == self.weight_name:
+            return self
         return replace(
             self,
             version=replace(self.version, totals=self.version.totals.with_weights(weight_name)),

@@ -457,8 +457,10 @@ class EdgeSpans:
     edges: int
     """Of all of them."""
 
-    def spans(self, block: slice = slice(None)) -> adjacency.RowSpans:
+    def spans(self, block: slice | None = None) -> adjacency.RowSpans:
         """Return the edges of all nodes, or of a block of them, as kernels take them."""
+        if block is None:
+            return adjacency.RowSpans(self.table, self.partitions, self.starts, self.degrees)
         return adjacency.RowSpans(
             self.table, self.partitions[block], self.starts[block], self.degrees[block]
         )
@@ -523,7 +525,8 @@ _FREE_IDS, _FREE_ROWS = np.full(2, hash_index.FREE, np.int64), np.zeros(2, np.ui
 def resized_copy(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
     """A longer array that begins with what is in another one."""
     out = np.empty(size, array.dtype)
-    out[: min(used, size)] = array[: min(used, size)]
+    if used and size:
+        out[:used] = array[:used]
     return out
 
 
