@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ def lexsorted(keys: list[NDArray[Any]]) -> list[int]:
     return np.lexsort(list(reversed(keys))).tolist()  # type: ignore[no-any-return]
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(0, 400),
