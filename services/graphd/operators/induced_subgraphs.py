@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.relabel.bitset import is_known_distinct
 from asterism_graphkit.relabel.relabel import Relabeling, repeat_indices
 from asterism_proto.errors import InvalidRequest
@@ -60,7 +61,9 @@ def induced_subgraph(
             rows = np.flatnonzero(resolved_types == type_id)
             if rows.size:
                 seeds[rows] = relabeling.assign(
-                    nodes[rows], None if groups is None else groups[rows]
+                    nodes[rows],
+                    None if groups is None else groups[rows],
+                    checkpoint=context.call.remaining,
                 )
             nodes_by_type[type_id] = SubgraphNodes(
                 ids=relabeling.ids.copy(),
@@ -105,7 +108,7 @@ def ego_subgraphs(
             continue
         # Roots were numbered before all others, so that in their tree they stay the first.
         trees = sample[f"trees.{type_id}"]
-        order = np.argsort(trees, kind="stable")
+        order = stable_order([trees], context.call.remaining)
         new_indices = np.empty(len(order), np.int32)
         new_indices[order] = np.arange(len(order), dtype=np.int32)
         rows = np.flatnonzero((resolved_types == type_id) & (seeds >= 0))

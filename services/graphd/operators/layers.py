@@ -79,7 +79,9 @@ def sample_layer(
     )
     relabeling = Relabeling()
     indices = relabeling.assign(
-        edges["ids"], (layer_of_edge * type_count + neighbor_types).astype(np.int32)
+        edges["ids"],
+        (layer_of_edge * type_count + neighbor_types).astype(np.int32),
+        checkpoint=context.call.remaining,
     )
     # Edges come layer after layer, and so do their far ends.
     starts = np.searchsorted(relabeling.trees // type_count, np.arange(count + 1)).astype(np.int64)

@@ -4,12 +4,14 @@ them, each once a request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.operators.pagerank_push import (
     NodeEdges,
     absorb_residuals,
@@ -138,6 +140,7 @@ def _push(
             _GrowableArray(np.float64),
             _GrowableArray(np.int32),
         )
+        checkpoint = context.call.remaining
         frontier = pairs.assign(starts, np.arange(len(starts), dtype=np.int32)).astype(np.int64)
         for column in (scores, residuals, rounds):
             column.resize(len(pairs))
@@ -149,8 +152,9 @@ def _push(
             context.call.remaining()
             node_indices = pairs.ids[frontier]
             frontier = frontier[
-                np.lexsort(
-                    (cache.types[node_indices], cache.ids[node_indices], pairs.trees[frontier])
+                stable_order(
+                    [pairs.trees[frontier], cache.ids[node_indices], cache.types[node_indices]],
+                    checkpoint,
                 )
             ]
             cache.read_neighbors(pairs.ids[frontier])
@@ -179,7 +183,7 @@ def _push(
                     pairs.ids,
                     count,
                 )
-                target_pairs = pairs.assign(flows[1], flows[0])
+                target_pairs = pairs.assign(flows[1], flows[0], checkpoint=checkpoint)
                 if len(pairs) > MAX_PAIRS:
                     raise _TooManyPairs
                 for column in (scores, residuals, rounds):
@@ -198,17 +202,23 @@ def _push(
         out["residuals"][rows] = np.bincount(
             pairs.trees, weights=residuals.values, minlength=len(starts)
         )
-        _write_top(cache, pairs, scores.values, rows, out)
+        _write_top(cache, pairs, scores.values, rows, out, checkpoint)
 
 
 def _write_top(
-    cache: _GraphCache, pairs: Relabeling, scores: NDArray[np.float64], rows: Ids, out: Sections
+    cache: _GraphCache,
+    pairs: Relabeling,
+    scores: NDArray[np.float64],
+    rows: Ids,
+    out: Sections,
+    checkpoint: Callable[[], object],
 ) -> None:
     """The highest scores of each start; ties by id, then by type."""
     scored = np.flatnonzero(scores > 0)
     node_indices, starts = pairs.ids[scored], pairs.trees[scored]
-    order = np.lexsort(
-        (cache.types[node_indices], cache.ids[node_indices], -scores[scored], starts)
+    order = stable_order(
+        [starts, -scores[scored], cache.ids[node_indices], cache.types[node_indices]],
+        checkpoint,
     )
     scored, node_indices, starts = scored[order], node_indices[order], starts[order]
     rank = np.arange(len(scored)) - np.searchsorted(starts, starts)

@@ -241,7 +241,10 @@ def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares
     distinct_draws, start = DistinctDraws(draw.id_section), 0
     while not start or (len(distinct_draws) < draw.count and not distinct_draws.exhausted):
         block_size = min(max(2 * (draw.count - len(distinct_draws)), 64), draw.max_rows)
-        distinct_draws.add(_with_types(draw, _draw_block(context, draw, shares, start, block_size)))
+        distinct_draws.add(
+            _with_types(draw, _draw_block(context, draw, shares, start, block_size)),
+            context.call.remaining,
+        )
         start += block_size
     sections = distinct_draws.first(draw.count)
     missing = draw.count - len(sections["types"])
@@ -255,6 +258,7 @@ def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares
             ],
             draw.id_section,
             missing,
+            context.call.remaining,
         )
         sections = {
             name: np.concatenate([array, winners[name]]) for name, array in sections.items()

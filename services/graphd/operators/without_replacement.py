@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.random import successive
 from asterism_graphkit.random.alias import neumaier_sum
+from graphd.routing.split_merge import Checkpoint, no_checkpoint
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -42,8 +44,10 @@ class DistinctDraws:
     def __len__(self) -> int:
         return len(self.draws["types"]) if self.draws else 0
 
-    def add(self, block: Arrays) -> None:
-        """Go on with the next draws of the stream."""
+    def add(self, block: Arrays, checkpoint: Checkpoint = no_checkpoint) -> None:
+        """Go on with the next draws of the stream; ``checkpoint`` is called while many are sorted,
+        and may raise.
+        """
         if self.exhausted:
             return
         size, known_count = len(block["types"]), len(self)
@@ -52,7 +56,7 @@ class DistinctDraws:
             for name, array in block.items()
         }
         positions = (
-            _first_appearances(merged[self._id_section], merged["types"])[known_count:]
+            _first_appearances(merged[self._id_section], merged["types"], checkpoint)[known_count:]
             - known_count
             + self._drawn
         )
@@ -74,20 +78,27 @@ class DistinctDraws:
         return {name: array[:count] for name, array in self.draws.items()}
 
 
-def _first_appearances(ids: NDArray[np.int64], types: NDArray[np.int32]) -> NDArray[np.int64]:
+def _first_appearances(
+    ids: NDArray[np.int64], types: NDArray[np.int32], checkpoint: Checkpoint
+) -> NDArray[np.int64]:
     """Positions at which a pair appears for the first time, ascending."""
-    order = np.lexsort((ids, types))
+    order = stable_order([types, ids], checkpoint)
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
-    return np.sort(order[is_first]).astype(np.int64)
+    is_first_position = np.zeros(len(order), np.bool_)
+    is_first_position[order[is_first]] = True
+    return np.flatnonzero(is_first_position).astype(np.int64)
 
 
 def smallest_key_rows(
-    results: list[Arrays], id_section: str, count: int
+    results: list[Arrays], id_section: str, count: int, checkpoint: Checkpoint = no_checkpoint
 ) -> dict[str, NDArray[Any]]:
-    """The ``count`` rows with the smallest keys over all hosts; ties by id."""
+    """The ``count`` rows with the smallest keys over all hosts; ties by id. ``checkpoint`` is
+    called while many are sorted, and may raise.
+    """
     merged = {name: np.concatenate([result[name] for result in results]) for name in results[0]}
-    order = np.lexsort((merged["types"], merged[id_section], merged["keys"]))[:count]
+    keys = [merged["keys"], merged[id_section], merged["types"]]
+    order = stable_order(keys, checkpoint)[:count]
     return {name: array[order] for name, array in merged.items() if name != "keys"}
 
 

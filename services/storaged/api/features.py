@@ -37,6 +37,7 @@ def read_edge_features(
         head.type_id,
         list(head.names),
         request.array("eids", "int64"),
+        call.remaining,
     )
     return Frame(storaged_pb.ReadEdgeFeaturesReply(), sections)
 

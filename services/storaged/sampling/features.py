@@ -17,6 +17,7 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.schema import Feature
 from asterism_proto.errors import InvalidRequest
 from storaged.kernels.node_rows import copy_ragged
+from storaged.sampling.cancellation import BLOCK_DRAWS, Checkpoint, blocks, no_checkpoint
 from storaged.sampling.node_lookup import LocatedNodes, group_nodes, locate_nodes
 from storaged.sampling.version import LocalVersion, check_output_size
 from storaged.store.image import EMPTY_U8, EdgeImage, FeatureColumn, PartImage
@@ -113,9 +114,15 @@ def _node_weights(version: LocalVersion, nodes: LocatedNodes) -> NDArray[np.floa
 
 
 def edge_features(
-    version: LocalVersion, type_id: int, names: Sequence[str], eids: NDArray[np.int64]
+    version: LocalVersion,
+    type_id: int,
+    names: Sequence[str],
+    eids: NDArray[np.int64],
+    checkpoint: Checkpoint = no_checkpoint,
 ) -> Sections:
     """Feature columns of edges, which live at part eid % parts; as `node_features`, by edge id.
+
+    ``checkpoint`` is called between blocks of edges that are searched for, and may raise.
 
     Raises
     ------
@@ -133,9 +140,10 @@ def edge_features(
     for part in np.flatnonzero(np.diff(offsets[:-1])):
         image = version.image(int(part))
         places = as_kernel_array(order[offsets[part] : offsets[part + 1]])
-        rows = _edge_rows(image, image.edges[type_id], eids[places])
+        rows = _edge_rows(image, image.edges[type_id], eids[places], checkpoint)
         sections["found"][places] = rows >= 0
         feature_rows.append((places, rows, image.edges[type_id]))
+        checkpoint()
     for feature in features:
         _gather(
             feature,
@@ -146,13 +154,20 @@ def edge_features(
     return sections
 
 
-def _edge_rows(image: PartImage, edge: EdgeImage, eids: NDArray[np.int64]) -> NDArray[np.int64]:
+def _edge_rows(
+    image: PartImage, edge: EdgeImage, eids: NDArray[np.int64], checkpoint: Checkpoint
+) -> NDArray[np.int64]:
     """The feature row of each edge id of this part, -1 where there is none; read-only."""
     if not edge.feature_eids.size:
         rows = eids // image.parts
         return as_kernel_array(np.where(rows < edge.feature_rows, rows, -1))
-    rows = np.minimum(np.searchsorted(edge.feature_eids, eids), edge.feature_eids.size - 1)
-    return as_kernel_array(np.where(edge.feature_eids[rows] == eids, rows, -1))
+    out = np.empty(eids.size, np.int64)
+    for block in blocks(eids.size, BLOCK_DRAWS >> 2, checkpoint):
+        block_eids = eids[block]
+        rows = np.searchsorted(edge.feature_eids, block_eids)
+        rows = np.minimum(rows, edge.feature_eids.size - 1)
+        out[block] = np.where(edge.feature_eids[rows] == block_eids, rows, -1)
+    return as_kernel_array(out)
 
 
 def _gather(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from asterism_graphkit.arrays.ragged_paths import flatten_prefixes, pad_ends
+from asterism_graphkit.arrays.stable_order import stable_order
 from asterism_graphkit.compile.jit import as_kernel_array
 from asterism_graphkit.random import partition_choice, rng
 from asterism_proto.errors import InvalidRequest
@@ -364,7 +365,7 @@ def _run_kernels(
         order = as_kernel_array(
             EMPTY_I64
             if not m or steps_taken.min() == steps_taken.max()
-            else np.argsort(steps_taken, kind="stable")
+            else stable_order([steps_taken], checkpoint)
         )
         lane_records = np.zeros(PACKED_FIELDS * PACKED_LANES, np.uint64)
         advance = partial(
