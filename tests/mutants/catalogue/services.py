@@ -61,8 +61,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "classic",
         SMALL_WRITES,
         (
-            "space, load.load_id, i, load.chunks[i].base, write_chunk, call",
-            "space, load.load_id, i, load.chunks[0].base, write_chunk, call",
+            "space, load.load_id, i, load.chunks[i].first_edge_id, write_chunk, call",
+            "space, load.load_id, i, load.chunks[0].first_edge_id, write_chunk, call",
         ),
         test=f"{SMALL_WRITE_TESTS}::test_each_write_of_a_batch_gets_the_id_of_its_first_edge",
         reason="assert [100, 100] ==",

@@ -234,12 +234,12 @@ MUTANTS: tuple[Mutant, ...] = (
         PAGERANK,
         (
             (
-                "order = np.lexsort((cache.types[node_indices], cache.ids[node_indices], "
-                "-scores[scored], starts))"
+                "order = stable_order([starts, -scores[scored], cache.ids[node_indices], "
+                "cache.types[node_indices]], checkpoint)"
             ),
             (
-                "order = np.lexsort((cache.types[node_indices], cache.ids[node_indices], "
-                "scores[scored], starts))"
+                "order = stable_order([starts, scores[scored], cache.ids[node_indices], "
+                "cache.types[node_indices]], checkpoint)"
             ),
         ),
         check="pageranks_are_pushed_in_rounds",

@@ -232,7 +232,9 @@ class Catalog:
 
     def call(self, method: Method, request: Any, timeout_s: float) -> metad_pb.Load:
         if method is CATALOG["begin_load"]:
-            chunks = [metad_pb.Chunk(base=100 * (i + 1)) for i in range(len(request.chunks))]
+            chunks = [
+                metad_pb.Chunk(first_edge_id=100 * (i + 1)) for i in range(len(request.chunks))
+            ]
             return metad_pb.Load(load_id=1, chunks=chunks)
         assert method is CATALOG["commit_load"]
         return metad_pb.Load(load_id=1, state=metad_pb.COMMITTED, commit=9)
