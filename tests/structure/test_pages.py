@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from tests.kit import pages
+from tests.kit import benchmark_chart, pages
 from tests.kit.waiting import HANG_S
 
 import asterism
@@ -122,6 +122,7 @@ def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
     pictures = sorted((root / "docs/pictures").glob("*.svg"))
     assert [picture.name for picture in pictures] == [
         "architecture.svg",
+        "benchmarks.svg",
         "draw.svg",
         "tables.svg",
         "versions.svg",
@@ -133,6 +134,13 @@ def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
         assert "<title" in text
         assert "<desc" in text
         assert f"pictures/{picture.name}" in shown
+
+
+def test_the_benchmark_chart_shows_the_first_table() -> None:
+    bars = benchmark_chart.read_bars(benchmark_chart.PAGE.read_text())
+    assert benchmark_chart.PICTURE.read_text() == benchmark_chart.draw(bars), (
+        "draw it again: python -m tests.kit.benchmark_chart"
+    )
 
 
 def reference_names(site: Path) -> set[str]:

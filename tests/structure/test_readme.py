@@ -14,7 +14,9 @@ from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
-    str(path.relative_to(ROOT)) for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+    str(path.relative_to(ROOT))
+    for pattern in ("*.md", "docs/*.md", "docs/notes/*.md")
+    for path in ROOT.glob(pattern)
 )
 
 
