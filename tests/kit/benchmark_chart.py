@@ -20,7 +20,7 @@ SERIES = ("Asterism, embedded", "Asterism, direct", "Asterism, over gRPC", "Grap
 CLASSES = ("embedded", "direct", "grpc", "bolt", "pyg")
 LOWEST, HIGHEST = 0.05, 1000.0
 """Ends of the logarithmic axis, in times the speed of DGL."""
-LEFT, RIGHT, TOP, WIDTH = 190, 60, 84, 900
+LEFT, RIGHT, TOP, WIDTH = 206, 60, 84, 900
 BAR, STEP, GAP = 13, 16, 12
 STYLE = """
 text{font:14px system-ui,sans-serif;fill:#1f2937}
