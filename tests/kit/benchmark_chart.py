@@ -15,7 +15,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/benchmarks.md"
 PICTURE = ROOT / "docs/pictures/benchmarks.svg"
-HEADING = "| Work | Unit | Asterism mode |"
+HEADING = "| Work | Asterism | DGL |"
 SERIES = ("Asterism, embedded", "Asterism, direct", "Asterism, over gRPC", "GraphBolt", "PyG")
 CLASSES = ("embedded", "direct", "grpc", "bolt", "pyg")
 LOWEST, HIGHEST = 0.05, 1000.0
@@ -55,15 +55,15 @@ def read_bars(page: str) -> dict[str, list[Bar]]:
     Parameters
     ----------
     page : str
-        The page in Markdown. An empty first cell continues the work above it.
+        The page in Markdown. The first cell of a row is the work, the mode and the unit.
     """
     lines = page[page.index(HEADING) :].splitlines()[2:]
     bars: dict[str, list[Bar]] = {}
     for line in lines:
         if not line.startswith("|"):
             break
-        name, _, mode, _, dgl, speed, *others = (cell.strip() for cell in line.split("|")[1:-1])
-        work = name or next(reversed(bars))
+        name, _, dgl, speed, *others = (cell.strip() for cell in line.split("|")[1:-1])
+        work, mode, _ = name.split(", ")
         own_bars = bars.setdefault(work, [])
         series = SERIES.index(f"Asterism, {mode}")
         own_bars.append(Bar(series=series, speed=number(speed)))
