@@ -61,7 +61,7 @@ def test_the_code_of_the_page_runs(
         home=tmp_path,
         extra_environment={"PYTHONPATH": python_path + os.pathsep + str(dgl_env.SCRIPTS)},
     )
-    checks = "assert told.history['accuracy'][-1] > 0.5\n"
+    checks = "assert fitted.history['accuracy'][-1] > 0.5\n"
     (tmp_path / "of_tensorflow.py").write_text(
         chdir + program(root, "python tensorflow", cluster.addresses) + checks
     )
