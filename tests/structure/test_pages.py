@@ -68,6 +68,25 @@ def test_only_listed_python_blocks_do_not_run() -> None:
     assert shown == ["export.md: dgl.distributed.initialize"]
 
 
+def test_files_that_a_page_names_exist(root: Path) -> None:
+    named = {
+        f"{page.name}: {name}"
+        for page in pages.all_pages()
+        for name in re.findall(r"`((?:tests|examples)/[\w/.-]+\.\w+)`", page.read_text())
+        if not (root / name).exists()
+    }
+    assert named == set()
+
+
+def test_page_of_distributions_names_checks_that_exist(root: Path) -> None:
+    page = (root / "docs/distributions.md").read_text()
+    table = page[page.index("## The tests") : page.index("## The self-test")]
+    named = set(re.findall(r"`(\w+\.py)`", table))
+    folder = root / "tests/distributions/checks"
+    modules = {path.name for path in folder.glob("*.py")} - {"__init__.py", "basis.py", "hosts.py"}
+    assert named == modules
+
+
 class _Links(HTMLParser):
     """What a page has the browser fetch by itself, and its pictures."""
 
