@@ -73,9 +73,9 @@ def test_the_error_table_of_the_protocol_is_the_tree(root: Path) -> None:
     }
 
 
-def test_the_exit_codes_of_the_operations_page_are_the_codes(root: Path) -> None:
+def test_the_command_page_lists_the_exit_codes(root: Path) -> None:
     from asterism.cli.exit_codes import ExitCode
 
-    page = (root / "docs/operations.md").read_text()
+    page = (root / "docs/command.md").read_text()
     listed = re.findall(r"^\| (\d+) \|", page[page.index("| code | means |") :], re.MULTILINE)
     assert [int(code) for code in listed] == [code.value for code in ExitCode]

@@ -1,4 +1,4 @@
-"""Every setting is written down on the operations page with its default, which it has."""
+"""Every setting is listed on the settings page with its default and its description."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNITS = {"_s": "econds", "_mib": "MiB"}
 
 
 def page(root: Path) -> str:
-    return (root / "docs/operations.md").read_text()
+    return (root / "docs/settings.md").read_text()
 
 
 def format_default(value: object) -> str:

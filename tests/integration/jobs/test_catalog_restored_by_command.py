@@ -1,5 +1,5 @@
 """The restore of metad from a snapshot, with real processes and the commands of
-docs/operations.md.
+docs/backup.md.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from asterism import Client
 from asterism.cli.exit_codes import ExitCode
 from asterism_proto.errors import NotFound, NotReady
 
-PAGE = Path(__file__).parents[3] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[3] / "docs" / "backup.md"
 SECTION = "## Restoring metad from a snapshot"
 NODES = 40
 STORAGEDS = ("storaged-0", "storaged-1")

@@ -46,7 +46,7 @@ does not grow with the load of others.
 NOISE_MIB = 160
 """What a process keeps besides: spare arrays (64 MiB), arenas of threads, the message."""
 PEAK_MIB = 1024
-"""Of one request, in one daemon: docs/operations.md, "Limits of a request"."""
+"""Of one request, in one daemon: docs/serving.md, "Limits of a request"."""
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ STOP_S = 1.0
 does not grow with the load of others.
 """
 PEAK_MIB = 1024
-"""Of one request, in one daemon: docs/operations.md, "Limits of a request"."""
+"""Of one request, in one daemon: docs/serving.md, "Limits of a request"."""
 HUB = np.zeros(20_000, np.int64)
 ONE = np.zeros(1, np.int64)
 ALL = np.arange(NODES)
