@@ -42,6 +42,7 @@ shop.build()
 """
 SETUP_CODE: Mapping[str, str] = {
     "asyncio.md": SHOP_SETUP,
+    "jobs.md": SHOP_SETUP,
     "protocol.md": SHOP_SETUP,
     "export.md": SHOP_SETUP
     + """
