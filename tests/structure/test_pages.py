@@ -143,6 +143,7 @@ def test_every_picture_has_a_dark_variant(root: Path, site: Path) -> None:
         "architecture.svg",
         "benchmarks.svg",
         "draw.svg",
+        "overview.svg",
         "tables.svg",
         "versions.svg",
     ]
