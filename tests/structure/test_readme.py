@@ -1,4 +1,4 @@
-"""What the first page promises is true: its example runs, its links lead somewhere, its commands
+"""What the first page promises is true: its examples run, its links lead somewhere, its commands
 exist.
 """
 
@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.kit import pyg_env
 from tests.kit.waiting import HANG_S
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,19 @@ def test_the_example_of_the_readme_runs(root: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert completed.returncode == 0, completed.stderr
+
+
+@pytest.mark.pyg
+def test_the_training_loop_of_the_readme_runs(root: Path, pyg_python: Path, tmp_path: Path) -> None:
+    (loop,) = blocks(root / "README.md", "python torch")
+    program = tmp_path / "loop.py"
+    program.write_text(
+        f"import os\nos.chdir({str(tmp_path)!r})\n{loop}"
+        "assert batch.x.shape[1] == 64\nassert batch.edge_index.shape[1] > 0\n"
+        "assert torch.isfinite(loss)\nassert client.graph('demo').version is None\n"
+        "client.close()\n"
+    )
+    pyg_env.run(pyg_python, program, home=tmp_path, timeout_s=HANG_S)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
