@@ -1,2 +1,2 @@
-"""graphd splits requests of trainers over partitions, asks storageds, merges replies.
-No state of the cluster belongs here: routes and totals are caches of metad's replies."""
+"""Split trainers' requests over partitions, call storageds and merge their replies.
+No cluster state belongs here: routes and totals are caches of metad's replies."""

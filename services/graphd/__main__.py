@@ -1,4 +1,4 @@
-"""Starts a graphd: ``python -m graphd --listen 0.0.0.0:9669 --metad metad:9559``."""
+"""Start a graphd: ``python -m graphd --listen 0.0.0.0:9669 --metad metad:9559``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from graphd.settings import GraphdSettings
 
 
 def main(arguments: list[str]) -> int:
-    """Run until SIGTERM or SIGINT; 2 where a setting is wrong or a port taken."""
+    """Run until SIGTERM or SIGINT; return 2 if a setting is wrong or a port is taken."""
     stop = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, lambda *_: stop.set())

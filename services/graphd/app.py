@@ -1,4 +1,4 @@
-"""How a graphd is composed: news from metad, hosts to ask, the handlers, the doors."""
+"""Composition of a graphd: the routing table, storaged connections, handlers and ports."""
 
 from __future__ import annotations
 
@@ -47,18 +47,19 @@ _GRAPH_SERVICE, _CATALOG_SERVICE = GRAPH["write"].service, CATALOG["list_spaces"
 
 
 class Graphd:
-    """One graphd, without its doors until `open_ports`.
+    """One graphd, which listens on no port until `open_ports`.
 
     Parameters
     ----------
     settings : GraphdSettings
-        What it was told.
+        Settings of this daemon.
     metad : Transport
         Carries calls to metad.
     connect : callable
-        Gives a transport to a storaged's address, which tells a tally of its calls.
+        Returns a transport to a storaged's address. The transport reports its traffic to the
+        given callback.
     on_poll_reply : callable, optional
-        Told of each of metad's replies, before it is acted on.
+        Called with each of metad's poll replies before the reply is applied.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class Graphd:
         )
         self._api = api
         self.handlers: dict[str, Handler] = {}
-        """By path: what a trainer may ask, the catalog's calls included."""
+        """Handlers of the Graph and Catalog services by method path."""
         self.query_service = QueryService(self.handlers, api.versions.space_of)
         self.graph_handlers: dict[str, Handler] = {
             **api.handlers,
@@ -123,19 +124,19 @@ class Graphd:
         self.grpc_port = self.http_port = 0
 
     def start(self) -> None:
-        """Begin to listen to metad, and compile; opens no port."""
+        """Start heartbeats to metad and compile the kernels; open no port."""
         threading.Thread(target=self._warm, name="warm", daemon=True).start()
         self._heartbeat.start()
 
     def ready(self) -> list[str]:
-        """What is missing before it can answer; empty when it can."""
+        """Return what is missing before this graphd can serve; empty if nothing is."""
         missing = [] if self._routing.has_reply else ["metad has not answered yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)
         return missing if self._compiled.is_set() else [*missing, "kernels are being compiled"]
 
     def open_ports(self) -> None:
-        """Open the gRPC and HTTP doors."""
+        """Open the gRPC and HTTP ports."""
         settings = self._settings
         clear_ports(settings.ports_file)
         self._grpc = GrpcServer(
@@ -175,7 +176,7 @@ class Graphd:
     def create_pages(
         self, *, daemon: str, metrics: Metrics, missing: Callable[[], list[str]]
     ) -> Pages:
-        """The web pages, for this daemon's HTTP door or that of a process which it is a part of."""
+        """Return the web pages, for the HTTP port of this daemon or of its host process."""
         return Pages(
             daemon=daemon,
             metad=self._metad,
@@ -185,7 +186,7 @@ class Graphd:
         )
 
     def stop(self) -> None:
-        """Close the doors, let calls under way end, fall silent towards metad."""
+        """Close the ports, let calls in progress end, and stop heartbeats to metad."""
         if self._grpc is not None:
             self._grpc.set_serving(False)
             self._grpc.stop(self._settings.stop_grace_s)
@@ -197,7 +198,7 @@ class Graphd:
         self._hosts.close()
 
     def status(self) -> dict[str, Any]:
-        """What it knows: spaces with their newest versions, storageds."""
+        """Return the known spaces with their newest versions, and the storageds."""
         routes = self._routing.routes
         return {
             "revision": routes.revision,
@@ -216,9 +217,9 @@ class Graphd:
         if self._on_poll_reply is not None:
             self._on_poll_reply(reply)
         previous_routes = self._routing.routes
-        # Addresses first: whoever sees the new routes must find their hosts. Those that metad has
-        # lost sight of too: a storaged that can not reach metad still draws from sealed versions,
-        # and one that is gone does not answer.
+        # Update addresses first: requests along the new routes must find their hosts. Keep hosts
+        # that metad has lost sight of: a storaged that cannot reach metad still samples from
+        # sealed versions, and one that is gone does not reply.
         self._hosts.update_addresses({host.uuid: host.address for host in reply.storaged})
         routes = self._routing.apply_reply(reply)
         for space in routes.spaces.values():
@@ -250,7 +251,7 @@ class Graphd:
         return forward
 
     def _commit(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> Content:
-        """Commit a load once every host is sealed and knows what it brings back."""
+        """Commit a load once every host is sealed and knows the nodes that the load revives."""
         if not request.space:
             load = self._metad.call(
                 CATALOG["get_load"], metad_pb.LoadRequest(load_id=request.load_id), call.remaining()
@@ -294,10 +295,10 @@ class Graphd:
 
 
 def _expected_routes(request: Content, reply: Content) -> Callable[[Routes], bool] | None:
-    """Return what routes must show before a reply is sent, or None.
+    """Return a predicate that routes must satisfy before a reply is sent, or None.
 
-    A client that created or dropped a space, or saw a build finished, then finds it so at this
-    graphd."""
+    A client that created or dropped a space, or saw a build finish, then finds this graphd's
+    routes up to date with that reply."""
     if isinstance(request, metad_pb.DropSpaceRequest):
         return lambda routes: request.space not in routes.spaces
     if isinstance(request, metad_pb.CreateSpaceRequest) and isinstance(reply, common_pb.Space):
@@ -319,8 +320,9 @@ def _expected_routes(request: Content, reply: Content) -> Callable[[Routes], boo
 
 
 def _identity(settings: GraphdSettings) -> Identity:
-    """Who this graphd is: the same uuid at the same known address, for it has no folder to keep one
-    in.
+    """Return this graphd's identity, with a uuid derived from its known address.
+
+    A graphd has no data folder to keep a uuid in. Without a known address the uuid is random.
     """
     _, port = split_address(settings.listen)
     known_address = settings.advertise or (f"{uuid.getnode()}:{settings.listen}" if port else "")

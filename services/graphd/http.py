@@ -1,5 +1,6 @@
-"""What graphd answers over HTTP beyond every daemon's own: statements, and the self-test, which it
-asks of itself as a trainer would.
+"""HTTP endpoints of graphd beyond those of every daemon: statements and the self-test.
+
+The self-test calls graphd's own gRPC port, as a trainer would.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from graphd.query.service import QueryService
 MAX_DRAWS = 1_000_000
 MAX_TIMEOUT_S = 600.0
 MAX_ROWS = 100_000
-"""Of a table over HTTP: more goes over gRPC, as arrays."""
+"""Maximum rows of a table over HTTP. Larger tables go over gRPC, as arrays."""
 
 
 class _HttpModel(BaseModel):
@@ -36,53 +37,53 @@ class _HttpModel(BaseModel):
 
 
 class Problem(_HttpModel):
-    """Why a request was refused."""
+    """Reason for a refused request."""
 
     error: str = Field(examples=["Busy"])
-    """Class of the error; `docs` list them."""
+    """Class of the error, as listed in the documentation."""
     message: str
-    """What was wrong, with the value, and what to do."""
+    """What was wrong, with the value, and the remedy."""
     line: int | None = None
-    """Where in a statement or condition it is, from 1; this and what follows is absent where it is
-    in none.
+    """Line in the statement or filter, from 1. This field and those below are absent if the
+    error has no position in a text.
     """
     column: int | None = None
     expected: list[str] | None = None
-    """What may stand there."""
+    """Tokens that are allowed at that position."""
     incomplete: bool | None = None
-    """Whether more of the text could make it right: it is cut short, not wrong."""
+    """True if the text is cut short, so that more text could make it valid."""
 
 
 class SelfTestRequest(_HttpModel):
-    """Which version to hold against its weights, and how closely."""
+    """Version to compare with its weights, and the precision of the test."""
 
     space: str = Field(examples=["shop"])
-    """The space's name."""
+    """Name of the space."""
     version: int | None = Field(default=None, ge=1)
-    """A published version; none: the current one."""
+    """Published version; default: the current one."""
     weights: list[str] | None = Field(default=None, examples=[["weight", "popular"]])
-    """Names of the weights to look at, `weight` for the rows' own; none: all."""
+    """Names of the weights to test, `weight` for the rows' own weights; default: all."""
     draws: int = Field(default=100_000, ge=1000, le=MAX_DRAWS)
-    """Of each kind; the smallest bias that is seen falls with the square root."""
+    """Number of draws per kind. The smallest detectable bias falls with its square root."""
     alpha: float = Field(default=1e-3, gt=0, lt=1)
-    """The chance of any false alarm in the whole report."""
+    """Probability of any false alarm in the whole report."""
     power: float = Field(default=0.9, gt=0, lt=1)
-    """With which a bias of the size reported as `detectable` would be found."""
+    """Probability of finding a bias of the size reported as `detectable`."""
     buckets: int = Field(default=64, ge=1, le=4096)
-    """Runs of rows of equal mass per type."""
+    """Number of row ranges of equal mass per type."""
     seed: int | None = Field(default=None, ge=0, lt=1 << 64)
-    """Repeats a run; none: a fresh one, which is reported."""
+    """Seed that repeats a run; default: a fresh one, which the report contains."""
     timeout_s: float = Field(default=60.0, gt=0, le=MAX_TIMEOUT_S)
-    """Seconds for all of it; `Deadline` past them."""
+    """Seconds for the whole test; `Deadline` after that."""
 
 
 class SelfTestResult(_HttpModel):
-    """How a version's draws stand against its weights."""
+    """Comparison of a version's draws with its weights."""
 
     passed: bool
-    """Whether nothing was found wrong."""
+    """True if no fault was found."""
     failures: list[str]
-    """A sentence for everything that was."""
+    """One sentence per fault."""
     report: VerificationReport
 
 
@@ -93,20 +94,20 @@ class StatementQuery(_HttpModel):
         max_length=MAX_LENGTH,
         examples=["SAMPLE 5 VERTICES ON item WHERE price > $least YIELD id, price"],
     )
-    """One, or several with ; between: the last one's table is given."""
+    """One statement, or several separated by ;. The reply has the table of the last one."""
     parameters: dict[str, Any] = Field(default_factory=dict, examples=[{"least": 3}])
-    """What the text calls $name: numbers, texts, and lists of them."""
+    """Values of the text's $name parameters: numbers, texts, and lists of them."""
     space: str = Field(default="", examples=["shop"])
-    """Where they begin; empty: they say so themselves (USE)."""
+    """Space that the statements start in; if empty, the text selects one (USE)."""
     language: Literal["ngql", "euler"] = "ngql"
     rows: int = Field(default=1000, ge=0, le=MAX_ROWS)
-    """That the answer has at most; `length` says how many there are."""
+    """Maximum number of rows in the reply; `length` has the total number."""
     timeout_s: float = Field(default=30.0, gt=0, le=MAX_TIMEOUT_S)
-    """Seconds for all of it; `Deadline` past them."""
+    """Seconds for all statements; `Deadline` after that."""
 
 
 class ColumnView(_HttpModel):
-    """A column of a table."""
+    """Column of a table."""
 
     name: str
     type: str = Field(examples=["int64"])
@@ -114,41 +115,41 @@ class ColumnView(_HttpModel):
 
 
 class StageView(_HttpModel):
-    """What one step took."""
+    """Duration and result size of one execution step."""
 
     name: str
     took_s: float
     rows: int
-    """That it gave; -1: it gives none."""
+    """Number of rows that the step produced; -1 if it produces none."""
 
 
 class QueryResultView(_HttpModel):
-    """The table of a statement."""
+    """Table of a statement."""
 
     columns: list[ColumnView]
     rows: list[list[Any]]
-    """Values in the columns' order; a number that is none (NaN, infinite) is null, bytes are
-    hexadecimal.
+    """Values in column order. NaN and infinite numbers become null, and bytes become
+    hexadecimal text.
     """
     length: int
-    """Rows that there are; `rows` has the first of them."""
+    """Total number of rows; `rows` has the first of them."""
     kind: str
-    """What statement it is of."""
+    """Kind of the statement."""
     space: str
-    """That the next statement is about."""
+    """Space that the next statement refers to."""
     version: int
-    """That was read; 0: none."""
+    """Version that was read; 0 if none was."""
     seed: str | None
-    """Where it drew: a whole number below 2^64, as text."""
+    """Seed of a statement that samples: an integer below 2^64, as text."""
     token: str
-    """Where it drew: what the call can be made again with."""
+    """Token of a statement that samples; it repeats the same call."""
     plan: str
     stages: list[StageView]
     took_s: float
 
 
 def query_router(statements: QueryService) -> APIRouter:
-    """``POST /query``: statements, by the same handler as over gRPC."""
+    """Return the router of ``POST /query``, which uses the same handler as gRPC."""
     api = APIRouter(tags=["statements"])
     error_responses = {
         400: (
@@ -171,7 +172,7 @@ def query_router(statements: QueryService) -> APIRouter:
         },
     )
     def post_query(query: Annotated[StatementQuery, Body()]) -> QueryResultView:
-        """Run statements, and give the table of the last one."""
+        """Run statements and return the table of the last one."""
         head = graphd_pb.QueryRequest(
             statement=query.statement, space=query.space, language=query.language
         )
@@ -204,7 +205,7 @@ def query_router(statements: QueryService) -> APIRouter:
 
 
 def _plain(cell: Any) -> Any:
-    """A value as JSON has it."""
+    """Return a value that JSON can represent."""
     if isinstance(cell, float):
         return cell if isfinite(cell) else None
     if isinstance(cell, list):
@@ -213,12 +214,13 @@ def _plain(cell: Any) -> Any:
 
 
 def verify_router(address: Callable[[], str]) -> APIRouter:
-    """``POST /verify``.
+    """Return the router of ``POST /verify``.
 
     Parameters
     ----------
     address : callable
-        Gives host:port of the gRPC door: what is verified is what a trainer gets there.
+        Returns host:port of the gRPC port. The test verifies the results that a trainer gets
+        there.
     """
     api = APIRouter(tags=["self-test"])
     verify_lock = threading.Lock()
@@ -239,8 +241,8 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
         },
     )
     def post_verify(test: Annotated[SelfTestRequest, Body()]) -> SelfTestResult:
-        """Draw nodes, edges and neighbors of every type, and compare with the weights that scans
-        read and the sealed totals.
+        """Sample nodes, edges and neighbors of every type, and compare the frequencies with the
+        weights that scans read and with the sealed totals.
         """
         if not verify_lock.acquire(blocking=False):
             raise Busy(

@@ -1,11 +1,10 @@
-"""A trainer's own graphd: its rooms inside the process that wants the answers, over the storageds
-of a cluster.
+"""In-process graphd: a trainer runs graphd's handlers itself, over a cluster's storageds.
 
-What a graphd would merge, number and send on is merged and numbered where it is used, so that a
-batch crosses one socket instead of two, and trainers do not share a graphd's cores. Graphd's rooms
-are pure functions of (version, request, seed): the arrays are those that a graphd answers with.
-Where parts are, and what versions hold, a graphd tells; whatever can not be had from storageds is
-for a graphd to answer."""
+Merging and relabeling happen in the process that uses the results. A batch then crosses one
+socket instead of two, and trainers do not share the cores of a graphd. The handlers are pure
+functions of (version, request, seed), so the arrays equal those that a graphd returns. A graphd
+supplies the routes and the totals of versions. It also serves every request that storageds
+cannot."""
 
 from __future__ import annotations
 
@@ -33,37 +32,36 @@ from graphd.warmup import compile_kernels
 logger = logging.getLogger(__name__)
 
 _WRITE_METHODS = frozenset(GRAPH[name].path for name in ("write", "write_once", "find_nodes"))
-"""A graphd's: writes by themselves share loads there, and metad is asked what counts."""
+"""Methods that need a graphd: small writes share loads there, and it asks metad for commits."""
 _REFRESH_S = 1.0
-"""How old routes may be. Whoever asks for what is not held any more is told so, and asks a
-graphd.
+"""Maximum age of routes in seconds. A request for a version that is no longer held fails with
+Stale and goes to a graphd.
 """
 _CONNECT_TIMEOUT_S = 1.0
-"""How long it may take to connect to a storaged for the first time: behind a firewall nobody
-answers.
-"""
+"""Seconds for the first connection to a storaged: behind a firewall no reply comes."""
 _PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
 
 RouteSource = Callable[[int, float], graphd_pb.GetRoutesReply]
-"""(known revision, seconds): a graphd's routes and limits, or an `AsterismError`."""
+"""(known revision, seconds) -> a graphd's routes and limits, or an `AsterismError`."""
 Guard = Callable[[], AbstractContextManager[None]]
 
 
 class InProcessGraphd:
-    """Answers what can be asked of storageds.
+    """Serve the requests that storageds alone can answer.
 
     Parameters
     ----------
     fetch_routes : callable
-        Asks a graphd for routes.
+        Requests routes from a graphd.
     guard : callable
-        Gives the context that calls over gRPC are made in: of a process that may fork, which must
-        not happen meanwhile.
+        Returns the context in which calls over gRPC are made. A process that may fork must not
+        fork meanwhile.
 
     Notes
     -----
-    It has no thread: whoever calls looks for news where what is known is old, so that it costs
-    nothing while nobody samples, and the process may fork. It belongs to the process that made it.
+    This class has no thread: the caller of a request refreshes the routes if they are old. It
+    therefore costs nothing while no request is made, and the process may fork. An instance
+    belongs to the process that created it.
     """
 
     def __init__(self, fetch_routes: RouteSource, guard: Guard) -> None:
@@ -90,20 +88,20 @@ class InProcessGraphd:
         self._pause_s = _PAUSE_S
 
     def supports(self, method: Method) -> bool:
-        """Whether it ever answers this."""
+        """Return True if this object can serve the method."""
         return method.path in self._handlers
 
     def invalidate_routes(self) -> None:
-        """Something was done that may be news: the next call looks."""
+        """Make the next call refresh the routes, after an action that may have changed them."""
         self._refresh_at = 0.0
 
     def try_call(self, method: Method, request: Content, timeout_s: float) -> Content | None:
-        """The reply; None where a graphd is to be asked.
+        """Return the reply, or None if the request must go to a graphd.
 
         Raises
         ------
         AsterismError
-            What is wrong with the request, or Deadline.
+            If the request is wrong, or Deadline.
         """
         handler, call = self._handlers.get(method.path), CallContext.with_timeout(timeout_s)
         if handler is None or time.monotonic() < self._resume_at:
@@ -123,12 +121,13 @@ class InProcessGraphd:
         return reply
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._hosts.close()
 
     def _refresh_routes(self, call: CallContext) -> None:
-        """Have news that are not old; Unavailable where there never were any. One caller looks,
-        others go on with what there is.
+        """Refresh routes that are old; raise Unavailable if there have never been any.
+
+        One caller refreshes; concurrent callers continue with the routes at hand.
         """
         has_routes = self._routing.has_reply
         if has_routes and time.monotonic() < self._refresh_at:
@@ -162,8 +161,9 @@ class InProcessGraphd:
             self._refresh_lock.release()
 
     def _pause(self, error: AsterismError) -> None:
-        """Leave calls to graphds for a while, and for a longer one each time in a row; whoever
-        fails beside others has nothing to add.
+        """Send calls to graphds for a while, and twice as long after each failure in a row.
+
+        A failure during a pause does not extend it.
         """
         if time.monotonic() < self._resume_at:
             return
@@ -173,7 +173,7 @@ class InProcessGraphd:
         logger.info("storaged_unreachable", extra={"reason": error.message})
 
     def _connect(self, address: str) -> TcpTransport:
-        """A way to a storaged, once it has been gone."""
+        """Return a transport to a storaged, after one successful connection."""
         transport = TcpTransport(address, _ForkSafeTransport(RemoteTransport(address), self._guard))
         try:
             transport.return_connection(
@@ -188,18 +188,18 @@ class InProcessGraphd:
 
 
 class _ForkSafeTransport:
-    """Calls over gRPC of a process that may fork: only the one that asks where a stream door is."""
+    """gRPC transport for a process that may fork: it only looks up binary RPC endpoints."""
 
     def __init__(self, inner: RemoteTransport, guard: Guard) -> None:
         self._inner, self._guard = inner, guard
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The reply, within ``timeout_s`` seconds, or an `AsterismError`."""
+        """Return the reply within ``timeout_s`` seconds, or raise an `AsterismError`."""
         with self._guard():
             return self._inner.call(method, request, timeout_s)
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """Refused: a storaged whose stream door is not reached is left to graphds."""
+        """Raise Unavailable: graphds serve a storaged whose binary RPC endpoint is unreachable."""
         raise Unavailable(f"the stream door of {self._inner.address} is not reached")
 
     def close(self) -> None:

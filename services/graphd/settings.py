@@ -1,5 +1,6 @@
-"""What a graphd is told at its start: environment (``ASTERISM_GRAPHD_...``) or flags, read once in
-`graphd.__main__`.
+"""Settings of a graphd: environment (``ASTERISM_GRAPHD_...``) or flags.
+
+`graphd.__main__` reads them once at start.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ class GraphdSettings(RequestLimits, DaemonSettings):
     )
 
     listen: str = "0.0.0.0:9669"
-    """host:port of the gRPC door; port 0 takes a free one."""
+    """host:port of the gRPC port; port 0 selects a free one."""
     http_listen: str = "0.0.0.0:19669"
-    """host:port of the HTTP door; port 0 takes a free one."""
+    """host:port of the HTTP port; port 0 selects a free one."""
     metad: str = "127.0.0.1:9559"
-    """host:port of metad's gRPC door."""
+    """host:port of metad's gRPC port."""
     catch_up_s: float = Field(default=5.0, ge=0, le=600)
-    """Seconds that a request waits for storageds to serve a version that was published a moment
-    ago; then it is Unavailable.
+    """Seconds that a request waits for storageds to serve a version published moments ago.
+    After that it fails with Unavailable.
     """

@@ -1,4 +1,4 @@
-"""Compiles what the rooms of graphd call, before it says that it serves."""
+"""Compile the kernels that graphd's handlers call, before graphd reports that it serves."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from asterism_graphkit.relabel import relabel
 
 
 def compile_kernels() -> None:
-    """Run every kernel once, on arrays of the types that requests bring."""
+    """Run every kernel once, on arrays of the types that requests use."""
     ids = np.arange(4, dtype=np.int64)
     for placement in ("mod", "mix64"):
-        for hosts in (2, 1000):  # counted in two ways
+        for hosts in (2, 1000):  # the two sizes use different counting algorithms
             partition_choice.group_by_key(partition_choice.part_of(ids, 2, placement), hosts)
     shares = partition_choice.build_shares([0], {(0, 0): 1.0, (0, 1): 2.0}, 2)
     partition_choice.choose_entries(rng.key_of(1, rng.PART, 1), 0, 4, shares)

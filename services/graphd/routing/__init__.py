@@ -1,2 +1,2 @@
-"""Where partitions are and what they hold: routes, totals, split and merge, dispatch.
+"""Routing: locations and totals of partitions, split and merge, dispatch to hosts.
 Sampling operators do not belong here."""

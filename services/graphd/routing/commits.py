@@ -1,5 +1,6 @@
-"""Which loads of a space are committed: asked of metad anew each time, but only for what came after
-the last answer.
+"""Committed loads of a space.
+
+Every lookup asks metad, but only for the commits since the last reply.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ _PAUSE_S = 0.1
 
 
 class CommitLog:
-    """The committed loads of every space, in commit order."""
+    """Committed loads of every space, in commit order."""
 
     def __init__(self, metad: Transport) -> None:
         self._metad = metad
         self._lock = threading.Lock()
         self._known: dict[int, tuple[tuple[int, ...], int]] = {}
-        """Space id -> its loads, and the number of the last commit."""
+        """Space id -> (its loads, number of the last commit)."""
 
     def clear(self) -> None:
-        """Ask anew from now on: a metad that was just started may have another catalog."""
+        """Drop all known commits: a metad that was just started may have another catalog."""
         with self._lock:
             self._known = {}
 
     def committed_loads(self, space: SpaceRoute, call: CallContext) -> tuple[tuple[int, ...], int]:
-        """Every load of a space that is committed by now, and the number of the last commit."""
+        """Return the committed loads of a space and the number of the last commit."""
         loads, last_commit = self._known.get(space.space_id, ((), 0))
         request = metad_pb.ListCommitsRequest(space=space.name, after=last_commit)
         reply = cast(
@@ -50,17 +51,16 @@ class CommitLog:
 
 
 class LoadCommitter:
-    """Commits loads: seals the hosts that wrote one, and has metad commit it with their
-    fingerprints.
+    """Commit loads: seal the hosts that wrote one, then commit it with their fingerprints.
 
     Parameters
     ----------
     metad : Transport
     resolve_revivals : callable
-        ``(space, load id, call)``: tells every partition which deleted nodes the load brings back;
-        as `graphd.api.writes.WriteHandlers.resolve_revivals`.
+        ``(space, load id, call)``: sends every partition the deleted nodes that the load revives,
+        like `graphd.api.writes.WriteHandlers.resolve_revivals`.
     seal : callable
-        ``(space, load id, hosts, number, call)``: seals a load on some hosts; as
+        ``(space, load id, hosts, number, call)``: seals a load on some hosts, like
         `graphd.api.writes.WriteHandlers.seal`.
     """
 
@@ -84,21 +84,21 @@ class LoadCommitter:
     ) -> metad_pb.Load:
         """Commit a load once everything that was written to it is known.
 
-        metad keeps the load open while a host may still write it, or where nodes were deleted
-        meanwhile; then those hosts are sealed, births are settled, and it is asked again.
+        metad keeps the load open while a host may still write to it, or if nodes were deleted
+        meanwhile. In that case this method seals the hosts, resolves revivals and tries again.
 
         Parameters
         ----------
         request : CommitLoadRequest
-            Its space is set.
+            Request with its space set.
         call : CallContext
         revivals_resolved : bool
-            Whether births are already settled, or there are none to settle.
+            True if revivals are already resolved, or if there are none.
         hosts : collection of str
-            Hosts that are known to have written the load: sealed at once, up to their last
-            admissions.
+            Hosts that are known to have written to the load. They are sealed at once, up to their
+            last admissions.
         send_commit : callable, optional
-            How metad is asked to commit; once, by default.
+            Sends the commit to metad; by default one call without retries.
         """
         seals: dict[str, metad_pb.HostSeal] = {}
         number = 0
@@ -116,7 +116,7 @@ class LoadCommitter:
             load = self._commit(request, call) if send_commit is None else send_commit(request)
             if load.state != metad_pb.OPEN:
                 return load
-            # Where every host is sealed, nodes were deleted meanwhile.
+            # If every host is sealed, nodes were deleted meanwhile.
             hosts, number, revivals_resolved = (
                 load.unsealed_hosts,
                 load.seal_number,
@@ -130,9 +130,7 @@ class LoadCommitter:
         number: int,
         call: CallContext,
     ) -> list[metad_pb.HostSeal]:
-        """Return the seals of hosts; one that does not answer has the caller's time to come
-        back.
-        """
+        """Return the seals of hosts; retry an unreachable host until the deadline."""
         while True:
             try:
                 return self._seal(request.space, request.load_id, hosts, number, call)

@@ -1,5 +1,6 @@
-"""Who is asked: one call per host, all begun before the first is waited for, each within what is
-left of the time.
+"""Dispatch of requests to storageds: one call per host, all started before the first wait.
+
+Each call gets the remaining time of the request.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from graphd.routing.routes import SpaceRoute
 
 
 class StoragedPool:
-    """The storageds by uuid: transports to their addresses, opened when first needed.
+    """Pool of storageds by uuid. Transports open on first use.
 
     Parameters
     ----------
     connect : callable
-        Gives a transport to an address.
+        Returns a transport to an address.
     """
 
     def __init__(self, connect: Callable[[str], ConcurrentTransport]) -> None:
@@ -34,9 +35,7 @@ class StoragedPool:
         self._transports: dict[str, ConcurrentTransport] = {}
 
     def update_addresses(self, addresses: Mapping[str, str]) -> None:
-        """Take over where each host is; transports to addresses that nobody has any more are
-        closed.
-        """
+        """Replace the address of each host; close transports to addresses no longer in use."""
         with self._lock:
             self._addresses = dict(addresses)
             stale_addresses = [
@@ -47,7 +46,7 @@ class StoragedPool:
             transport.close()
 
     def address(self, uuid: str) -> str:
-        """Where a host is; Unavailable when metad has not said."""
+        """Return the address of a host; raise Unavailable if metad has not sent one."""
         address = self._addresses.get(uuid)
         if address is None:
             raise Unavailable(
@@ -57,7 +56,7 @@ class StoragedPool:
         return address
 
     def transport(self, uuid: str) -> ConcurrentTransport:
-        """What carries calls to a host."""
+        """Return the transport to a host."""
         address = self.address(uuid)
         with self._lock:
             transport = self._transports.get(address)
@@ -74,7 +73,7 @@ class StoragedPool:
 
 
 class _CompletedCall:
-    """A call that was made at once; its outcome is told when its turn comes."""
+    """Call that completed at once; `result` returns its reply or raises its error."""
 
     def __init__(self, make_call: Callable[[], Content]) -> None:
         self._reply: Content | None = None
@@ -90,21 +89,21 @@ class _CompletedCall:
         return self._reply
 
     def abandon(self) -> None:
-        """It is over."""
+        """Do nothing: the call has completed."""
 
 
 class Dispatcher:
-    """Asks the hosts of a space.
+    """Send requests to the hosts of a space.
 
     Parameters
     ----------
     pool : StoragedPool
     on_dispatch : callable
-        Told what hosts are asked, each time.
+        Called with the method name at each dispatch.
 
     Notes
     -----
-    One answer that fails fails the request: a sample without a part's share is a wrong answer.
+    One failed reply fails the request: a sample without the share of a partition would be wrong.
     """
 
     def __init__(
@@ -120,12 +119,12 @@ class Dispatcher:
         requests: Iterable[tuple[int, Frame[Message]]],
         call: CallContext,
     ) -> list[Frame[Message]]:
-        """The replies to (host, request) pairs, in their order.
+        """Return the replies to (host, request) pairs, in their order.
 
         Raises
         ------
         AsterismError
-            The first one in the order of the requests, naming the host; any Stale goes before it.
+            The first error in the order of the requests, naming the host. Stale takes precedence.
         """
         method = STORE[name]
         self._on_dispatch(method.name)
@@ -136,7 +135,7 @@ class Dispatcher:
         try:
             for uuid, request in host_requests[:-1]:
                 pending_calls.append((uuid, self._start(method, uuid, request, call)))
-            # This thread would only wait for the others: it makes the last call itself.
+            # This thread would only wait for the other calls, so it makes the last call itself.
             pending_calls += [
                 (uuid, _CompletedCall(partial(self._make, method, uuid, request, call)))
                 for uuid, request in host_requests[-1:]
@@ -161,7 +160,7 @@ class Dispatcher:
         return replies
 
     def address(self, uuid: str) -> str:
-        """Where a host is, in words; "" where metad has not said."""
+        """Return the address of a host for messages, or "" if metad has not sent one."""
         try:
             return self._pool.address(uuid)
         except Unavailable:
@@ -181,7 +180,7 @@ class Dispatcher:
         return self._pool.transport(uuid).call(method, request, call.remaining())
 
     def _with_host(self, error: AsterismError, uuid: str) -> AsterismError:
-        """The same error, saying whose it is."""
+        """Return the same error with the host in its message."""
         if uuid in error.message:
             return error
         address = self.address(uuid)

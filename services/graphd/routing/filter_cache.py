@@ -1,6 +1,4 @@
-"""What satisfies the conditions of recent requests: totals of versions, as the storageds told
-them.
-"""
+"""Cache of the totals of rows that match the filters of recent requests."""
 
 from __future__ import annotations
 
@@ -12,48 +10,46 @@ from asterism_proto.v1 import storaged_pb2 as storaged_pb
 from graphd.routing.totals import VersionTotals
 
 _MAX_KEPT = 256
-"""Conditions of all versions together."""
+"""Maximum number of cached filters, of all versions together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterKey:
-    """Of what totals are: a version, and the rows of it that a request is about."""
+    """Cache key: a version, a filter, and the rows that a request selects from."""
 
     space_id: int
     version: int
     digest: str
     text: str
-    """The canonical text of the condition."""
+    """Canonical text of the filter."""
     element: int
     types: tuple[int, ...]
     weight_name: str
     both_directions: bool
     hosts: tuple[str, ...]
-    """Who was asked: a part that has moved is looked at anew."""
+    """Hosts that the totals come from. After a partition moves, totals are read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FilteredTotals:
-    """What satisfies a condition."""
+    """Totals and execution plan of a filter."""
 
     totals: VersionTotals
     row_filter: storaged_pb.RowFilter
-    """As storageds are told it."""
+    """The filter in the form that storageds accept."""
     plan: str
-    """How they find it, in words."""
+    """Description of how storageds evaluate the filter."""
 
 
 class FilterTotalsCache:
-    """Keeps what is known of the newest conditions; they are counted, for all that is kept is
-    totals.
-    """
+    """LRU cache of filter totals. Its bound is a count, because every entry holds only totals."""
 
     def __init__(self) -> None:
         self._entries: dict[FilterKey, FilteredTotals] = {}
         self._lock = threading.Lock()
 
     def get(self, key: FilterKey) -> FilteredTotals | None:
-        """What is known, None where nothing is."""
+        """Return the cached totals, or None."""
         with self._lock:
             entry = self._entries.pop(key, None)
             if entry is not None:
@@ -61,14 +57,14 @@ class FilterTotalsCache:
             return entry
 
     def put(self, key: FilterKey, entry: FilteredTotals) -> None:
-        """Take over what was found out; what was not asked for for the longest time goes."""
+        """Store totals; evict the least recently used entries."""
         with self._lock:
             self._entries[key] = entry
             while len(self._entries) > _MAX_KEPT:
                 self._entries.pop(next(iter(self._entries)))
 
     def forget(self, space_id: int, version: int) -> None:
-        """Forget a version: a storaged does not have of it what it should."""
+        """Drop a version's entries, after a storaged did not hold the expected data of it."""
         with self._lock:
             entries: Mapping[FilterKey, FilteredTotals] = self._entries
             self._entries = {

@@ -1,5 +1,6 @@
-"""Routes: which spaces there are, which host answers for which part, which versions are served.
-Immutable snapshots.
+"""Routes: the spaces, the host of each partition, and the served versions.
+
+Routes are immutable snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from graphd.routing.totals import VersionTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ServedVersion:
-    """A published version, as draws name it."""
+    """Published version, as sampling requests identify it."""
 
     version: int
     digest: str
@@ -26,32 +27,32 @@ class ServedVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SpaceRoute:
-    """A space and where its parts are."""
+    """Space and the hosts of its partitions."""
 
     space_id: int
     name: str
     schema: Schema
     hosts: tuple[str, ...]
-    """Uuids of the storageds that answer for its parts."""
+    """Uuids of the storageds that serve its partitions."""
     host_of_part: NDArray[np.int32]
-    """int32[P], positions in ``hosts``."""
+    """ndarray of int32, shape (partitions,): positions in ``hosts``."""
     versions: Mapping[int, ServedVersion] = field(default_factory=dict)
     current_version: int = 0
-    """The newest version; 0: none yet."""
+    """Newest version; 0 if there is none yet."""
 
     def parts_of(self, host: int) -> list[int]:
-        """The parts that a host answers for, ascending."""
+        """Return the partitions that a host serves, ascending."""
         return [int(part) for part in np.flatnonzero(self.host_of_part == host)]
 
     def find_version(self, version: int) -> ServedVersion:
-        """A version by number, 0 for the current one.
+        """Return a version by number, 0 for the current one.
 
         Raises
         ------
         NotReady
-            Where nothing was published yet.
+            If no version is published yet.
         NotFound
-            Where this version is not served; the message has those that are.
+            If this version is not served; the message lists those that are.
         """
         if not self.current_version:
             raise NotReady(f"space {self.name!r} has no published version; submit a build")
@@ -67,7 +68,7 @@ class SpaceRoute:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Routes:
-    """All that metad has told, at one revision of its catalog."""
+    """Snapshot of metad's desired state at one catalog revision."""
 
     revision: int = 0
     spaces: Mapping[str, SpaceRoute] = field(default_factory=dict)
@@ -75,7 +76,7 @@ class Routes:
     """uuid of a storaged -> host:port."""
 
     def space(self, name: str) -> SpaceRoute:
-        """A space by name; NotFound says which there are."""
+        """Return a space by name; the message of NotFound lists the existing spaces."""
         space = self.spaces.get(name)
         if space is None:
             raise NotFound(

@@ -1,6 +1,4 @@
-"""Splits and merges: rows of a request to the hosts that own them, and their answers back into the
-request's order.
-"""
+"""Split a request's rows by owning host, and merge the replies in the request's order."""
 
 from __future__ import annotations
 
@@ -20,33 +18,34 @@ Arrays = Mapping[str, NDArray[Any]]
 Ids = NDArray[np.int64]
 Types = NDArray[np.int32]
 Checkpoint = Callable[[], object]
-"""Raises where a request is to end."""
+"""Callable that raises if the request must end."""
 _PIECE = 1 << 18
-"""Entries of ragged rows that are merged or sorted between two checkpoints: some ten
-milliseconds.
+"""Entries of ragged rows that are merged or sorted between two checkpoints: about ten
+milliseconds of work.
 """
 
 
 def no_checkpoint() -> None:
-    """Return: a checkpoint of work without a deadline."""
+    """Do nothing: the checkpoint of work without a deadline."""
 
 
 def ragged_slices(
     indptr: Ids, checkpoint: Checkpoint, max_entries: int = _PIECE
 ) -> Iterator[slice]:
-    """Yield slices of ragged rows of at most ``max_entries`` entries together, or of one longer
-    row; with a checkpoint before each.
+    """Yield slices of ragged rows, with a checkpoint before each.
+
+    A slice has at most ``max_entries`` entries in total, or is one longer row.
 
     Parameters
     ----------
-    indptr : int64[n + 1]
+    indptr : ndarray of int64, shape (n + 1,)
     checkpoint : callable
     max_entries : int
 
     Yields
     ------
     slice
-        Of rows; none where there are no rows.
+        Range of rows; nothing if there are no rows.
     """
     begin, rows = 0, len(indptr) - 1
     while begin < rows:
@@ -59,14 +58,12 @@ def ragged_slices(
 
 
 def rows_by_host(space: SpaceRoute, parts: NDArray[np.int32]) -> list[tuple[int, Ids]]:
-    """The rows of a request that each host answers for, in the order of the request; hosts without
-    rows are left out.
-    """
+    """Group row indices by owning host, in request order; omit hosts without rows."""
     return group_by_owner(space.host_of_part.take(parts), len(space.hosts))
 
 
 def group_by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids]]:
-    """The rows that each host answers for, where it is known whose each is."""
+    """Group row indices by owning host, given the owner of each row."""
     order, offsets = partition_choice.group_by_key(owners, hosts)
     return [
         (host, order[offsets[host] : offsets[host + 1]])
@@ -76,8 +73,9 @@ def group_by_owner(owners: NDArray[np.int32], hosts: int) -> list[tuple[int, Ids
 
 
 def rows_by_owner(space: SpaceRoute, ids: Ids) -> list[tuple[int, Ids | None]]:
-    """The rows of node ids that each host answers for; None is every row in order, where one host
-    has all parts.
+    """Group the rows of node ids by owning host.
+
+    None stands for every row in order, if one host has all partitions.
     """
     if len(space.hosts) == 1:
         return [(0, None)]
@@ -89,17 +87,17 @@ def rows_by_owner(space: SpaceRoute, ids: Ids) -> list[tuple[int, Ids | None]]:
 
 
 def take_rows(array: NDArray[Any], rows: Ids | None) -> NDArray[Any]:
-    """``array[rows]``, or itself for every row."""
+    """Return ``array[rows]``, or the array itself if ``rows`` is None."""
     return array if rows is None else array[rows]
 
 
 def merge_rows(count: int, results: Sequence[tuple[Ids | None, Arrays]]) -> dict[str, NDArray[Any]]:
-    """Sections of ``count`` rows, out of those of each host's rows."""
+    """Merge each host's sections into sections of ``count`` rows."""
     if len(results) == 1 and results[0][0] is None:
         return dict(results[0][1])
     is_complete = (
         sum(count if rows is None else len(rows) for rows, _ in results) == count
-    )  # each row is somebody's
+    )  # every row has an owner, so no row needs zeros
     out: dict[str, NDArray[Any]] = {}
     for rows, arrays in results:
         for name, array in arrays.items():
@@ -119,10 +117,10 @@ def merge_ragged(
     results: Sequence[tuple[Ids | None, Ids, Arrays]],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> tuple[Ids, dict[str, NDArray[Any]]]:
-    """One ragged set of ``count`` rows, out of each host's rows: (rows, their indptr, the sections
-    that it delimits).
+    """Merge each host's ragged rows into ``count`` ragged rows.
 
-    ``checkpoint`` is called between pieces, and may raise.
+    Each result is (rows, indptr of these rows, sections that it delimits). ``checkpoint`` is
+    called between pieces and may raise.
     """
     if len(results) == 1 and results[0][0] is None:
         return results[0][1], dict(results[0][2])
@@ -151,8 +149,9 @@ def merge_counted(
     results: Sequence[tuple[Ids | None, Types, Arrays]],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> tuple[Types, dict[str, NDArray[Any]]]:
-    """As `merge_ragged`, for answers that tell how long each row is: so does this one,
-    int32[count].
+    """Merge like `merge_ragged`, from row lengths instead of an indptr.
+
+    The merged row lengths are an ndarray of int32, shape (count,).
     """
     if len(results) == 1 and results[0][0] is None:
         return results[0][1], dict(results[0][2])
@@ -163,14 +162,14 @@ def merge_counted(
 
 
 def indptr_of(lengths: Ids | Types) -> Ids:
-    """int64[n + 1]: where each row begins, and where the last one ends."""
+    """Return the offset of each row and of the end: ndarray of int64, shape (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
 
 
 def ragged_positions(starts: Ids, indptr: Ids) -> Ids:
-    """Positions ``starts[i] + 0, 1, ..`` of every row i, for rows as long as ``indptr`` says."""
+    """Return positions ``starts[i] + 0, 1, ..`` of each row i; ``indptr`` gives row lengths."""
     lengths = np.diff(indptr)
     return np.asarray(
         np.repeat(starts - indptr[:-1], lengths) + np.arange(indptr[-1], dtype=np.int64)
@@ -178,7 +177,7 @@ def ragged_positions(starts: Ids, indptr: Ids) -> Ids:
 
 
 def gather_ragged(indptr: Ids, values: NDArray[Any], rows: Ids) -> tuple[Ids, NDArray[Any]]:
-    """The given rows of a ragged column, in that order."""
+    """Return the given rows of a ragged column, in that order."""
     out_indptr = indptr_of(np.diff(indptr)[rows])
     return out_indptr, values[ragged_positions(indptr[:-1][rows], out_indptr)]
 
@@ -189,7 +188,7 @@ def sort_ragged(
     keys: Iterable[NDArray[Any]],
     checkpoint: Checkpoint = no_checkpoint,
 ) -> dict[str, NDArray[Any]]:
-    """Return each row's entries sorted by ``keys``, the most important one first; stable.
+    """Return each row's entries sorted by ``keys``, the most significant first; stable.
 
     ``checkpoint`` is called between pieces, of rows and of one long row, and may raise.
     """

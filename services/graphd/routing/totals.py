@@ -1,5 +1,6 @@
-"""Totals: how much of each type every part holds in one version, and the shares of global draws
-made from that.
+"""Totals: rows and weight of each type in each partition of a version.
+
+Global sampling derives the share of each partition from them.
 """
 
 from __future__ import annotations
@@ -13,18 +14,18 @@ from asterism_model.elements import EDGE, NODE
 from asterism_model.partition_stats import PartitionTotals, TotalsKey
 
 _MAX_KEPT = 256
-"""Shares of so many different requests are kept per version."""
+"""Maximum number of cached shares per version, one per distinct request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class VersionTotals:
-    """All totals of one version; shares are made when first asked for."""
+    """Totals of one version. Shares are computed on first use."""
 
     parts: int
     part_totals: Mapping[TotalsKey, PartitionTotals]
-    """(element, type, part) -> total."""
+    """(element, type, partition) -> total."""
     by_weight_name: Mapping[str, Mapping[TotalsKey, PartitionTotals]] = field(default_factory=dict)
-    """The same of each further weight name, of the types that have it."""
+    """The same totals for each further weight name, of the types that have it."""
     _by_weights: dict[str, VersionTotals] = field(default_factory=dict)
     _shares: dict[tuple[int, tuple[int, ...], bool], partition_choice.PartShares] = field(
         default_factory=dict
@@ -33,7 +34,7 @@ class VersionTotals:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self, element: int, types: Iterable[int]) -> int:
-        """Return the live rows of some types over all parts; no type: of every one."""
+        """Return the number of live rows of some types in all partitions; no type means all."""
         if not self._rows:
             counts: dict[tuple[int, int], int] = {}
             for (entry_element, type_id, _), total in self.part_totals.items():
@@ -49,16 +50,17 @@ class VersionTotals:
         )
 
     def nodes(self, types: Iterable[int]) -> int:
-        """Return the live nodes of some types; no type: of every one."""
+        """Return the number of live nodes of some types; no type means all."""
         return self.rows(NODE, types)
 
     def edges(self, types: Iterable[int]) -> int:
-        """Return the edges of some types; no type: of every one."""
+        """Return the number of edges of some types; no type means all."""
         return self.rows(EDGE, types)
 
     def with_weights(self, weight_name: str) -> VersionTotals:
-        """The totals by the weights of that name, in place of the rows' own (""); types that have
-        none of it keep theirs.
+        """Return the totals by weights of that name, or by the rows' own weights for "".
+
+        Types without weights of that name keep their own.
         """
         if not weight_name:
             return self
@@ -74,7 +76,7 @@ class VersionTotals:
     def shares(
         self, element: int, types: Sequence[int], *, uniform: bool
     ) -> partition_choice.PartShares:
-        """The shares of every (type, part) in draws from ``types``, by live rows or by weight."""
+        """Return each (type, partition)'s share in draws from ``types``, by rows or weight."""
         key = (element, tuple(sorted(set(types))), uniform)
         shares = self._shares.get(key)
         if shares is None:
@@ -91,12 +93,12 @@ class VersionTotals:
         return shares
 
     def part_counts(self, element: int, type_id: int) -> list[int]:
-        """The live rows of a type in each part."""
+        """Return the number of live rows of a type in each partition."""
         totals = [self.part_totals.get((element, type_id, part)) for part in range(self.parts)]
         return [0 if total is None else total.count for total in totals]
 
     def drawable_count(self, element: int, types: Sequence[int], *, uniform: bool) -> int:
-        """How many different rows a draw from ``types`` can give."""
+        """Return how many distinct rows a draw from ``types`` can return."""
         return sum(
             total.count if uniform else total.positive
             for (entry_element, type_id, _), total in self.part_totals.items()

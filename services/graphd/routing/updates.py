@@ -1,5 +1,6 @@
-"""What metad tells: each poll's reply becomes a new snapshot of routes, and whoever waits for one
-is woken, or asks for the reply itself.
+"""Routing updates: each poll reply of metad becomes a new snapshot of routes.
+
+Threads can wait for a snapshot, and clients can request the reply itself.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from graphd.routing.totals import VersionTotals
 
 
 class RoutingTable:
-    """The newest routes. Snapshots are immutable and swapped whole; a request keeps the one that it
-    began with.
+    """The newest routes. Snapshots are immutable and replaced as a whole.
+
+    A request keeps the snapshot that it started with.
 
     Parameters
     ----------
     limits : Limits
-        Of a request, for clients that call storageds themselves.
+        Limits of a request, for clients that call storageds directly.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -47,17 +49,17 @@ class RoutingTable:
 
     @property
     def revision(self) -> int:
-        """Metad's, of its last reply; 0 before the first one."""
+        """Revision of metad's last reply; 0 before the first one."""
         return self._reply.revision if self._reply is not None else 0
 
     @property
     def has_reply(self) -> bool:
-        """Whether metad has told anything yet."""
+        """True once metad has replied."""
         return self._reply is not None
 
     def apply_reply(self, reply: metad_pb.PollReply) -> Routes:
-        """Take over a poll's reply; versions that were known already keep their records, with the
-        shares made from them.
+        """Apply a poll reply. Known versions keep their records and the shares computed from
+        them.
         """
         with self._changed:
             self._routes = build_routes(reply, self._routes)
@@ -66,14 +68,14 @@ class RoutingTable:
             return self._routes
 
     def wait_for(self, predicate: Callable[[Routes], bool], timeout_s: float) -> bool:
-        """Wait until the newest snapshot is as wanted; False where it is not by then."""
+        """Wait until the newest snapshot satisfies the predicate; return False on timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: predicate(self._routes), timeout_s)
 
     def get_routes(
         self, request: Frame[graphd_pb.GetRoutesRequest], call: CallContext
     ) -> Frame[graphd_pb.GetRoutesReply]:
-        """What metad told last, for who asks storageds itself: a handler of the Graph service."""
+        """Return metad's last reply to a client that calls storageds; Graph service handler."""
         reply = self._reply
         if reply is None:
             raise NotReady("metad has not answered this graphd yet; ask again")
@@ -87,7 +89,7 @@ class RoutingTable:
         )
 
     def newest_versions(self) -> list[tuple[int, int]]:
-        """(space id, newest version) of every space that has one: what this graphd has seen."""
+        """Return (space id, newest version) of every space that has one on this graphd."""
         return [
             (space.space_id, space.current_version)
             for space in self._routes.spaces.values()
@@ -96,7 +98,7 @@ class RoutingTable:
 
 
 def build_routes(reply: metad_pb.PollReply, previous: Routes) -> Routes:
-    """A snapshot of routes out of metad's words."""
+    """Build a snapshot of routes from a poll reply."""
     known_versions = {
         (space.space_id, number): version
         for space in previous.spaces.values()

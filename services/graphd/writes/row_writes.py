@@ -1,4 +1,4 @@
-"""Writes of rows to the partitions that own them, as blocks; durable when a call returns."""
+"""Write rows as blocks to the partitions that own them; durable when a call returns."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Ids = NDArray[np.int64]
 Sections = dict[str, NDArray[Any]]
 
 MESSAGE_BYTES = 40 << 20
-"""Of the arrays of one WriteBlocks; larger runs of parts go in several."""
+"""Maximum bytes of arrays in one WriteBlocks; larger runs of partitions are divided."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """One write's surroundings."""
+    """Context of one write: routes, dispatch, and the load and chunk that it belongs to."""
 
     space: SpaceRoute
     dispatcher: Dispatcher
@@ -39,18 +39,18 @@ class WriteContext:
     load_id: int
     chunk: int
     committed_loads: Callable[[], Sequence[int]]
-    """Gives the loads that count, in commit order."""
+    """Returns the committed loads, in commit order."""
     hosts: set[str] = field(default_factory=set)
-    """Uuids of the storageds that blocks were sent to."""
+    """Uuids of the storageds that received blocks."""
 
     def parts_of_ids(self, ids: Ids) -> NDArray[np.int32]:
-        """The part of each node id."""
+        """Return the partition of each node id."""
         return part_of(ids, self.space.schema.parts, self.space.schema.placement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionedRows:
-    """Rows of one kind and type, and the part of each."""
+    """Rows of one kind and type, and the partition of each."""
 
     kind: storaged_pb.BlockKind
     type_id: int
@@ -67,8 +67,9 @@ def write_rows(
     *,
     ends_known: bool,
 ) -> None:
-    """One chunk's rows, checked before (`graphd.writes.validation`), to all parts that they
-    touch.
+    """Write one chunk's rows to all partitions that they touch.
+
+    The rows have passed `graphd.writes.validation`.
     """
     sections: Sections = dict(arrays)
     if kind == storaged_pb.NODES:
@@ -82,7 +83,7 @@ def write_rows(
 
 
 def write_nodes(context: WriteContext, type_id: int, sections: Sections) -> None:
-    """Nodes, with weights and features, at the parts of their ids; their times at every part."""
+    """Write nodes with weights and features to their partitions, and times to every one."""
     _check_one_type(context, type_id, sections["ids"])
     time, parts = (
         context.space.schema.node_types[type_id].time,
@@ -104,11 +105,11 @@ def write_nodes(context: WriteContext, type_id: int, sections: Sections) -> None
 def write_edges(
     context: WriteContext, type_id: int, first_edge_id: int, sections: Sections, *, ends_known: bool
 ) -> None:
-    """Edges: the truth at their sources' parts, in-copies at their destinations', features at those
-    of their edge ids.
+    """Write edges: the primary copy to the sources' partitions, in-copies to the destinations',
+    and features to the partitions of the edge ids.
 
-    Edge ids are ``first_edge_id`` + row. Where the type says so, ends that do not exist are made;
-    elsewhere they are looked for, unless the client did."""
+    Edge ids are ``first_edge_id`` + row. If the type is declared so, missing end nodes are created.
+    Otherwise their existence is checked, unless the client has checked it."""
     schema = context.space.schema
     edge_type = schema.edge_types[type_id]
     eid = first_edge_id + np.arange(len(sections["src"]), dtype=np.int64)
@@ -156,16 +157,16 @@ def write_edges(
 
 
 def delete_nodes(context: WriteContext, type_id: int, sections: Sections) -> None:
-    """Tombstones of nodes, at every part: edges to them may be anywhere."""
+    """Write tombstones of nodes to every partition: edges to them may be in any partition."""
     _send_to_all_parts(context, storaged_pb.NODE_DELETES, type_id, {"ids": sections["ids"]})
 
 
 def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
-    """Tell every part which nodes the load brings back that are deleted after ``loads``; gives
-    whether it deletes nodes.
+    """Send every partition the deleted nodes that the load revives; return if it deletes nodes.
 
-    A part can not tell by itself whether the far end of an edge is alive: it hears of all deletes,
-    and so of all births that follow one. What is told twice is written twice the same."""
+    Deleted means deleted after ``loads``. A partition cannot know if the remote end of an edge is
+    alive. It therefore receives all deletes, and so all revivals that follow one. Sending a
+    revival twice writes the same entry twice."""
     hosts = range(len(context.space.hosts))
     head = storaged_pb.ListRevivalsRequest(
         space_id=context.space.space_id, load_id=context.load_id, loads=loads
@@ -197,7 +198,7 @@ def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
 
 
 def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[metad_pb.HostSeal]:
-    """Seal the load on some hosts, and return their fingerprints of what was written."""
+    """Seal the load on some hosts; return their fingerprints of the written data."""
     host_indices = [
         context.space.hosts.index(uuid) for uuid in hosts if uuid in context.space.hosts
     ]
@@ -222,7 +223,7 @@ def seal(context: WriteContext, hosts: Collection[str], number: int) -> list[met
 
 
 def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> None:
-    """Tombstones of edges, at the parts of both ends where in-copies are kept."""
+    """Write tombstones of edges to the sources' partitions, and to those of in-copies."""
     blocks = [
         PartitionedRows(
             kind=storaged_pb.OUT_EDGE_DELETES,
@@ -244,7 +245,7 @@ def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> Non
 
 
 def nodes_exist(context: WriteContext, type_id: int, ids: Ids) -> NDArray[np.uint8]:
-    """uint8[n]: which ids are nodes, committed or written by this load."""
+    """Return 1 for each id that is a node, committed or written by this load, as uint8[n]."""
     head = storaged_pb.ExistsRequest(
         space_id=context.space.space_id,
         type_id=type_id,
@@ -264,7 +265,7 @@ def nodes_exist(context: WriteContext, type_id: int, ids: Ids) -> NDArray[np.uin
 
 
 def check_ends(context: WriteContext, type_id: int, sections: Mapping[str, NDArray[Any]]) -> None:
-    """InvalidRequest where an end is no node, unless the type says that it is made."""
+    """Raise InvalidRequest if an end node is missing and the type does not create it."""
     edge_type = context.space.schema.edge_types[type_id]
     if edge_type.missing == "create":
         return
@@ -279,8 +280,9 @@ def check_ends(context: WriteContext, type_id: int, sections: Mapping[str, NDArr
 
 
 def _check_one_type(context: WriteContext, type_id: int, ids: Ids) -> None:
-    """InvalidRequest where an id is a node of another type already, in a space whose ids are
-    global.
+    """Raise InvalidRequest if an id is already a node of another type.
+
+    Applies to spaces with global ids.
     """
     schema = context.space.schema
     others = range(len(schema.node_types)) if schema.ids == "global" else ()
@@ -298,7 +300,7 @@ def _check_one_type(context: WriteContext, type_id: int, ids: Ids) -> None:
 def _missing_ends(
     context: WriteContext, edge_type: EdgeType, sections: Sections
 ) -> Iterator[PartitionedRows]:
-    """Node blocks for ends that are not there yet: with weight 1, and features as if left out."""
+    """Yield blocks of missing end nodes, with weight 1 and features as if omitted."""
     schema = context.space.schema
     if schema.has_string_ids:
         yield from _named_ends(context, edge_type, sections)
@@ -322,8 +324,9 @@ def _missing_ends(
 def _named_ends(
     context: WriteContext, edge_type: EdgeType, sections: Sections
 ) -> Iterator[PartitionedRows]:
-    """Node blocks for all ends, with their names: those that are there change nothing, and a build
-    sees whether the id is another one's.
+    """Yield blocks of all end nodes with their string ids.
+
+    Existing nodes do not change, and a build detects an id that belongs to another string.
     """
     schema = context.space.schema
     ends: dict[int, list[str]] = {}
@@ -357,7 +360,7 @@ def _named_ends(
 def _send_to_all_parts(
     context: WriteContext, kind: storaged_pb.BlockKind, type_id: int, sections: Sections
 ) -> None:
-    """The same rows at every part. A few parts at a time, so that copies stay bounded."""
+    """Send the same rows to every partition, a few at a time to bound the copies."""
     rows = len(sections["ids"])
     step = max(1, MESSAGE_BYTES // max(sum(array.nbytes for array in sections.values()), 1))
     for first in range(0, context.space.schema.parts, step):
@@ -374,7 +377,7 @@ def _send_to_all_parts(
 
 
 def _send(context: WriteContext, blocks: Sequence[PartitionedRows]) -> None:
-    """Send every host its blocks, all at the same time, and wait until all are durable."""
+    """Send all hosts their blocks concurrently, and wait until all are durable."""
     requests = [request for block in blocks for request in _requests(context, block)]
     context.hosts.update(context.space.hosts[host] for host, _ in requests)
     context.dispatcher.dispatch("write_blocks", context.space, requests, context.call)
@@ -383,7 +386,7 @@ def _send(context: WriteContext, blocks: Sequence[PartitionedRows]) -> None:
 def _requests(
     context: WriteContext, block: PartitionedRows
 ) -> Iterator[tuple[int, Frame[storaged_pb.WriteBlocksRequest]]]:
-    """The WriteBlocks of one kind: per host, runs of its parts that fit into a message."""
+    """Yield the WriteBlocks of one kind: per host, runs of partitions that fit a message."""
     space = context.space
     order, offsets = group_by_key(block.parts, space.schema.parts)
     row_bytes = sum(array.nbytes for array in block.sections.values()) / max(len(block.parts), 1)
@@ -422,7 +425,7 @@ def _frame(
 
 
 def _take_sections(sections: Mapping[str, NDArray[Any]], rows: Ids) -> Sections:
-    """The given rows of every section; a ragged feature's indptr counts from the first of them."""
+    """Return rows of every section; ragged indptrs are relative to the first row."""
     out: Sections = {}
     for name, array in sections.items():
         if name.endswith(".values") and f"{name[:-7]}.indptr" in sections:
