@@ -129,7 +129,7 @@ class Graphd:
         self._heartbeat.start()
 
     def ready(self) -> list[str]:
-        """Return what is missing before this graphd can serve; empty if nothing is."""
+        """Return the reasons why this graphd cannot serve yet; empty if it can."""
         missing = [] if self._routing.has_reply else ["metad has not answered yet"]
         if self._followed.fault:
             missing.append(self._followed.fault)

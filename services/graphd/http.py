@@ -42,7 +42,7 @@ class Problem(_HttpModel):
     error: str = Field(examples=["Busy"])
     """Class of the error, as listed in the documentation."""
     message: str
-    """What was wrong, with the value, and the remedy."""
+    """Description of the error, with the value and the remedy."""
     line: int | None = None
     """Line in the statement or filter, from 1. This field and those below are absent if the
     error has no position in a text.
@@ -241,8 +241,9 @@ def verify_router(address: Callable[[], str]) -> APIRouter:
         },
     )
     def post_verify(test: Annotated[SelfTestRequest, Body()]) -> SelfTestResult:
-        """Sample nodes, edges and neighbors of every type, and compare the frequencies with the
-        weights that scans read and with the sealed totals.
+        """Compare samples of nodes, edges and neighbors of every type with their weights.
+
+        The weights are those that scans read, and the sealed totals.
         """
         if not verify_lock.acquire(blocking=False):
             raise Busy(

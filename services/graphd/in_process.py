@@ -32,13 +32,14 @@ from graphd.warmup import compile_kernels
 logger = logging.getLogger(__name__)
 
 _WRITE_METHODS = frozenset(GRAPH[name].path for name in ("write", "write_once", "find_nodes"))
-"""Methods that need a graphd: small writes share loads there, and it asks metad for commits."""
+"""Methods that need a graphd: small writes share loads there, and it calls metad."""
 _REFRESH_S = 1.0
-"""Maximum age of routes in seconds. A request for a version that is no longer held fails with
-Stale and goes to a graphd.
+"""Maximum age of routes in seconds.
+
+A request for a version that is no longer held fails with Stale and goes to a graphd.
 """
 _CONNECT_TIMEOUT_S = 1.0
-"""Seconds for the first connection to a storaged: behind a firewall no reply comes."""
+"""Seconds for the first connection to a storaged: a firewall may drop every packet."""
 _PAUSE_S, _MAX_PAUSE_S = 2.0, 60.0
 
 RouteSource = Callable[[int, float], graphd_pb.GetRoutesReply]
@@ -47,7 +48,7 @@ Guard = Callable[[], AbstractContextManager[None]]
 
 
 class InProcessGraphd:
-    """Serve the requests that storageds alone can answer.
+    """Serve the requests that need storageds only.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ class InProcessGraphd:
             is_published=_refuse_unknown,
             committed_loads=_refuse_unknown,
             metad=LocalTransport({}),
-            catch_up_s=0.0,  # a graphd waits for what is not known here
+            catch_up_s=0.0,  # a graphd waits for versions that are unknown here
         )
         self._versions = api.versions
         self._handlers: dict[str, Handler] = {
@@ -199,7 +200,7 @@ class _ForkSafeTransport:
             return self._inner.call(method, request, timeout_s)
 
     def start(self, method: Method, request: Content, timeout_s: float) -> PendingCall:
-        """Raise Unavailable: graphds serve a storaged whose binary RPC endpoint is unreachable."""
+        """Raise Unavailable: without a reachable binary RPC endpoint, requests go to graphds."""
         raise Unavailable(f"the stream door of {self._inner.address} is not reached")
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """Decoding of the fields and sections that several requests share.
 
-Fields and sections are checked against the schema of the space; what only one family of requests
-has is decoded in the family's own module."""
+This module checks fields and sections against the schema of the space. Fields of only one family
+of requests are decoded in the module of that family."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class NodeFields(Protocol):
 
 
 class SeedFields(RowFields, Protocol):
-    """Fields of a request that draws rows."""
+    """Fields of a request that samples rows."""
 
     seed: int
 
@@ -48,7 +48,8 @@ class SeedFields(RowFields, Protocol):
 def decode_seed(head: SeedFields) -> int:
     """Return the seed of a request's draws.
 
-    Draws by other weights, or under another condition, are independent of them."""
+    Draws with other weights or another filter are independent. Part of the sampling contract:
+    changing it changes results for a given seed."""
     return rng.derive_seed(
         head.seed,
         canonical_weight_name(head.weight),
@@ -57,7 +58,7 @@ def decode_seed(head: SeedFields) -> int:
 
 
 def decode_nodes(request: Frame[NodeFields], schema: Schema) -> tuple[Ids, Types | None]:
-    """Return a request's nodes, and their types where each has its own."""
+    """Return a request's nodes, and their types if each node has its own."""
     head = request.head
     nodes = request.array("nodes", "int64")
     if head.node_type >= 0:
@@ -91,7 +92,7 @@ def decode_edge_types(schema: Schema, types: Sequence[int]) -> tuple[int, ...]:
 
 
 def decode_direction(schema: Schema, direction: int) -> common_pb.Direction:
-    """Return OUT or IN, the latter where the space keeps in-copies."""
+    """Return OUT or IN; IN requires that the space keeps in-copies."""
     if direction in (common_pb.DIRECTION_UNSPECIFIED, common_pb.OUT):
         return common_pb.OUT
     if direction != common_pb.IN:
@@ -106,7 +107,7 @@ def decode_direction(schema: Schema, direction: int) -> common_pb.Direction:
 def decode_fanouts(
     schema: Schema, reach: Sequence[graphd_pb.EdgeTypeFanouts], direction: common_pb.Direction
 ) -> tuple[khop.HopFanout, ...]:
-    """Return how many neighbors of each node are drawn along each edge type, hop by hop."""
+    """Return how many neighbors to sample per edge type and hop."""
     check_types("edge", schema, [fanout.edge_type for fanout in reach])
 
     def ends(edge_type: int) -> tuple[int, int]:
@@ -122,7 +123,7 @@ def decode_fanouts(
 
 
 def decode_induced_edges(schema: Schema, head: InducedRequest) -> reads.EdgeReadParams:
-    """Return which edges among nodes are read."""
+    """Return the parameters for reading the edges among nodes."""
     return reads.EdgeReadParams(
         edge_types=decode_edge_types(schema, head.edge_types),
         direction=decode_direction(schema, head.direction),

@@ -1,4 +1,4 @@
-"""Explanations of sampling calls: where draws fall, and what each storaged is sent and returns."""
+"""Explanations of sampling calls: shares of draws, and requests and replies of storageds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from graphd.routing.routes import SpaceRoute
 
 
 class RecordingDispatcher(Dispatcher):
-    """Dispatches as another dispatcher does, and records the requests."""
+    """Dispatcher that forwards to another dispatcher and records the requests."""
 
     def __init__(self, inner: Dispatcher) -> None:
         self._inner = inner
@@ -46,7 +46,7 @@ class RecordingDispatcher(Dispatcher):
         requests: Iterable[tuple[int, Frame[Message]]],
         call: CallContext,
     ) -> list[Frame[Message]]:
-        """The replies to (host, request) pairs, in their order; those of one call are one round."""
+        """Return the replies in request order; the requests of one call form one round."""
         host_requests = list(requests)
         replies = self._inner.dispatch(name, space, host_requests, call)
         for (host, request), reply in zip(host_requests, replies, strict=True):
@@ -65,20 +65,18 @@ class RecordingDispatcher(Dispatcher):
 
 
 def _rows(sent: Mapping[str, NDArray[Any]], received: Mapping[str, NDArray[Any]]) -> int:
-    """How many rows a storaged was asked for: of the nodes that were sent, or of the draws that
-    fell to it.
-    """
+    """Return the number of rows requested from a storaged: nodes sent or draws assigned."""
     return len(sent["ids"] if "ids" in sent else next(iter(received.values()), ()))
 
 
 class ExplainHandler:
-    """Makes sampling calls and explains them.
+    """Run sampling calls and explain them.
 
     Parameters
     ----------
     versions : VersionRunner
     operations, checks : mapping
-        What the Graph service runs, and the checks of requests before, by handler name.
+        Operations of the Graph service and the checks that precede them, by handler name.
     """
 
     def __init__(
@@ -92,7 +90,7 @@ class ExplainHandler:
     def explain(
         self, request: Frame[graphd_pb.ExplainRequest], call: CallContext
     ) -> Frame[graphd_pb.ExplainReply]:
-        """Make a sampling call, and return its explanation."""
+        """Run a sampling call and return its explanation."""
         method = request.head.method
         sampling_request = _decode_request(request)
         if method in self._checks:
@@ -124,7 +122,7 @@ class ExplainHandler:
 
 
 def _decode_request(request: Frame[graphd_pb.ExplainRequest]) -> Frame[SamplingRequest]:
-    """Return the sampling request that is to be explained."""
+    """Return the sampling request to explain."""
     head = request.head
     if head.method not in SAMPLING_METHODS:
         raise InvalidRequest(
@@ -144,7 +142,7 @@ def _decode_request(request: Frame[graphd_pb.ExplainRequest]) -> Frame[SamplingR
 def _price(
     context: RequestContext, request: Frame[SamplingRequest], limits: Limits
 ) -> graphd_pb.Price | None:
-    """Return what a call takes at most, with the share of each limit."""
+    """Return the upper bound of a call's cost, with its share of each limit."""
     uncapped = price_request(
         request.head,
         section_sizes(request.arrays),
@@ -169,9 +167,9 @@ def _price(
 
 
 def _filter_plan(context: RequestContext, head: SamplingRequest) -> str:
-    """Return how the rows of a call's condition are found; "" where it has none.
+    """Return the description of how a call's filter is evaluated; "" without a filter.
 
-    Also "" for calls whose shares are not explained."""
+    Also "" for calls without an explanation of shares."""
     if isinstance(head, graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest):
         element = _element(head)
         draw = decode_global_draw(element, context.space.schema, head)
@@ -196,13 +194,13 @@ def _decode_first_hop(context: RequestContext, head: HopRequest) -> NeighborPara
 def _shares(
     context: RequestContext, request: Frame[SamplingRequest], reply: Frame[Message]
 ) -> list[graphd_pb.DrawShare]:
-    """Return where the draws of a call were expected to fall, and did."""
+    """Return the expected and the actual share of a call's draws."""
     head = request.head
     if isinstance(head, graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest):
         return _global_shares(context, head, reply)
     if not isinstance(head, graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest):
         return []
-    if head.HasField("temporal_filter"):  # every node has shares of its own
+    if head.HasField("temporal_filter"):  # shares differ per node
         return []
     hop = ".0" if isinstance(head, graphd_pb.SampleFanoutRequest) else ""
     params = _decode_first_hop(context, head)
@@ -249,7 +247,7 @@ def _global_shares(
     parts = partition_choice.part_of(
         reply.array("ids" if element == NODE else "src", "int64"), schema.parts, schema.placement
     )
-    types = reply.optional_array("types", "int32")  # left out where there is only one
+    types = reply.optional_array("types", "int32")  # absent if there is only one type
     type_ids = draw.types[0] if types is None else types
     drawn_counts = np.bincount(
         type_ids * schema.parts + parts, minlength=(max(draw.types) + 1) * schema.parts

@@ -1,4 +1,4 @@
-"""Features of nodes and edges, and the types of nodes."""
+"""Handlers that read features of nodes and edges, and types of nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Global draws: nodes and edges of a whole version, and nodes of the types that others have."""
+"""Global sampling: nodes or edges of a version, and nodes of the types of given nodes."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ GlobalDrawRequest = graphd_pb.SampleNodesRequest | graphd_pb.SampleEdgesRequest
 def sample_nodes(
     context: RequestContext, request: Frame[graphd_pb.SampleNodesRequest]
 ) -> Frame[graphd_pb.SampleNodesReply]:
-    """Draw nodes."""
+    """Sample nodes."""
     return sample_reply(context, graphd_pb.SampleNodesReply, _draw(context, NODE, request.head))
 
 
 def sample_edges(
     context: RequestContext, request: Frame[graphd_pb.SampleEdgesRequest]
 ) -> Frame[graphd_pb.SampleEdgesReply]:
-    """Draw edges."""
+    """Sample edges."""
     return sample_reply(context, graphd_pb.SampleEdgesReply, _draw(context, EDGE, request.head))
 
 
 def sample_nodes_like(
     context: RequestContext, request: Frame[graphd_pb.SampleNodesLikeRequest]
 ) -> Frame[graphd_pb.SampleNodesLikeReply]:
-    """Draw nodes of the types that others have."""
+    """Sample nodes of the same types as the given nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     type_ids = list(range(len(schema.node_types))) if head.node_type < 0 else [head.node_type]
@@ -62,7 +62,7 @@ def sample_nodes_like(
 def decode_global_draw(
     element: int, schema: Schema, head: GlobalDrawRequest
 ) -> sampling.GlobalDraw:
-    """Return the parameters of a global draw; no type named means all."""
+    """Return the parameters of a global draw; without types, all types."""
     types = sorted(set(head.types))
     schema_types = schema.node_types if element == NODE else schema.edge_types
     check_types("node" if element == NODE else "edge", schema, types)

@@ -1,4 +1,4 @@
-"""Graph labels: draws among the labels of a version, and the nodes of labels."""
+"""Graph labels: sampling of a version's labels, and the nodes of given labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sample_graph_labels(
     request: Frame[graphd_pb.SampleGraphLabelsRequest],
     cache: graph_labels.GraphLabelCache,
 ) -> Frame[graphd_pb.SampleGraphLabelsReply]:
-    """Draw labels of graphs."""
+    """Sample graph labels."""
     head = request.head
     sections = graph_labels.sample_labels(context, cache, head.seed, head.count)
     return sample_reply(context, graphd_pb.SampleGraphLabelsReply, sections)
@@ -29,7 +29,7 @@ def graph_nodes(
 
 
 def check_labels(request: Frame[graphd_pb.GraphNodesRequest]) -> None:
-    """Raise InvalidRequest where the labels are missing."""
+    """Raise InvalidRequest if the labels are missing."""
     _labels(request)
 
 

@@ -1,4 +1,4 @@
-"""Layers: nodes drawn for whole layers, and the edges between two lists of nodes."""
+"""Layers: layer-wise sampling of nodes, and the edges between two lists of nodes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MEASURES: dict[int, int] = {
 def sample_layer(
     context: RequestContext, request: Frame[graphd_pb.SampleLayerRequest]
 ) -> Frame[graphd_pb.SampleLayerReply]:
-    """Draw the nodes of one layer."""
+    """Sample the nodes of one layer."""
     head, schema = request.head, context.space.schema
     nodes, types, count = _decode_layers(request, schema)
     params = _decode_layer(schema, head, head.edge_types, head.count, 0)
@@ -52,7 +52,7 @@ def sample_layer(
 
 
 def check_hops(request: Frame[graphd_pb.SampleLayersRequest]) -> None:
-    """Raise InvalidRequest where a stack of layers is empty."""
+    """Raise InvalidRequest if there is no layer."""
     if not request.head.hops:
         raise InvalidRequest("a stack of layers has one at least; this one has none")
 
@@ -60,7 +60,7 @@ def check_hops(request: Frame[graphd_pb.SampleLayersRequest]) -> None:
 def sample_layers(
     context: RequestContext, request: Frame[graphd_pb.SampleLayersRequest]
 ) -> Frame[graphd_pb.SampleLayersReply]:
-    """Draw the nodes of layer after layer."""
+    """Sample the nodes of several layers, one after another."""
     head, schema = request.head, context.space.schema
     nodes, types, count = _decode_layers(request, schema)
     hops = [
@@ -102,7 +102,7 @@ def adjacency(
 def _decode_layer(
     schema: Schema, head: LayerRequest, edge_types: Sequence[int], count: int, hop: int
 ) -> layers.LayerParams:
-    """Return how the nodes of one layer are drawn."""
+    """Return the sampling parameters of one layer."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more nodes of a layer")
     if head.measure not in _MEASURES:
@@ -121,7 +121,7 @@ def _decode_layer(
 
 
 def _decode_layers(request: Frame[LayerRequest], schema: Schema) -> tuple[Ids, Types | None, int]:
-    """Return a request's nodes, their types, and the number of layers that they are."""
+    """Return a request's nodes, their types, and the number of layers that they form."""
     head = request.head
     nodes, types = decode_nodes(request, schema)
     if head.width < 0 or (head.width and len(nodes) % head.width):

@@ -1,4 +1,4 @@
-"""Negatives: nodes drawn for rows, each of which leaves some nodes out."""
+"""Negative sampling: nodes per row, with some nodes excluded from each row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphd.operators.schema_checks import check_types
 
 
 def check_counts(request: Frame[graphd_pb.SampleNegativesRequest]) -> None:
-    """Raise InvalidRequest where a number is negative."""
+    """Raise InvalidRequest if a count is negative."""
     head = request.head
     if head.rows < 0 or head.count < 0:
         raise InvalidRequest(f"{head.count} nodes for each of {head.rows} rows: expected 0 or more")
@@ -27,7 +27,7 @@ def check_counts(request: Frame[graphd_pb.SampleNegativesRequest]) -> None:
 def sample_negatives(
     context: RequestContext, request: Frame[graphd_pb.SampleNegativesRequest]
 ) -> Frame[graphd_pb.SampleNegativesReply]:
-    """Draw nodes that are not among some others."""
+    """Sample nodes that are not excluded from a row."""
     head, schema = request.head, context.space.schema
     types: Sequence[int] = sorted(set(head.types)) or range(len(schema.node_types))
     check_types("node", schema, types)

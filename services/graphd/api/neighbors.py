@@ -1,4 +1,4 @@
-"""Neighbors: draws of one hop or of several, all neighbors of nodes, and degrees."""
+"""Neighbors: sampling over one or several hops, full neighborhoods, and degrees."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HopRequest = graphd_pb.SampleNeighborsRequest | graphd_pb.SampleFanoutRequest
 def sample_neighbors(
     context: RequestContext, request: Frame[graphd_pb.SampleNeighborsRequest]
 ) -> Frame[graphd_pb.SampleNeighborsReply]:
-    """Draw neighbors of nodes."""
+    """Sample neighbors of nodes."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     temporal_filter = temporal.neighbor_filter(
@@ -41,7 +41,7 @@ def sample_neighbors(
 
 
 def check_hops(request: Frame[graphd_pb.SampleFanoutRequest]) -> None:
-    """Raise InvalidRequest where a fanout has no hop."""
+    """Raise InvalidRequest if a fanout has no hop."""
     if not request.head.hops:
         raise InvalidRequest("a fanout has one hop at least; this one has none")
 
@@ -49,7 +49,7 @@ def check_hops(request: Frame[graphd_pb.SampleFanoutRequest]) -> None:
 def sample_fanout(
     context: RequestContext, request: Frame[graphd_pb.SampleFanoutRequest]
 ) -> Frame[graphd_pb.SampleFanoutReply]:
-    """Draw neighbors of neighbors, hop after hop."""
+    """Sample neighbors of neighbors, hop by hop."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     temporal_filters = temporal.fanout_filters(
@@ -120,7 +120,7 @@ def decode_hop(
     hop: int,
     temporal_filter: temporal.TemporalFilter | None = None,
 ) -> sampling.NeighborParams:
-    """Return how the neighbors of one hop are drawn."""
+    """Return the sampling parameters of one hop."""
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more neighbors per node")
     return sampling.NeighborParams(
@@ -139,7 +139,7 @@ def decode_hop(
 
 
 def _decode_neighbor_read(schema: Schema, head: graphd_pb.NeighborsRequest) -> reads.EdgeReadParams:
-    """Return which neighbors are read."""
+    """Return the parameters of a neighbor read."""
     if head.sort not in ("", "id", "weight"):
         raise InvalidRequest(f"sort {head.sort!r}: expected nothing, id or weight")
     if head.top and head.sort:

@@ -1,4 +1,4 @@
-"""Replies of reads: sections, and the version that they were read at."""
+"""Replies of read and sampling requests: sections, and the version that they come from."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from graphd.operators.sampling import RequestContext, Sections
 
 
 class VersionedReply(Protocol):
-    """Fields of every reply that was read at a version."""
+    """Fields of every reply that reads a version."""
 
     version: int
 
 
 class SampleReply(VersionedReply, Protocol):
-    """Fields of a reply that a replay token is made of."""
+    """Fields of a reply from which a replay token is built."""
 
     digest: str
 
@@ -34,7 +34,7 @@ def read_reply(context: RequestContext, reply_type: type[Read], sections: Sectio
 def sample_reply(
     context: RequestContext, reply_type: type[Sample], sections: Sections
 ) -> Frame[Sample]:
-    """Return the reply to a request that draws."""
+    """Return the reply to a sampling request."""
     head = reply_type()
     head.version, head.digest = context.version.version, context.version.digest
     return Frame(head, sections)

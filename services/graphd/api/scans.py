@@ -1,4 +1,4 @@
-"""Scans: the rows of a partition in canonical order, and rows by their position in a scan."""
+"""Scans: rows of a partition in canonical order, and rows by their position in a scan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from graphd.operators.schema_checks import check_types, resolve_weight_name
 def scan_nodes(
     context: RequestContext, request: Frame[graphd_pb.ScanNodesRequest]
 ) -> Frame[graphd_pb.ScanNodesReply]:
-    """Read a run of one partition's nodes."""
+    """Read consecutive nodes of one partition."""
     head, schema = request.head, context.space.schema
     check_types("node", schema, [head.type_id])
     sections, cursor = reads.scan_nodes(
@@ -33,7 +33,7 @@ def scan_nodes(
 def scan_edges(
     context: RequestContext, request: Frame[graphd_pb.ScanEdgesRequest]
 ) -> Frame[graphd_pb.ScanEdgesReply]:
-    """Read a run of one partition's edges."""
+    """Read consecutive edges of one partition."""
     head, schema = request.head, context.space.schema
     check_types("edge", schema, [head.type_id])
     sections, cursor = reads.scan_edges(

@@ -1,4 +1,4 @@
-"""The Graph service: the table of its methods, and what they run with."""
+"""Graph service: the table of its methods, and the objects that they share."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "edges_at": scans.edges_at,
     "graph_nodes": graph_labels.graph_nodes,
 }
-"""Methods that need nothing but a version, by handler name."""
+"""Methods that need only a version, by handler name."""
 REQUEST_CHECKS: Mapping[str, RequestCheck] = {
     "sample_negatives": negatives.check_counts,
     "sample_fanout": neighbors.check_hops,
@@ -76,7 +76,7 @@ REQUEST_CHECKS: Mapping[str, RequestCheck] = {
 
 
 class GraphService:
-    """The handlers of the Graph service, except for routes and statements.
+    """Handlers of the Graph service, except for routes and statements.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ class GraphService:
     dispatcher : Dispatcher
         Calls the storageds.
     space_exists, is_published, catch_up_s
-        As of `VersionRunner`.
+        See `VersionRunner`.
     committed_loads : callable
-        The committed loads of a space, in commit order, and the number of the last commit.
+        Returns the committed loads of a space, in commit order, and the number of the last commit.
     metad : Transport
-        Opens the loads of single writes.
+        Opens the loads of small writes.
     limits : Limits
-        The largest request that is answered.
+        Limits of a request.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class GraphService:
         self.handlers: dict[str, Handler] = {
             GRAPH[name].path: handler for name, handler in handlers.items()
         }
-        """By method path."""
+        """Handlers by method path."""
 
     def _answer(self, name: str, request: Frame[Any], call: CallContext) -> Frame[Message]:
         if name in REQUEST_CHECKS:
@@ -149,7 +149,7 @@ class GraphService:
     ) -> tuple[reads.WeightHistogram, ServedVersion]:
         """Return the distribution of a type's positive weights over all partitions.
 
-        Not a method of the Graph service: the web pages of graphd call it."""
+        Not a method of the Graph service: graphd's web pages call it."""
 
         def run(context: RequestContext) -> tuple[reads.WeightHistogram, ServedVersion]:
             schema = context.space.schema

@@ -1,4 +1,4 @@
-"""Subgraphs around seeds, by fanouts, LABOR or HGT budgets, and the edges among given nodes."""
+"""Subgraphs: around seeds by fanouts, LABOR or HGT budgets, and induced by given nodes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from graphd.operators.schema_checks import check_types
 from graphd.operators.temporal import TemporalFilter, subgraph_filter
 
 _MAX_IMPORTANCE_STEPS = 100
-"""Importance steps of LABOR: importances converge in far fewer."""
+"""Maximum importance steps of LABOR: importances converge in far fewer."""
 
 
 def sample_subgraph(
     context: RequestContext, request: Frame[graphd_pb.SampleSubgraphRequest]
 ) -> Frame[graphd_pb.SampleSubgraphReply]:
-    """Draw the k-hop neighborhood of seeds."""
+    """Sample the k-hop neighborhood of seeds."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     params = _decode_subgraph(
@@ -54,10 +54,10 @@ def sample_subgraph(
 def sample_ego_subgraphs(
     context: RequestContext, request: Frame[graphd_pb.SampleEgoSubgraphsRequest]
 ) -> Frame[graphd_pb.SampleEgoSubgraphsReply]:
-    """Draw the nodes around seeds, and read all edges among them."""
+    """Sample the nodes around seeds, and read all edges among them."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
-    # All edges among nodes would let them see later ones: ego subgraphs have no times.
+    # The edges among all nodes would expose later edges, so ego subgraphs take no times.
     params = _decode_subgraph(
         schema, head, want_edge_ids=False, want_weights=False, temporal_filter=None
     )
@@ -82,7 +82,7 @@ def sample_ego_subgraphs(
 def sample_labor(
     context: RequestContext, request: Frame[graphd_pb.SampleLaborRequest]
 ) -> Frame[graphd_pb.SampleLaborReply]:
-    """Draw the k-hop neighborhood of seeds by one variate for each node."""
+    """Sample the k-hop neighborhood of seeds with one random variate per node (LABOR)."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     params = _decode_labor(schema, head)
@@ -100,7 +100,7 @@ def sample_labor(
 def sample_hgt(
     context: RequestContext, request: Frame[graphd_pb.SampleHgtRequest]
 ) -> Frame[graphd_pb.SampleHgtReply]:
-    """Draw nodes layer by layer by budgets, and read all edges among them."""
+    """Sample nodes layer by layer by HGT budgets, and read all edges among them."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     params, edge_params = _decode_hgt(schema, head), decode_induced_edges(schema, head)
@@ -145,7 +145,7 @@ def _decode_subgraph(
     want_weights: bool,
     temporal_filter: TemporalFilter | None,
 ) -> subgraphs.SubgraphParams:
-    """Return how a subgraph expands."""
+    """Return the parameters of a k-hop subgraph."""
     direction = decode_direction(schema, head.direction)
     return subgraphs.SubgraphParams(
         fanouts=decode_fanouts(schema, head.fanouts, direction),
@@ -162,7 +162,7 @@ def _decode_subgraph(
 
 
 def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.LaborParams:
-    """Return how a subgraph expands by LABOR."""
+    """Return the parameters of a LABOR subgraph."""
     if not -1 <= head.importance_steps <= _MAX_IMPORTANCE_STEPS:
         raise InvalidRequest(
             f"importance {head.importance_steps}: expected 0 to {_MAX_IMPORTANCE_STEPS} steps, or "
@@ -183,7 +183,7 @@ def _decode_labor(schema: Schema, head: graphd_pb.SampleLaborRequest) -> labor.L
 
 
 def _decode_hgt(schema: Schema, head: graphd_pb.SampleHgtRequest) -> hgt.HgtParams:
-    """Return how nodes are drawn by budgets."""
+    """Return the parameters of budget sampling (HGT)."""
     check_types("node", schema, [entry.type_id for entry in head.counts])
     if not head.counts or not head.counts[0].counts:
         raise InvalidRequest("no layers: say how many nodes of one type at least to draw in each")

@@ -1,4 +1,4 @@
-"""Requests at a version: routes that are current, and retries where a storaged lags behind them."""
+"""Execution of requests at a version: current routes, and retries when a storaged lags."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from graphd.routing.updates import RoutingTable
 
 T = TypeVar("T")
 Operation = Callable[[RequestContext, Frame[Any]], Frame[Message]]
-"""Answers a request at a version: decodes the request, calls an operator, encodes the reply."""
+"""Handler of a request at a version: decodes it, calls an operator, encodes the reply."""
 RequestCheck = Callable[[Frame[Any]], None]
-"""Checks a request before its space and version are looked up."""
+"""Check of a request before its space and version are looked up."""
 
 _FIRST_PAUSE_S, _MAX_PAUSE_S = 0.01, 0.2
 
@@ -37,7 +37,7 @@ class ReadFields(Protocol):
 
 
 class VersionRunner:
-    """Runs requests at the version that they name, or at the current one.
+    """Run requests at the version that they name, or at the current one.
 
     Parameters
     ----------
@@ -46,14 +46,16 @@ class VersionRunner:
     dispatcher : Dispatcher
         Calls the storageds.
     space_exists : callable
-        Whether metad knows a space of this name: called before an unknown one is refused.
+        Returns True if metad knows a space of this name. Called before an unknown space is
+        refused.
     is_published : callable
-        Whether metad serves this version of a space, likewise.
+        Returns True if metad serves this version of a space. Called before an unknown version is
+        refused.
     catch_up_s : float
-        The longest time that a storaged may take to open what metad has announced (spaces,
-        versions), and this graphd to learn of it.
+        Maximum seconds that a storaged may take to open a space or version that metad has
+        announced, and this graphd to learn of it.
     limits : Limits
-        The largest request that is answered.
+        Limits of a request.
     """
 
     def __init__(
@@ -82,11 +84,11 @@ class VersionRunner:
         *,
         dispatcher: Dispatcher | None = None,
     ) -> T:
-        """Run a request at its version: all of it, or all of it again.
+        """Run a request at its version, and repeat it from the start if a storaged lags.
 
-        A storaged that does not hold the version answers Stale. A version that was published a
-        moment ago is waited for; after that one that is named is NotFound, or Unavailable where
-        metad still has it served.
+        A storaged that does not hold the version replies Stale. The request waits for a version
+        that was published moments ago. After that, a named version gives NotFound, or Unavailable
+        if metad still serves it.
 
         Parameters
         ----------
@@ -94,9 +96,9 @@ class VersionRunner:
             Its price is checked first.
         call : CallContext
         run : callable
-            May be called again.
+            May be called more than once.
         dispatcher : Dispatcher, optional
-            Calls the storageds in place of the runner's own.
+            Calls the storageds instead of the runner's own dispatcher.
         """
         head = request.head
 
@@ -117,7 +119,7 @@ class VersionRunner:
             try:
                 return run(context)
             except Stale:
-                # A storaged lacks the version, or has dropped the rows that satisfied a condition.
+                # A storaged lacks the version, or has dropped the rows that match a filter.
                 self._filter_cache.forget(space.space_id, version.version)
                 raise
 
@@ -151,7 +153,7 @@ class VersionRunner:
         *,
         should_give_up: Callable[[SpaceRoute], bool] = lambda _: False,
     ) -> T:
-        """Run with the newest routes; again while a storaged answers Stale, for it may lag."""
+        """Run with the newest routes; repeat while a storaged replies Stale, since it may lag."""
         deadline = time.monotonic() + min(self._catch_up_s, call.remaining())
         pause = _FIRST_PAUSE_S
         while True:
@@ -159,7 +161,7 @@ class VersionRunner:
             try:
                 return run(space)
             except Stale:
-                # By the newest routes: they may have come while it ran.
+                # Use the newest routes: they may have arrived during the call.
                 if (
                     should_give_up(self._routing.routes.space(name))
                     or time.monotonic() + pause >= deadline
@@ -169,7 +171,7 @@ class VersionRunner:
             pause = min(2 * pause, _MAX_PAUSE_S)
 
     def space_of(self, name: str, call: CallContext) -> SpaceRoute:
-        """Return a space by name; one that was made a moment ago is waited for."""
+        """Return a space by name; wait for one that was created moments ago."""
         routes = self._routing.routes
         if name not in routes.spaces and self._space_exists(name, call):
             self._routing.wait_for(
@@ -178,7 +180,7 @@ class VersionRunner:
         return self._routing.routes.space(name)
 
     def _find_version(self, space: SpaceRoute, number: int, call: CallContext) -> ServedVersion:
-        """Return a served version; one above the newest known may be new, and is waited for."""
+        """Return a served version; wait for one that is newer than the newest known."""
         if number > space.current_version and self._is_published(space.name, number, call):
             self._routing.wait_for(
                 partial(_has_version, previous=space, number=number),

@@ -23,7 +23,7 @@ from graphd.operators.sampling import RequestContext
 _MIN_BIAS, _MAX_BIAS = 1e-3, 1e3
 _MIN_EPSILON = 1e-12
 _MAX_WALKS = 1 << 20
-"""Walks from one node, and nodes of one ranking: more do not fit into a reply."""
+"""Maximum walks per node, and nodes per ranking: more do not fit into a reply."""
 
 
 def random_walk(
@@ -63,7 +63,7 @@ def sample_pinsage(
 def personalized_pagerank(
     context: RequestContext, request: Frame[graphd_pb.PersonalizedPagerankRequest]
 ) -> Frame[graphd_pb.PersonalizedPagerankReply]:
-    """Return the nodes at which walks from others end most often."""
+    """Return the nodes at which walks from given nodes end most often."""
     head, schema = request.head, context.space.schema
     nodes, types = decode_nodes(request, schema)
     params = _decode_pagerank(schema, head)
@@ -74,7 +74,7 @@ def personalized_pagerank(
 
 
 def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.RandomWalkParams:
-    """Return how walks go."""
+    """Return the parameters of random walks."""
     if not head.steps:
         raise InvalidRequest("a walk has one step at least; say which edge types to follow")
     if not 0 <= head.restart <= 1:
@@ -108,7 +108,7 @@ def _decode_walk(schema: Schema, head: graphd_pb.RandomWalkRequest) -> walks.Ran
 def _decode_visits(
     schema: Schema, head: graphd_pb.SamplePinsageRequest
 ) -> visit_counts.VisitParams:
-    """Return how nodes are visited by walks over a metapath."""
+    """Return the parameters of visit counts over a metapath."""
     if not head.steps:
         raise InvalidRequest("a metapath has one step at least; say which edge types to follow")
     for name, value, limit in (

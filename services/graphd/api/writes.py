@@ -1,4 +1,4 @@
-"""Writes: chunks of loads, single writes, lookups of node ids, and what a commit needs."""
+"""Writes: chunks of loads, small writes, lookups of node ids, and the steps of a commit."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from graphd.writes.row_writes import WriteContext
 from graphd.writes.small_writes import BatchCommitter, SmallWrite, WriteBatcher, WriteChunk
 
 _MAX_SMALL_WRITE_BYTES = 16 << 20
-"""Bytes of the arrays of one single write."""
+"""Maximum bytes of arrays in one small write."""
 
 
 class WriteHandlers:
-    """The handlers of the Graph service that write, and the steps of a commit.
+    """Write handlers of the Graph service, and the steps of a commit.
 
     Parameters
     ----------
     versions : VersionRunner
     committed_loads : callable
-        The committed loads of a space, in commit order, and the number of the last commit.
+        Returns the committed loads of a space, in commit order, and the number of the last commit.
     metad : Transport
-        Opens the loads of single writes.
+        Opens the loads of small writes.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class WriteHandlers:
     def write(
         self, request: Frame[graphd_pb.WriteRequest], call: CallContext
     ) -> Frame[graphd_pb.WriteReply]:
-        """Write one chunk's rows of one type, durably at all partitions that they touch."""
+        """Write one chunk's rows of one type, durably in all partitions that they touch."""
         head = request.head
 
         def run(space: SpaceRoute) -> int:
@@ -87,13 +87,13 @@ class WriteHandlers:
     def write_once(
         self, request: Frame[graphd_pb.WriteOnceRequest], call: CallContext
     ) -> Frame[graphd_pb.WriteOnceReply]:
-        """Write rows without a load, committed with others that arrive at the same time."""
+        """Write rows without a load, committed together with concurrent writes."""
         head = request.head
 
         def run(space: SpaceRoute) -> int:
             count = validation.check_rows(space.schema, head.kind, head.type_id, request)
             if head.kind == storaged_pb.OUT_EDGES:
-                # Each by itself: an unknown node of one caller must not fail another's write.
+                # Check each write alone: an unknown node must not fail the write of another caller.
                 row_writes.check_ends(
                     self._write_context(space, call, load_id=0, chunk=0),
                     head.type_id,
@@ -139,17 +139,17 @@ class WriteHandlers:
         return Frame(graphd_pb.FindNodesReply(), {"exists": exists})
 
     def resolve_revivals(self, name: str, load_id: int, call: CallContext) -> tuple[int, bool]:
-        """Make a load ready to be committed.
+        """Resolve the nodes that a load revives, before it is committed.
 
         Returns
         -------
         (int, bool)
-            The commit number up to which deletes are settled, and whether the load deletes nodes.
+            The commit number up to which deletes are resolved, and True if the load deletes nodes.
         """
 
         def run(space: SpaceRoute) -> tuple[int, bool]:
             loads, last_commit = self._committed_loads(space, call)
-            if load_id in loads:  # committed already: the caller repeats it for the reply
+            if load_id in loads:  # already committed: the caller repeats the commit for its reply
                 return last_commit, False
             return last_commit, row_writes.resolve_revivals(
                 self._write_context(space, call, load_id=load_id, chunk=0), loads

@@ -1,2 +1,2 @@
-"""Web pages of graphd: hosts, spaces, versions, jobs; their API under ``/ui/api``.
-State of the cluster does not belong here: metad and storageds are asked for it."""
+"""Web pages of graphd: hosts, spaces, versions, jobs; their API is under ``/ui/api``.
+Cluster state does not belong here: the pages request it from metad and storageds."""

@@ -1,5 +1,6 @@
-"""Whom the pages ask: metad's catalog, and, for how weights are spread, the hosts of a space; what
-can not change is kept.
+"""Data access of the pages: metad's catalog, and weight histograms from storageds.
+
+Immutable data is cached.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 
 METAD_TIMEOUT_S = 10.0
-"""How long metad may take."""
+"""Deadline of a call to metad in seconds."""
 HISTOGRAM_TIMEOUT_S = 60.0
-"""How long hosts may take to read the weights of a type."""
+"""Seconds that hosts may take to read the weights of a type."""
 _MAX_MANIFESTS, _MAX_HISTOGRAMS = 64, 64
-"""That are kept."""
+"""Maximum number of cached manifests and histograms."""
 
 ReadHistogram = Callable[
     [str, int, int, int, str, CallContext], tuple[WeightHistogram, ServedVersion]
 ]
-"""(space, version, element, type id, weight name, call) -> how weights are spread:
+"""(space, version, element, type id, weight name, call) -> weight histogram, as in
 `graphd.api.service`.
 """
 
 
 class LruCache(Generic[T]):
-    """The last things that were asked for, by key."""
+    """Cache of the most recently used items."""
 
     def __init__(self, max_items: int) -> None:
         self._max_items = max_items
@@ -48,7 +49,7 @@ class LruCache(Generic[T]):
         self._items: OrderedDict[object, T] = OrderedDict()
 
     def get(self, key: object, create: Callable[[], T]) -> T:
-        """What is kept under ``key``, made where it is not."""
+        """Return the item under ``key``; create it if it is absent."""
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
@@ -62,13 +63,13 @@ class LruCache(Generic[T]):
 
 
 class PageData:
-    """What there is to show.
+    """Data that the pages show.
 
     Parameters
     ----------
     metad : Transport
     read_histogram : callable
-        Reads how the weights of a type are spread.
+        Reads the weight histogram of a type.
     """
 
     def __init__(self, metad: Transport, read_histogram: ReadHistogram) -> None:
@@ -79,21 +80,21 @@ class PageData:
         self._reading = threading.Lock()
 
     def hosts(self) -> list[metad_pb.Host]:
-        """Every daemon that beats, storageds first."""
+        """Return every daemon that sends heartbeats, storageds first."""
         return list(self._call_metad("list_hosts", common_pb.Empty(), metad_pb.HostList).hosts)
 
     def spaces(self) -> list[common_pb.Space]:
-        """All spaces, by id."""
+        """Return all spaces, by id."""
         return list(self._call_metad("list_spaces", common_pb.Empty(), metad_pb.SpaceList).spaces)
 
     def space(self, name: str) -> common_pb.Space:
-        """A space; NotFound where there is none of that name."""
+        """Return a space; raise NotFound if it does not exist."""
         return self._call_metad(
             "describe_space", metad_pb.SpaceRequest(space=name), common_pb.Space
         )
 
     def versions(self, name: str) -> list[common_pb.Manifest]:
-        """The versions of a space that are served, newest first, without totals."""
+        """Return the served versions of a space, newest first, without totals."""
         return list(
             self._call_metad(
                 "list_versions", metad_pb.SpaceRequest(space=name), metad_pb.VersionList
@@ -101,7 +102,7 @@ class PageData:
         )
 
     def pins(self, name: str) -> list[metad_pb.Pin]:
-        """The leases on versions of a space."""
+        """Return the leases on versions of a space."""
         return list(
             self._call_metad(
                 "list_pins", metad_pb.ListPinsRequest(space=name), metad_pb.PinList
@@ -109,13 +110,14 @@ class PageData:
         )
 
     def manifest(self, space: common_pb.Space, version: int) -> common_pb.Manifest:
-        """A version with its totals; 0 is the current one. A published version does not change: it
-        is asked for once.
+        """Return a version with its totals; 0 is the current one.
+
+        Published versions are immutable, so each is requested once.
 
         Raises
         ------
         NotFound
-            Where it is not served, or nothing was published yet.
+            If the version is not served, or nothing is published yet.
         """
         number = version or space.version
         if not number:
@@ -127,23 +129,23 @@ class PageData:
         )
 
     def jobs(self, request: metad_pb.ListJobsRequest) -> metad_pb.JobList:
-        """A page of jobs, newest first."""
+        """Return a page of jobs, newest first."""
         return self._call_metad("list_jobs", request, metad_pb.JobList)
 
     def job(self, job_id: int) -> common_pb.Job:
-        """A job with its tasks."""
+        """Return a job with its tasks."""
         return self._call_metad("get_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
     def submit_job(self, request: metad_pb.SubmitJobRequest) -> common_pb.Job:
-        """A job that was asked for, or the identical one in flight."""
+        """Submit a job; return it, or an identical job that is already in progress."""
         return self._call_metad("submit_job", request, common_pb.Job)
 
     def stop_job(self, job_id: int) -> common_pb.Job:
-        """A job on its way to its end."""
+        """Stop a job; return it."""
         return self._call_metad("stop_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
     def recover_job(self, job_id: int) -> common_pb.Job:
-        """A job under way again."""
+        """Resume a failed or stopped job; return it."""
         return self._call_metad("recover_job", metad_pb.JobRequest(job_id=job_id), common_pb.Job)
 
     def histogram(
@@ -154,8 +156,9 @@ class PageData:
         type_id: int,
         weight: str,
     ) -> WeightHistogram:
-        """How the weights of a type are spread; read from images once per version, one type at a
-        time.
+        """Return the weight histogram of a type.
+
+        It is read from images once per version, one type at a time.
         """
 
         def read() -> WeightHistogram:
@@ -183,5 +186,5 @@ class PageData:
 
 
 def schema_of(space: common_pb.Space) -> Schema:
-    """Its schema as a record."""
+    """Return the schema of a space."""
     return Schema.from_proto(space.schema)

@@ -1,5 +1,6 @@
-"""The page itself: one document, a style, modules; read once at the start and served from memory,
-each with its digest.
+"""Static files of the web pages: one document, a style sheet and modules.
+
+They are read once at start and served from memory with an ETag.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ CONTENT_SECURITY_POLICY = (
     "'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""What a browser may do for a page: nothing but to fetch from where it came from; no script within
-it, no text that becomes markup.
+"""Content security policy of the pages.
+
+A browser may only fetch from the page's own origin, runs no inline script, and turns no text into
+markup.
 """
 _MEDIA_TYPES = {
     ".html": "text/html",
@@ -38,8 +41,9 @@ class _StaticFile:
 
 
 def router() -> APIRouter:
-    """``/`` and ``/ui``: the page, whatever its address below ``/ui``, and its files under
-    ``/ui/static``.
+    """Return the router of ``/``, of the page, and of its files under ``/ui/static``.
+
+    The page is served at every address below ``/ui``.
     """
     files = _read(resources.files("graphd.pages") / "static", "")
     api = APIRouter(include_in_schema=False)

@@ -1,6 +1,4 @@
-"""What grows with a graph, brought to a size that a plot shows: bars of a histogram, runs of
-parts.
-"""
+"""Data of plots, reduced to a bounded size: histogram bars and ranges of partitions."""
 
 from __future__ import annotations
 
@@ -14,46 +12,47 @@ from asterism_proto.v1 import common_pb2 as common_pb
 from graphd.operators.reads import WeightHistogram
 
 MAX_BARS = 64
-"""Of a histogram, at most."""
+"""Maximum bars of a histogram."""
 MAX_RANGES = 250
-"""Of parts, at most: where a space has more, neighbors share one."""
+"""Maximum ranges of partitions; in larger spaces neighboring partitions share a range."""
 _OCTAVE, _ONE = 4, 596
-"""Bins of a spread between two powers of two; that of weights from 1 on."""
+"""Histogram bins per octave, and the first bin of weights from 1 on."""
 _FEW, _MANY = 4, 40
-"""Numbers that are all written out; spans of numbers that are."""
+"""Numbers that are always written in full, and maximum number of ranges in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramBar:
-    """Rows whose weight is at least ``low`` and below ``high``."""
+    """Rows with weights of at least ``low`` and less than ``high``."""
 
     low: float
     high: float
     rows: int
     weight: float
-    """The sum of theirs."""
+    """Sum of their weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartRange:
-    """Neighboring parts, one in a space of few."""
+    """Range of neighboring partitions; a single one in small spaces."""
 
     first: int
     last: int
     count: int
-    """Live rows."""
+    """Number of live rows."""
     positive: int
     weight: float
     audit_tv: float
-    """Largest total variation between a part's table and its weights."""
+    """Largest total variation distance between a partition's table and its weights."""
     audit_rel: float
-    """Largest relative error of one share."""
+    """Largest relative error of a single share."""
     underflow: int
 
 
 def histogram_bars(histogram: WeightHistogram) -> list[HistogramBar]:
-    """A histogram on a logarithmic axis: all bars as wide, a quarter of an octave or as many as it
-    takes.
+    """Return histogram bars of equal width on a logarithmic axis.
+
+    A bar is a quarter of an octave wide, or 2^k times as wide to keep to `MAX_BARS`.
     """
     nonempty = np.flatnonzero(histogram.counts)
     if not nonempty.size:
@@ -77,12 +76,12 @@ def histogram_bars(histogram: WeightHistogram) -> list[HistogramBar]:
 
 
 def _bound(bin_: int) -> float:
-    """The smallest weight of a bin."""
+    """Return the smallest weight of a bin."""
     return float(2.0 ** ((bin_ - _ONE) / _OCTAVE))
 
 
 def part_ranges(totals: Sequence[common_pb.PartitionStats], parts: int) -> list[PartRange]:
-    """Totals of one type and name by part, in runs of equal length."""
+    """Return totals of one type and weight name by ranges of partitions of equal length."""
     width = -(-parts // MAX_RANGES) if parts else 1
     groups: dict[int, list[common_pb.PartitionStats]] = {}
     for total in totals:
@@ -103,9 +102,7 @@ def part_ranges(totals: Sequence[common_pb.PartitionStats], parts: int) -> list[
 
 
 def format_ranges(numbers: Sequence[int]) -> str:
-    """Whole numbers as people write them, shortened where they are many: ``0-3, 7``, or ``0, 8, 16
-    to 992`` for every eighth.
-    """
+    """Return integers as a short text: ``0-3, 7``, or ``0, 8, 16 to 992`` for every eighth."""
     ordered = sorted(set(numbers))
     steps = {following - previous for previous, following in pairwise(ordered)}
     if len(ordered) > _FEW and len(steps) == 1 and steps != {1}:

@@ -1,6 +1,4 @@
-"""The catalog's messages as views: what a page shows of hosts, spaces, versions, weights and
-jobs.
-"""
+"""Conversion of catalog messages to views: hosts, spaces, versions, weights and jobs."""
 
 from __future__ import annotations
 
@@ -31,11 +29,11 @@ JOB_STATES: Mapping[views.StateName, common_pb.JobState] = {
     "STOPPED": common_pb.STOPPED,
 }
 _MAX_CAUSE_CHARS = 2000
-"""Characters of a cause in a list."""
+"""Maximum characters of a cause in a list."""
 
 
 def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.HostRow:
-    """A daemon, with what it holds of each space."""
+    """Return a daemon, with the number of partitions that it holds of each space."""
     part_counts = (
         (space.name, sum(host.uuid in part.hosts for part in space.parts)) for space in spaces
     )
@@ -57,7 +55,7 @@ def host_row(host: metad_pb.Host, spaces: Sequence[common_pb.Space]) -> views.Ho
 
 
 def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> views.SpaceRow:
-    """A space in a list, with what its current version holds."""
+    """Return a space in a list, with the row counts of its current version."""
     counts = count_rows(manifest.totals) if manifest else None
     return views.SpaceRow(
         name=space.name,
@@ -71,7 +69,7 @@ def space_row(space: common_pb.Space, manifest: common_pb.Manifest | None) -> vi
 
 
 def count_rows(totals: Sequence[common_pb.PartitionStats]) -> dict[int, int]:
-    """Live rows by element."""
+    """Return the number of live rows by element."""
     counts = {NODE: 0, EDGE: 0}
     for total in totals:
         if total.weight_name in OWN_WEIGHTS:
@@ -82,7 +80,7 @@ def count_rows(totals: Sequence[common_pb.PartitionStats]) -> dict[int, int]:
 def space_details(
     space: common_pb.Space, manifest: common_pb.Manifest | None, hosts: Mapping[str, metad_pb.Host]
 ) -> views.SpaceDetails:
-    """A space: its types with their totals, and who holds its parts."""
+    """Return a space: its types with their totals, and the holders of its partitions."""
     schema = Schema.from_proto(space.schema)
     parts_of: dict[str, list[int]] = {}
     for part, part_info in enumerate(space.parts):
@@ -160,7 +158,7 @@ def _address(uuid: str, hosts: Mapping[str, metad_pb.Host]) -> str:
 def part_rows(
     space: common_pb.Space, manifest: common_pb.Manifest | None, hosts: Mapping[str, metad_pb.Host]
 ) -> list[views.PartRow]:
-    """The parts of a space, ascending, with what each holds in a version."""
+    """Return the partitions of a space, ascending, with their contents in a version."""
     sums: dict[int, list[float]] = {}
     for total in manifest.totals if manifest else ():
         if total.weight_name in OWN_WEIGHTS:
@@ -188,7 +186,7 @@ def part_rows(
 def version_row(
     space: common_pb.Space, manifest: common_pb.Manifest, pins: Sequence[metad_pb.Pin]
 ) -> views.VersionRow:
-    """A version, with who pins it."""
+    """Return a version with its pins."""
     return views.VersionRow(
         version=manifest.version,
         current=manifest.version == space.version,
@@ -214,8 +212,9 @@ def version_row(
 def weights_rows(
     schema: Schema, totals: Sequence[common_pb.PartitionStats]
 ) -> list[views.WeightsRow]:
-    """What a version's weights are like: nodes, then edges, of each type its own weights and then
-    its tables by name.
+    """Return the weight statistics of a version.
+
+    Nodes come first, then edges; for each type its own weights, then its tables by name.
     """
     groups: dict[tuple[int, int, str], list[common_pb.PartitionStats]] = {}
     for total in totals:
@@ -238,7 +237,7 @@ def weights_rows(
 
 
 def job_row(job: common_pb.Job) -> views.JobRow:
-    """A job in a list."""
+    """Return a job in a list."""
     all_counted = all(task.rows_total or task.state == common_pb.FINISHED for task in job.tasks)
     return views.JobRow(
         job_id=job.job_id,
@@ -264,7 +263,7 @@ def job_row(job: common_pb.Job) -> views.JobRow:
 
 
 def job_details(job: common_pb.Job, hosts: Mapping[str, metad_pb.Host]) -> views.JobDetails:
-    """A job with its tasks."""
+    """Return a job with its tasks."""
     return views.JobDetails(
         job=job_row(job),
         options=dict(job.options),
@@ -296,7 +295,7 @@ def _task_row(task: common_pb.Task, hosts: Mapping[str, metad_pb.Host]) -> views
 
 
 def _result_lines(result: common_pb.TaskResult) -> list[str]:
-    """What a task tells of its work, a line each."""
+    """Return a text for each result of a task."""
     lines = []
     if result.units:
         linked, built = (

@@ -1,5 +1,6 @@
-"""How much this graphd answers, and how fast: a ring of differences of its own metrics, bounded and
-gone with the process.
+"""Call rates and latencies of this graphd: a ring buffer of differences of its metrics.
+
+It is bounded and does not outlive the process.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from dataclasses import dataclass
 from asterism_daemonkit.metrics import LATENCY_BUCKETS_S, MethodStats, Metrics
 
 INTERVAL_S = 5.0
-"""Of one measurement."""
+"""Seconds of one measurement."""
 MAX_INTERVALS = 360
-"""Measurements that are kept: half an hour."""
+"""Maximum number of measurements: half an hour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateInterval:
-    """What was answered between two measurements."""
+    """Calls between two measurements."""
 
     ended_ms: int
     seconds: float
     by_method: Mapping[str, MethodStats]
-    """By method; those that were not called are left out."""
+    """Statistics by method; methods without calls are absent."""
 
 
 class RateMonitor:
-    """Measures a daemon every few seconds, in a thread of its own.
+    """Measure a daemon's metrics every few seconds, in a separate thread.
 
     Parameters
     ----------
@@ -49,17 +50,17 @@ class RateMonitor:
         self._thread = threading.Thread(target=self._run, name="rates", daemon=True)
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(5)
 
     def intervals(self) -> list[RateInterval]:
-        """What is kept, oldest first."""
+        """Return the stored intervals, oldest first."""
         return list(self._intervals)
 
     def measure(self) -> None:
@@ -86,7 +87,7 @@ class RateMonitor:
 
 
 def combine(method_stats: Sequence[MethodStats]) -> MethodStats:
-    """Several counts as one."""
+    """Return the sum of several statistics."""
     return MethodStats(
         calls=sum(stats.calls for stats in method_stats),
         errors=sum(stats.errors for stats in method_stats),
@@ -99,12 +100,12 @@ def combine(method_stats: Sequence[MethodStats]) -> MethodStats:
 
 
 def quantile(stats: MethodStats, fraction: float) -> float | None:
-    """Seconds within which this share of calls was answered; None without calls.
+    """Return a quantile of call latencies in seconds; None without calls.
 
     Notes
     -----
-    Between the bounds of a bucket it is interpolated by the logarithm; beyond the last bound it is
-    that bound."""
+    Values between the bounds of a bucket are interpolated on a logarithmic scale. Beyond the last
+    bound the result is that bound."""
     call_count = sum(stats.buckets)
     if not call_count:
         return None

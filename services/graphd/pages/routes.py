@@ -1,5 +1,6 @@
-"""The routes under ``/ui/api``: what the pages ask, each a page of a bounded size. Only the last
-ones, of jobs, change anything.
+"""Routes under ``/ui/api``: the data of the pages, in pages of bounded size.
+
+Only the last routes, those of jobs, change anything.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from graphd.pages.rates import RateMonitor, combine, quantile
 
 MAX_PAGE_SIZE = 200
 MAX_TOTAL_VARIATION = 1e-9
-"""As builds have it: beyond it a version is refused."""
+"""Limit that builds enforce: a version beyond it is refused."""
 _MINUTE_S = 60.0
 _NEWEST = 5
 
@@ -47,16 +48,16 @@ WeightName = Annotated[
 def router(
     page_data: PageData, rates: RateMonitor, *, daemon: str, missing: Callable[[], list[str]]
 ) -> APIRouter:
-    """What the pages ask.
+    """Return the router of the pages' data.
 
     Parameters
     ----------
     page_data : PageData
     rates : RateMonitor
     daemon : str
-        What serves the pages: graphd, or standalone.
+        Name of the daemon that serves the pages: graphd or standalone.
     missing : callable
-        What it lacks before it can answer.
+        Returns the reasons why the daemon cannot serve yet.
     """
     api = APIRouter(prefix="/ui/api", tags=["pages"])
     api.include_router(_cluster(page_data, rates, daemon, missing))
@@ -73,7 +74,7 @@ def _cluster(
 
     @api.get("/overview")
     def get_overview() -> views.Overview:
-        """The cluster at a glance."""
+        """Return an overview of the cluster."""
         hosts = page_data.hosts()
         storageds = [host for host in hosts if host.role == metad_pb.STORAGED]
         graphds = [host for host in hosts if host.role == metad_pb.GRAPHD]
@@ -127,7 +128,7 @@ def _cluster(
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.HostPage:
-        """The daemons that beat, with what they hold."""
+        """Return the daemons that send heartbeats, with what they hold."""
         hosts = [host for host in page_data.hosts() if q in host.address or q in host.uuid]
         keys: dict[str, Callable[[metad_pb.Host], object]] = {
             "address": lambda host: host.address,
@@ -137,7 +138,7 @@ def _cluster(
             "free": lambda host: host.free_bytes,
             "heartbeat": lambda host: -host.last_heartbeat_ms,
         }
-        # Keys of one list are of one type.
+        # The keys of one sort have one type.
         hosts.sort(key=keys[sort], reverse=order == "desc")  # type: ignore[arg-type]
         spaces = page_data.spaces()
         return views.HostPage(
@@ -151,8 +152,9 @@ def _cluster(
             str, Query(max_length=100, description="Of the series; empty: all methods.")
         ] = "",
     ) -> views.RatesView:
-        """How much this graphd answers, and how fast: measured every few seconds, kept for half an
-        hour, gone with the process.
+        """Return call rates and latencies of this graphd.
+
+        They are measured every few seconds, kept for half an hour, and lost when the process ends.
         """
         intervals = rates.intervals()
         seconds = sum(interval.seconds for interval in intervals)
@@ -221,7 +223,7 @@ def _spaces(page_data: PageData) -> APIRouter:
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.SpacePage:
-        """The spaces that there are."""
+        """Return the spaces."""
         spaces = [space for space in page_data.spaces() if q in space.name]
         keys: dict[str, Callable[[common_pb.Space], tuple[int, str]]] = {
             "name": lambda space: (0, space.name),
@@ -239,7 +241,7 @@ def _spaces(page_data: PageData) -> APIRouter:
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> views.SpaceDetails:
-        """A space: schema, counts, totals, and who holds its parts."""
+        """Return a space: schema, counts, totals, and the holders of its partitions."""
         space = page_data.space(name)
         return presenters.space_details(
             space, current_manifest(space), {host.uuid: host for host in page_data.hosts()}
@@ -258,7 +260,7 @@ def _spaces(page_data: PageData) -> APIRouter:
         offset: Offset = 0,
         limit: Limit = 50,
     ) -> views.PartPage:
-        """The parts of a space: who holds which, and what each holds in the current version."""
+        """Return the partitions of a space: their holders, and contents in the current version."""
         space = page_data.space(name)
         rows = presenters.part_rows(
             space, current_manifest(space), {daemon.uuid: daemon for daemon in page_data.hosts()}
@@ -277,7 +279,7 @@ def _versions(page_data: PageData) -> APIRouter:
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[views.VersionRow]:
-        """The versions that are served, newest first, with who pins them."""
+        """Return the served versions with their pins, newest first."""
         space, pins = page_data.space(name), page_data.pins(name)
         return [
             presenters.version_row(space, manifest, pins) for manifest in page_data.versions(name)
@@ -285,7 +287,7 @@ def _versions(page_data: PageData) -> APIRouter:
 
     @api.get("/spaces/{name}/versions/{version}/weights")
     def list_weights(name: SpaceName, version: VersionNumber) -> list[views.WeightsRow]:
-        """What a version's weights are like, by type and name."""
+        """Return the weight statistics of a version, by type and name."""
         space = page_data.space(name)
         return presenters.weights_rows(schema_of(space), page_data.manifest(space, version).totals)
 
@@ -297,8 +299,9 @@ def _versions(page_data: PageData) -> APIRouter:
         type_id: TypeId,
         weight: WeightName = "",
     ) -> views.AuditView:
-        """How exactly the tables of one type are those of its weights, by part, as found when they
-        were built.
+        """Return the deviation of one type's tables from its weights, by partition.
+
+        It was measured when the tables were built.
         """
         space = page_data.space(name)
         manifest = page_data.manifest(space, version)
@@ -333,8 +336,9 @@ def _versions(page_data: PageData) -> APIRouter:
         type_id: TypeId,
         weight: WeightName = "",
     ) -> views.HistogramView:
-        """How the positive weights of one type are spread: read from the images of all parts once,
-        then kept for a while.
+        """Return the histogram of one type's positive weights.
+
+        It is read once from the images of all partitions, then cached.
         """
         space = page_data.space(name)
         element_id = NODE if element == "node" else EDGE
@@ -375,7 +379,7 @@ def _jobs(page_data: PageData) -> APIRouter:
         ] = 0,
         limit: Limit = 50,
     ) -> views.JobPage:
-        """Jobs, newest first."""
+        """Return jobs, newest first."""
         states = [presenters.JOB_STATES[name] for name in state or ()]
         page = page_data.jobs(
             metad_pb.ListJobsRequest(
@@ -390,12 +394,12 @@ def _jobs(page_data: PageData) -> APIRouter:
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> views.JobDetails:
-        """A job with its tasks, their attempts and what came in between."""
+        """Return a job with its tasks, their attempts and the causes of failed attempts."""
         return present_job(page_data.job(job_id))
 
     @api.post("/jobs", status_code=202)
     def submit_job(new: views.JobSubmission) -> views.JobDetails:
-        """Ask for a job; the identical one in flight where there is one."""
+        """Submit a job, or return an identical job that is already in progress."""
         return present_job(
             page_data.submit_job(
                 metad_pb.SubmitJobRequest(space=new.space, kind=new.kind, version=new.version)
@@ -404,12 +408,12 @@ def _jobs(page_data: PageData) -> APIRouter:
 
     @api.post("/jobs/{job_id}/stop", status_code=202)
     def stop_job(job_id: JobNumber) -> views.JobDetails:
-        """End a job."""
+        """Stop a job."""
         return present_job(page_data.stop_job(job_id))
 
     @api.post("/jobs/{job_id}/recover", status_code=202)
     def recover_job(job_id: JobNumber) -> views.JobDetails:
-        """Go on with a failed or stopped job."""
+        """Resume a failed or stopped job."""
         return present_job(page_data.recover_job(job_id))
 
     return api

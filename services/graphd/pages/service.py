@@ -1,6 +1,4 @@
-"""The pages as one thing that is started and stopped: routers for an HTTP door, and the measuring
-behind them.
-"""
+"""Service of the web pages: routers for an HTTP server, and the measurement of rates."""
 
 from __future__ import annotations
 
@@ -16,19 +14,19 @@ from graphd.pages.rates import INTERVAL_S, RateMonitor
 
 
 class Pages:
-    """What an HTTP door serves to browsers.
+    """Web pages of an HTTP server.
 
     Parameters
     ----------
     daemon : str
-        Whose door it is.
+        Name of the daemon that serves the pages.
     metad : Transport
     read_histogram : callable
-        Reads how the weights of a type are spread.
+        Reads the weight histogram of a type.
     metrics : Metrics
-        Of the door whose calls are measured.
+        Metrics of the server that is measured.
     missing : callable
-        What it lacks before it can answer.
+        Returns the reasons why the daemon cannot serve yet.
     interval_s : float
         Seconds between two measurements.
     """
@@ -50,12 +48,12 @@ class Pages:
             ),
             files.router(),
         ]
-        """The routes of data, then the page, which takes what they leave below ``/ui``."""
+        """Routes of data, then those of the page, which serves all other paths below ``/ui``."""
 
     def start(self) -> None:
-        """Begin to measure."""
+        """Start measuring."""
         self._rates.start()
 
     def stop(self) -> None:
-        """Measure no more."""
+        """Stop measuring."""
         self._rates.stop()

@@ -1,5 +1,6 @@
-"""What the pages are told, as pydantic models: their docstrings are OpenAPI's descriptions. Times
-are milliseconds since 1970, 0 = not yet.
+"""Views of the pages as pydantic models; their docstrings are the descriptions in OpenAPI.
+
+Times are in milliseconds since 1970; 0 means not yet.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ StateName = Literal["QUEUE", "RUNNING", "FINISHED", "FAILED", "STOPPED"]
 
 
 class PageModel(BaseModel):
-    """What all of them have in common."""
+    """Base of all views."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class HeldSpace(PageModel):
-    """A space that a storaged holds parts of."""
+    """Space of which a storaged holds partitions."""
 
     name: str
     parts: int
 
 
 class HostRow(PageModel):
-    """A daemon that beats."""
+    """Daemon that sends heartbeats."""
 
     uuid: str
     role: Literal["storaged", "graphd"]
@@ -34,31 +35,31 @@ class HostRow(PageModel):
     online: bool
     last_heartbeat_ms: int
     silent_s: float
-    """Seconds since its last beat, by this graphd's clock."""
+    """Seconds since its last heartbeat, by this graphd's clock."""
     incarnation: int
     """Number of its start."""
     parts: int
     held_bytes: int
-    """Of its disk; 0: not known."""
+    """Bytes on its disk; 0 if unknown."""
     free_bytes: int
     spaces: list[HeldSpace]
 
 
 class HostPage(PageModel):
-    """Some daemons."""
+    """Page of daemons."""
 
     hosts: list[HostRow]
     total: int
 
 
 class SpaceRow(PageModel):
-    """A space in a list."""
+    """Space in a list."""
 
     name: str
     space_id: int
     parts: int
     version: int
-    """The current one; 0: none yet."""
+    """Current version; 0 if there is none yet."""
     created_ms: int
     nodes: int | None
     """Live rows of the current version; null while there is none."""
@@ -66,14 +67,14 @@ class SpaceRow(PageModel):
 
 
 class SpacePage(PageModel):
-    """Some spaces."""
+    """Page of spaces."""
 
     spaces: list[SpaceRow]
     total: int
 
 
 class TypeRow(PageModel):
-    """A type, with what the current version holds of it."""
+    """Type, with its totals in the current version."""
 
     element: ElementName
     type_id: int
@@ -82,15 +83,15 @@ class TypeRow(PageModel):
     features: list[str] = Field(examples=[["price: float32", "picture: bytes"]])
     tables: list[str] = Field(examples=[["cheap = weight / price"]])
     count: int | None
-    """Live rows; null while nothing was published."""
+    """Live rows; null while no version is published."""
     positive: int | None
     weight: float | None
     dropped: int | None
-    """Edges left out because an end is deleted."""
+    """Edges that are left out because an end node is deleted."""
 
 
 class PartHolder(PageModel):
-    """A storaged that holds parts of a space."""
+    """Storaged that holds partitions of a space."""
 
     uuid: str
     address: str
@@ -100,7 +101,7 @@ class PartHolder(PageModel):
 
 
 class SpaceDetails(PageModel):
-    """A space."""
+    """Space with its types and holders."""
 
     name: str
     space_id: int
@@ -113,28 +114,28 @@ class SpaceDetails(PageModel):
     types: list[TypeRow]
     holders: list[PartHolder]
     schema_: dict[str, Any] = Field(alias="schema")
-    """As a schema file has it."""
+    """Schema in the format of a schema file."""
 
 
 class PartRow(PageModel):
-    """A part."""
+    """Partition of a space."""
 
     part: int
     hosts: list[str]
     """Addresses, the preferred one first."""
     online: bool
-    """Whether one of them is."""
+    """True if one of the hosts is online."""
     nodes: int | None
-    """Of all types, in the version; null while there is none."""
+    """Nodes of all types in the version; null while there is none."""
     edges: int | None
     weight: float | None
-    """Of its nodes and edges."""
+    """Total weight of its nodes and edges."""
     digest: str
-    """sha256 of its image's manifest; empty while there is none."""
+    """SHA-256 of the manifest of its image; empty while there is none."""
 
 
 class PartPage(PageModel):
-    """Some parts."""
+    """Page of partitions."""
 
     parts: list[PartRow]
     total: int
@@ -142,7 +143,7 @@ class PartPage(PageModel):
 
 
 class PinRow(PageModel):
-    """A lease on a version."""
+    """Lease on a version."""
 
     pin_id: int
     owner: str
@@ -152,28 +153,28 @@ class PinRow(PageModel):
 
 
 class VersionRow(PageModel):
-    """A published version that is served."""
+    """Published version that is served."""
 
     version: int
     current: bool
     cut: int
-    """The commit number that it shows."""
+    """Commit watermark: number of the last commit that the version contains."""
     job_id: int
     created_ms: int
     digest: str
     restored: bool
-    """Whether it came from a backup."""
+    """True if the version was restored from a backup."""
     pins: list[PinRow]
 
 
 class WeightsRow(PageModel):
-    """What the weights of one type and name are like, over all parts."""
+    """Weight statistics of one type and weight name, over all partitions."""
 
     element: ElementName
     type_id: int
     type: str
     weight_name: str
-    """Empty: the rows' own weights; else a table's name."""
+    """Empty for the rows' own weights, else the name of a table."""
     expression: str
     count: int
     positive: int
@@ -192,7 +193,7 @@ class WeightsRow(PageModel):
 
 
 class PartRangeView(PageModel):
-    """Neighboring parts: what they weigh, and how exactly their tables are."""
+    """Range of neighboring partitions: their weight and the deviation of their tables."""
 
     first: int
     last: int
@@ -205,16 +206,16 @@ class PartRangeView(PageModel):
 
 
 class AuditView(PageModel):
-    """The audit of the tables of one type and name, by part."""
+    """Audit of the tables of one type and weight name, by partition."""
 
     weights: WeightsRow
     runs: list[PartRangeView]
     limit_tv: float
-    """A version whose tables are farther from their weights is not published."""
+    """Limit of total variation: a version with tables beyond it is not published."""
 
 
 class BarView(PageModel):
-    """Rows whose weight is at least ``low`` and below ``high``."""
+    """Rows with weights of at least ``low`` and less than ``high``."""
 
     low: float
     high: float
@@ -223,16 +224,16 @@ class BarView(PageModel):
 
 
 class HistogramView(PageModel):
-    """How the positive weights of one type and name are spread."""
+    """Histogram of the positive weights of one type and weight name."""
 
     bars: list[BarView]
-    """All as wide on a logarithmic axis, the empty ones between too."""
+    """Bars of equal width on a logarithmic axis, including empty ones in between."""
     rows: int
     weight: float
 
 
 class TaskRow(PageModel):
-    """A job's share on one storaged."""
+    """Share of a job on one storaged."""
 
     task_id: int
     host: str
@@ -248,26 +249,26 @@ class TaskRow(PageModel):
     eta_s: float | None
     retry_at_ms: int
     causes: list[str]
-    """Of every attempt that came to nothing, oldest first."""
+    """Causes of every failed attempt, oldest first."""
     started_ms: int
     finished_ms: int
     made: list[str] = Field(examples=[["12 of 40 units linked (1.2 MB), 28 built (3.4 MB)"]])
-    """What it made, in words."""
+    """Results of the task as text."""
 
 
 class JobRow(PageModel):
-    """A job in a list."""
+    """Job in a list."""
 
     job_id: int
     space: str
     kind: str
     state: StateName
     ending: StateName | None
-    """What a RUNNING job is on its way to."""
+    """State that a RUNNING job is about to enter."""
     version: int
-    """That it published, or reads; 0: none."""
+    """Version that it published or reads; 0 if none."""
     fraction: float | None
-    """0 to 1; null while some task has not counted its rows."""
+    """Progress from 0 to 1; null while a task has not counted its rows."""
     rows_done: int
     rows_total: int
     rows_per_s: float | None
@@ -279,16 +280,16 @@ class JobRow(PageModel):
 
 
 class JobPage(PageModel):
-    """Some jobs, newest first."""
+    """Page of jobs, newest first."""
 
     jobs: list[JobRow]
     total: int
     next_before: int
-    """`before` of the next page; 0: there are no more."""
+    """`before` of the next page; 0 if there is none."""
 
 
 class JobDetails(PageModel):
-    """A job with its tasks."""
+    """Job with its tasks."""
 
     job: JobRow
     options: dict[str, str]
@@ -297,16 +298,16 @@ class JobDetails(PageModel):
 
 
 class JobSubmission(PageModel):
-    """A job to ask for."""
+    """Job to submit."""
 
     space: str = Field(min_length=1, max_length=128)
     kind: Literal["build", "audit", "compact"] = "build"
     version: int = Field(default=0, ge=0, lt=1 << 64)
-    """For an audit; 0: the current one."""
+    """Version to audit; 0 for the current one."""
 
 
 class MethodRow(PageModel):
-    """What was answered of one method in the time that is kept."""
+    """Calls of one method in the stored time."""
 
     method: str
     calls: int
@@ -318,7 +319,7 @@ class MethodRow(PageModel):
 
 
 class RateSeries(PageModel):
-    """One number per measurement, null where nothing was called."""
+    """One number per measurement; null if there was no call."""
 
     ended_ms: list[int]
     per_s: list[float]
@@ -329,23 +330,23 @@ class RateSeries(PageModel):
 
 
 class RatesView(PageModel):
-    """How much this graphd answers, and how fast."""
+    """Call rates and latencies of this graphd."""
 
     step_s: float
     kept_s: float
-    """Nothing older than this is known."""
+    """Seconds that the stored measurements cover."""
     method: str
-    """That the series are of; empty: all."""
+    """Method of the series; empty for all."""
     methods: list[MethodRow]
     series: RateSeries
 
 
 class Overview(PageModel):
-    """The cluster at a glance."""
+    """Overview of the cluster."""
 
     daemon: str
     missing: list[str]
-    """What this graphd lacks before it can answer."""
+    """Reasons why this graphd cannot serve yet."""
     storageds: int
     storageds_online: int
     graphds: int
@@ -355,9 +356,9 @@ class Overview(PageModel):
     spaces: int
     jobs: dict[StateName, int]
     running: list[JobRow]
-    """The newest jobs that wait or run."""
+    """Newest jobs that wait or run."""
     failed: list[JobRow]
-    """The newest that failed."""
+    """Newest jobs that failed."""
     calls_per_s: float | None
     p99_s: float | None
-    """Over the last minute."""
+    """99th percentile of latency over the last minute."""

@@ -1,6 +1,6 @@
 """Committed loads of a space.
 
-Every lookup asks metad, but only for the commits since the last reply.
+Every lookup calls metad, but requests only the commits since the last reply.
 """
 
 from __future__ import annotations

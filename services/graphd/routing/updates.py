@@ -58,9 +58,7 @@ class RoutingTable:
         return self._reply is not None
 
     def apply_reply(self, reply: metad_pb.PollReply) -> Routes:
-        """Apply a poll reply. Known versions keep their records and the shares computed from
-        them.
-        """
+        """Apply a poll reply; known versions keep their records and computed shares."""
         with self._changed:
             self._routes = build_routes(reply, self._routes)
             self._reply = reply

@@ -105,11 +105,12 @@ def write_nodes(context: WriteContext, type_id: int, sections: Sections) -> None
 def write_edges(
     context: WriteContext, type_id: int, first_edge_id: int, sections: Sections, *, ends_known: bool
 ) -> None:
-    """Write edges: the primary copy to the sources' partitions, in-copies to the destinations',
-    and features to the partitions of the edge ids.
+    """Write edges to the partitions of their sources, destinations and edge ids.
 
-    Edge ids are ``first_edge_id`` + row. If the type is declared so, missing end nodes are created.
-    Otherwise their existence is checked, unless the client has checked it."""
+    The sources' partitions get the primary copy, the destinations' partitions the in-copies, and
+    the partitions of the edge ids the features. Edge ids are ``first_edge_id`` + row. Missing end
+    nodes are created if the type declares ``missing: create``. Otherwise their existence is
+    checked, unless the client has checked it."""
     schema = context.space.schema
     edge_type = schema.edge_types[type_id]
     eid = first_edge_id + np.arange(len(sections["src"]), dtype=np.int64)
@@ -162,11 +163,11 @@ def delete_nodes(context: WriteContext, type_id: int, sections: Sections) -> Non
 
 
 def resolve_revivals(context: WriteContext, loads: Sequence[int]) -> bool:
-    """Send every partition the deleted nodes that the load revives; return if it deletes nodes.
+    """Send every partition the deleted nodes that the load revives.
 
-    Deleted means deleted after ``loads``. A partition cannot know if the remote end of an edge is
-    alive. It therefore receives all deletes, and so all revivals that follow one. Sending a
-    revival twice writes the same entry twice."""
+    Return True if the load deletes nodes. Deleted means deleted after ``loads``. A partition cannot
+    know if the remote end of an edge is alive. It therefore receives all deletes, and so all
+    revivals that follow one. Sending a revival twice writes the same entry twice."""
     hosts = range(len(context.space.hosts))
     head = storaged_pb.ListRevivalsRequest(
         space_id=context.space.space_id, load_id=context.load_id, loads=loads

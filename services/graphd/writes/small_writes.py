@@ -1,7 +1,7 @@
-"""Writes by themselves: those that come while others are being committed share the next load.
+"""Group commit of small writes: writes that arrive during a commit share the next load.
 
-No timer: a write that finds nobody writing goes at once, and the more writers there are, the larger
-the loads become. Called by `graphd.api.writes`; asks metad for loads."""
+There is no timer. A write that finds no commit in progress starts at once, so loads grow with the
+number of concurrent writers. `graphd.api.writes` calls this module, which opens loads at metad."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ logger = logging.getLogger(__name__)
 Sections = Mapping[str, NDArray[Any]]
 
 MAX_BATCH_BYTES = 32 << 20
-"""Of the arrays of one group; a larger write goes by itself."""
+"""Maximum bytes of arrays in one group; a larger write forms a group alone."""
 MAX_BATCH_WRITES = 4096
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class SmallWrite:
-    """One caller's rows of one type, and what became of them."""
+    """One caller's rows of one type, and the outcome of writing them."""
 
     kind: int
-    """A `BlockKind` that clients write."""
+    """A `BlockKind` that clients may write."""
     type_id: int
     rows: int
     sections: Sections
     call: CallContext
     first_edge_id: int = 0
-    """The id of its first edge."""
+    """Id of its first edge."""
     commit_number: int = 0
-    """Its place in the order of writes, once it is durable."""
+    """Position in the order of commits, once it is durable."""
     error: AsterismError | None = None
     done: threading.Event = field(default_factory=threading.Event)
 
     @property
     def size(self) -> int:
-        """Bytes of its arrays."""
+        """Size of its arrays in bytes."""
         return sum(array.nbytes for array in self.sections.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteChunk:
-    """Singles of one kind and type that follow each other, as one chunk."""
+    """Consecutive small writes of one kind and type, written as one chunk."""
 
     kind: int
     type_id: int
@@ -70,38 +70,40 @@ class WriteChunk:
 
 
 class CommitUncertain(Deadline):
-    """Nobody answered the commit: it may be written or not."""
+    """Commit without a reply: it may have taken effect or not."""
 
 
 CommitBatch = Callable[[str, Sequence[SmallWrite], CallContext], None]
-"""(space, group, call): makes the group durable and gives every member its base and commit, or
-raises.
+"""(space, group, call): makes the group durable, or raises.
+
+It sets the first edge id and the commit number of each member.
 """
 
 
 class WriteBatcher:
-    """Puts single writes of a space together: whoever finds nobody at work carries out what has
-    gathered.
+    """Group the small writes of a space.
+
+    A caller that finds no active writer becomes the writer.
 
     Parameters
     ----------
     commit_batch : callable
-        Carries a group out.
+        Commits a group.
     """
 
     def __init__(self, commit_batch: CommitBatch) -> None:
         self._commit_batch = commit_batch
         self._lock = threading.Lock()
         self._waiting: dict[str, list[SmallWrite]] = {}
-        """Of each space that somebody is at work for."""
+        """Waiting writes of each space that has an active writer."""
 
     def write(self, space: str, small_write: SmallWrite) -> None:
-        """Have a write carried out with others; back once it is durable.
+        """Write together with other callers; return once the write is durable.
 
         Raises
         ------
         AsterismError
-            Of this write; the other members of its group are no concern of its.
+            The error of this write. Errors of other members of its group do not affect it.
         """
         with self._lock:
             queue = self._waiting.get(space)
@@ -132,9 +134,7 @@ class WriteBatcher:
             return
 
     def _run_batches(self, space: str, *, until: SmallWrite) -> None:
-        """Carry out group after group; once ``until`` is over, another thread goes on with the
-        rest.
-        """
+        """Commit group after group; once ``until`` is done, a new thread continues."""
         while True:
             with self._lock:
                 group = _next_batch(self._waiting[space])
@@ -159,7 +159,7 @@ class WriteBatcher:
                 return
 
     def _commit_group(self, space: str, group: Sequence[SmallWrite]) -> None:
-        """One group; where it fails, its members one by one, so that each gets what it deserves."""
+        """Commit one group. If it fails, commit each member alone, to find each one's outcome."""
         try:
             self._commit_batch(
                 space, group, CallContext(max(small_write.call.deadline for small_write in group))
@@ -172,7 +172,7 @@ class WriteBatcher:
             else:
                 for small_write in group:
                     self._commit_group(space, [small_write])
-        except Exception as error:  # whatever it was, nobody may wait for ever
+        except Exception as error:  # any failure must wake the waiting callers
             logger.exception("group_failed", extra={"space": space, "writes": len(group)})
             _finish(group, Internal(f"the write failed: {error!r}"))
         else:
@@ -180,7 +180,7 @@ class WriteBatcher:
 
 
 def _next_batch(queue: Sequence[SmallWrite]) -> list[SmallWrite]:
-    """As many of those that wait as one group takes, in their order."""
+    """Return the first waiting writes that fit one group, in order."""
     size, group = 0, list[SmallWrite]()
     for small_write in queue[:MAX_BATCH_WRITES]:
         size += small_write.size
@@ -197,17 +197,17 @@ def _finish(group: Sequence[SmallWrite], error: AsterismError | None) -> None:
 
 
 class BatchCommitter:
-    """Carries groups out, each as a load of its own.
+    """Commit groups, each as its own load.
 
     Parameters
     ----------
     metad : Transport
-        Who gives loads and commits them.
+        Opens loads and commits them.
     write_chunk : callable
-        ``(space, load id, chunk number, base, run, call)``: makes a run's blocks durable at all
-        parts that they touch; gives the hosts that it wrote to.
+        ``(space, load id, chunk number, first edge id, chunk, call)``: makes a chunk's blocks
+        durable in all partitions that they touch; returns the hosts written to.
     resolve_revivals, seal : callable
-        As of `LoadCommitter`.
+        See `LoadCommitter`.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class BatchCommitter:
         self._committer = LoadCommitter(metad, resolve_revivals=resolve_revivals, seal=seal)
 
     def commit_batch(self, space: str, group: Sequence[SmallWrite], call: CallContext) -> None:
-        """Make a group durable; each member learns its base and commit."""
+        """Make a group durable; set each member's first edge id and commit number."""
         write_chunks = list(split_into_chunks(group))
         chunks = [
             metad_pb.Chunk(
@@ -268,7 +268,7 @@ class BatchCommitter:
         request = metad_pb.CommitLoadRequest(
             load_id=load_id, space=space, written=range(len(write_chunks))
         )
-        # Where no node was ever deleted there is nothing to settle, and metad is the one who knows.
+        # Without deleted nodes there is nothing to resolve, and metad knows if there are any.
         deletes = any(write_chunk.kind == storaged_pb.NODE_DELETES for write_chunk in write_chunks)
         send_commit = partial(self._commit_with_retry, call=call)
         try:
@@ -284,7 +284,7 @@ class BatchCommitter:
     def _commit_with_retry(
         self, request: metad_pb.CommitLoadRequest, call: CallContext
     ) -> metad_pb.Load:
-        """Ask for the commit until there is an answer: asked again it gives the same one."""
+        """Repeat the commit until there is a reply; a repeated commit returns the same reply."""
         while True:
             try:
                 return self._call_catalog("commit_load", request, call)
@@ -295,9 +295,7 @@ class BatchCommitter:
         return cast(metad_pb.Load, self._metad.call(CATALOG[name], request, call.remaining()))
 
     def _abandon(self, load_id: int) -> None:
-        """Give a load up; one that can not be given up now is never committed, and its blocks are
-        never read.
-        """
+        """Abandon a load. If that fails, the load is never committed and its blocks never read."""
         try:
             self._metad.call(
                 CATALOG["abandon_load"], metad_pb.LoadRequest(load_id=load_id), _ABANDON_S
@@ -311,8 +309,9 @@ _ABANDON_S = 2.0
 
 
 def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
-    """The group's writes in their order, neighbors of one kind, type and set of sections put
-    together.
+    """Yield the group's writes in order, with adjacent ones joined into one chunk.
+
+    Writes are joined if they have the same kind, type and set of sections.
     """
 
     def group_key(small_write: SmallWrite) -> tuple[int, int, tuple[str, ...]]:
@@ -331,7 +330,7 @@ def split_into_chunks(group: Sequence[SmallWrite]) -> Iterator[WriteChunk]:
 
 
 def concat_sections(pieces: Sequence[Sections]) -> dict[str, NDArray[Any]]:
-    """Sections one behind the other; an indptr goes on where the one before it ended."""
+    """Concatenate sections; each indptr continues at the end of the previous one."""
     if len(pieces) == 1:
         return dict(pieces[0])
     out: dict[str, NDArray[Any]] = {}

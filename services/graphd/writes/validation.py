@@ -1,5 +1,6 @@
-"""What a write may contain: the sections of each kind, checked against the schema. Every refusal
-shows the value.
+"""Validation of writes: the sections of each kind, checked against the schema.
+
+Every error message shows the value.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ _IDS: dict[int, tuple[str, ...]] = {
     storaged_pb.NODE_DELETES: ("ids",),
     storaged_pb.OUT_EDGE_DELETES: ("src", "dst", "eid"),
 }
-"""The id sections of each kind that a client may write."""
+"""Id sections of each kind that a client may write."""
 
 
 def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType:
-    """The type that a write is of; InvalidRequest for a kind that clients do not write, NotFound
-    for an unknown type.
+    """Return the type of the written rows.
+
+    Raises InvalidRequest for a kind that clients do not write, and NotFound for an unknown type.
     """
     if kind not in _IDS:
         kind_names = ", ".join(storaged_pb.BlockKind.Name(writable_kind) for writable_kind in _IDS)
@@ -49,7 +51,7 @@ def written_type(schema: Schema, kind: int, type_id: int) -> NodeType | EdgeType
 
 
 def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame[Message]) -> int:
-    """The number of rows of a write whose sections are complete and right."""
+    """Check that the sections of a write are complete and valid; return its row count."""
     schema_type = written_type(schema, kind, type_id)
     rows = request_validation.check_ids(
         _IDS[kind], frame.arrays, deletes=kind == storaged_pb.OUT_EDGE_DELETES
@@ -70,8 +72,9 @@ def check_rows(schema: Schema, kind: int, type_id: int, frame: Frame[Message]) -
 def _check_names(
     schema: Schema, kind: int, schema_type: NodeType | EdgeType, frame: Frame[Message], rows: int
 ) -> set[str]:
-    """The sections that have the names of nodes; InvalidRequest where an id is not that of its
-    name, or a name is missing.
+    """Return the names of the sections with string ids.
+
+    Raises InvalidRequest if a string id is missing, or if an id is not the hash of its string.
     """
     columns = {"ids": f"f:{string_ids.ID_COLUMN}"} if kind == storaged_pb.NODES else {}
     if (
@@ -103,7 +106,7 @@ def _check_names(
 def check_distinct_ids(
     schema: Schema, type_name: str, ids: NDArray[np.int64], names_column: string_ids.StringColumn
 ) -> None:
-    """Conflict where two names have one id."""
+    """Raise Conflict if two different strings have the same id."""
     first, inverse = np.unique(ids, return_index=True, return_inverse=True)[1:]
     if len(first) == len(ids):
         return
