@@ -1,2 +1,2 @@
-"""The three daemons in one process, for `asterism serve` and `asterism.open`.
-What a daemon does belongs to its own package; this one composes them."""
+"""Standalone: the three daemons in one process, for `asterism serve` and `asterism.open`.
+The logic of a daemon belongs to its own package; this package composes them."""

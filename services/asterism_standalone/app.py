@@ -1,6 +1,4 @@
-"""How the three daemons are composed in one process: a folder, three rooms, calls instead of
-sockets.
-"""
+"""Composition of the three daemons in one process, with calls instead of sockets."""
 
 from __future__ import annotations
 
@@ -43,23 +41,26 @@ _ANY_PORT = "127.0.0.1:0"
 _GRPC_WORKERS, _GRPC_QUEUE, _STOP_GRACE_S = 16, 256, 10.0
 _LAST_POLL_S = 5.0
 _CATCH_UP_LIMIT_S = 30.0
-"""Longer than between daemons: whoever waits here for a busy disk has nobody else to ask, and
-nobody waits behind.
+"""Seconds to wait for a new version.
+
+The wait is longer than between daemons: a caller that waits for a busy disk has no other graphd to
+try, and holds up no other callers.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """Where a standalone is reached."""
+    """Addresses of a standalone service."""
 
     address: str
-    """host:port of the gRPC door: what `asterism.connect` takes."""
+    """host:port of the gRPC port, as `asterism.connect` takes it."""
     http_address: str
 
 
 _GRAPHD_ADDRESS = "standalone:0"
-"""The one graphd of a folder: an address that stays, so that metad knows it again when the folder
-is opened anew.
+"""Address of the folder's only graphd.
+
+It stays the same, so that metad recognizes the graphd when the folder is opened again.
 """
 
 
@@ -69,14 +70,14 @@ class Standalone:
     Parameters
     ----------
     folder : Path
-        Made where there is none. One writer at a time.
+        Created if it does not exist. It has one writer at a time.
     settings : StandaloneSettings, optional
-        What it was told.
+        Default: the defaults of every setting.
 
     Raises
     ------
     Conflict
-        Where another process has the folder open.
+        If another process has the folder open.
     """
 
     def __init__(self, folder: Path, settings: StandaloneSettings | None = None) -> None:
@@ -138,12 +139,12 @@ class Standalone:
         self._started = self._stopped = False
 
     def start(self) -> None:
-        """Start the three, and wait until they can answer.
+        """Start the three daemons, and wait until they can serve.
 
         Raises
         ------
         NotReady
-            Saying what is missing, where that takes longer than the settings allow.
+            If that takes longer than the settings allow; the message lists the causes.
         """
         self._metad.start()
         self._storaged.start()
@@ -163,11 +164,11 @@ class Standalone:
         self._started = True
 
     def ready(self) -> list[str]:
-        """What is missing before it can answer; empty when it can."""
+        """Return the reasons why the service cannot serve yet; empty if it can."""
         return [*self._metad.ready(), *self._storaged.ready(), *self._graphd.ready()]
 
     def status(self) -> dict[str, Any]:
-        """What it knows."""
+        """Return the folder and the status of metad and graphd."""
         return {
             "folder": str(self.folder),
             "metad": self._metad.status(),
@@ -181,8 +182,10 @@ class Standalone:
         http_listen: str = "127.0.0.1:19669",
         http_names: Sequence[str] = (),
     ) -> Endpoints:
-        """Let others in: gRPC as a graphd, HTTP with metad's routes and the web pages, by further
-        names too; port 0 takes a free one.
+        """Open ports for other processes; port 0 selects a free port.
+
+        gRPC serves the methods of a graphd. HTTP serves metad's routes and the web pages, and also
+        accepts ``http_names`` as host names.
         """
         self._grpc = GrpcServer(
             address=listen,
@@ -225,7 +228,7 @@ class Standalone:
         return endpoints
 
     def stop(self) -> None:
-        """Close the doors, then the three, and let go of the folder; again, nothing."""
+        """Close the ports, stop the three daemons and release the folder; idempotent."""
         if self._stopped:
             return
         self._stopped = True
@@ -244,9 +247,7 @@ class Standalone:
         self._identity.release()
 
     def _save_last_state(self) -> None:
-        """Leave to readers what was published a moment ago too, which graphd may not have heard
-        of.
-        """
+        """Save the latest published versions, which graphd may not have received yet."""
         try:
             self._published_file.update(
                 cast(
@@ -263,7 +264,7 @@ class Standalone:
 
 
 def embed(folder: Path, *, mode: str = "w", **settings: Any) -> Standalone | ReadOnlyService:
-    """A started service on ``folder``: what `asterism.open` stands on."""
+    """Return a started service on ``folder``; `asterism.open` is built on it."""
     if mode not in ("w", "r+", "r"):
         raise InvalidRequest(f"mode {mode!r}: expected 'w', 'r+' or 'r'")
     standalone_settings = StandaloneSettings.of(settings)

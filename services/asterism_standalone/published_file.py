@@ -1,6 +1,4 @@
-"""What a folder's writer leaves for its readers: the published versions with their routes, as one
-small file.
-"""
+"""File with the published versions and their routes, from a folder's writer to readers."""
 
 from __future__ import annotations
 
@@ -20,15 +18,16 @@ logger = logging.getLogger(__name__)
 
 FILE_NAME = "published.bin"
 _CRC_TAG = b"\xfd\x7f"
-"""Field 2047 of PollReply, of type fixed32, which no message has: readers that know nothing of the
-checksum skip it.
+"""Tag of PollReply's field 2047, of type fixed32.
+
+No message uses that field, so readers that do not know the checksum skip it.
 """
 _CRC = struct.Struct("<I")
 _TRAILER_BYTES = len(_CRC_TAG) + _CRC.size
 
 
 class PublishedFile:
-    """The file, as its writer keeps it: written anew whenever what is served has changed."""
+    """Writer's side of the file: it is rewritten whenever the served versions change."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE_NAME
@@ -36,7 +35,7 @@ class PublishedFile:
         self._last = b""
 
     def update(self, reply: metad_pb.PollReply) -> None:
-        """Keep a poll's spaces and versions."""
+        """Save the spaces and versions of a poll reply."""
         data = metad_pb.PollReply(spaces=reply.spaces).SerializeToString(deterministic=True)
         with self._lock:
             if data != self._last:
@@ -48,14 +47,14 @@ class PublishedFile:
 
 
 def read_published(folder: Path) -> metad_pb.PollReply:
-    """What was published when the writer wrote last.
+    """Return what was published at the writer's last update.
 
     Raises
     ------
     NotFound
-        Where the folder has no such file.
+        If the folder has no such file.
     Corrupt
-        Where it cannot be read, or is not what was written.
+        If the file cannot be read, or its content is not what was written.
     """
     path = folder / FILE_NAME
     try:
@@ -66,7 +65,7 @@ def read_published(folder: Path) -> metad_pb.PollReply:
         ) from error
     if not data:
         raise Corrupt(f"{path}: empty; open the folder once for writing, with mode 'w'")
-    if data[-_TRAILER_BYTES : -_CRC.size] == _CRC_TAG:  # an earlier release has written none
+    if data[-_TRAILER_BYTES : -_CRC.size] == _CRC_TAG:  # earlier releases wrote no checksum
         data, (crc,) = data[:-_TRAILER_BYTES], _CRC.unpack(data[-_CRC.size :])
         if zlib.crc32(data) != crc:
             raise Corrupt(

@@ -1,9 +1,8 @@
-"""A folder's reader: graphd's rooms over the images of what was published, without metad and
-without a database.
+"""Read-only service of a folder: graphd's handlers over published partition images.
 
-Many processes may read a folder while one writes it. A reader serves the versions that were
-published when it opened; it locks the folder of each, and the writer removes only folders that
-nobody has locked."""
+It needs neither metad nor a database. Many processes may read a folder while one writes to it. A
+reader serves the versions that were published when it opened. It locks the folder of each version,
+and the writer removes only folders without a lock."""
 
 from __future__ import annotations
 
@@ -43,22 +42,23 @@ from storaged.store.image import open_part
 _LOCAL_HOST = "here"
 _DEFAULT_TERM_S, _MAX_TERM_S = 60.0, 1e9
 _OPEN_ATTEMPTS = 5
-"""A version may be removed between reading of it and opening it; then there is a newer word."""
+"""Attempts to open: a version may be removed meanwhile, and the file then has newer ones."""
 
 _MAX_VERIFIED_BYTES = 1 << 30
-"""Versions up to this size are checked whole as they are opened after a clean stop; every reader of
-a folder does so.
+"""Versions up to this many bytes are verified in full when opened after a clean stop.
+
+Every reader of a folder does so.
 """
 
 
 class PublishedImages(LocalSpaces):
-    """The images of published versions: no stores, so that nothing is written."""
+    """Images of published versions. There are no stores, so nothing is written."""
 
     def __init__(self, folders: DataPaths, reply: metad_pb.PollReply) -> None:
         super().__init__(folders)
         self._versions: dict[tuple[int, int], LocalVersion] = {}
-        # A running writer has verified what it serves; what an unclean stop left behind is not
-        # verified.
+        # A running writer has verified the versions that it serves. After an unclean stop, versions
+        # of any size are verified.
         verify_limit_bytes = _MAX_VERIFIED_BYTES if folders.clean_marker.exists() else sys.maxsize
         verify_bytes = 0 if is_folder_open(folders.data) else verify_limit_bytes
         with ExitStack() as locks:
@@ -74,11 +74,11 @@ class PublishedImages(LocalSpaces):
             self._locks = locks.pop_all()
 
     def close(self) -> None:
-        """Let the writer remove what it retires."""
+        """Release the locks, so that the writer can remove versions that it retires."""
         self._locks.close()
 
     def version(self, space_id: int, version: int, digest: str) -> LocalVersion:
-        """A version to draw from; Stale where it was not published when the folder was opened."""
+        """Return a version to sample from; Stale if it was not published at opening time."""
         opened_version = self._versions.get((space_id, version))
         if opened_version is None or opened_version.digest != digest:
             raise Stale(
@@ -89,7 +89,7 @@ class PublishedImages(LocalSpaces):
 
 
 class ReadOnlyCatalog:
-    """The reading half of the catalog, answered from what was published."""
+    """Read methods of the catalog, answered from the published file."""
 
     def __init__(self, reply: metad_pb.PollReply) -> None:
         self._routes = {route.space.name: route for route in reply.spaces}
@@ -98,17 +98,17 @@ class ReadOnlyCatalog:
         self._last_pin = 0
 
     def list_spaces(self, request: common_pb.Empty, call: CallContext) -> metad_pb.SpaceList:
-        """All spaces."""
+        """Return all spaces."""
         return metad_pb.SpaceList(spaces=[route.space for route in self._routes.values()])
 
     def describe_space(self, request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
-        """One space."""
+        """Return one space."""
         return self._route(request.space).space
 
     def list_versions(
         self, request: metad_pb.SpaceRequest, call: CallContext
     ) -> metad_pb.VersionList:
-        """Its versions, newest first, without totals."""
+        """Return the versions of a space, newest first, without totals."""
         versions = []
         for manifest in reversed(self._route(request.space).versions):
             versions.append(common_pb.Manifest())
@@ -119,7 +119,7 @@ class ReadOnlyCatalog:
     def get_manifest(
         self, request: metad_pb.ManifestRequest, call: CallContext
     ) -> common_pb.Manifest:
-        """One version with its totals."""
+        """Return one version with its totals."""
         versions = {manifest.version: manifest for manifest in self._route(request.space).versions}
         selected = versions.get(request.version or max(versions, default=0))
         if selected is None:
@@ -130,8 +130,9 @@ class ReadOnlyCatalog:
         return selected
 
     def pin_version(self, request: metad_pb.PinVersionRequest, call: CallContext) -> metad_pb.Pin:
-        """A lease on a version: all that were published when the folder was opened stay until it is
-        closed.
+        """Create a lease on a version.
+
+        All versions that were published at opening time stay until the folder is closed.
         """
         if not (request.term_s >= 0 and request.term_s < _MAX_TERM_S):
             raise InvalidRequest(
@@ -156,7 +157,7 @@ class ReadOnlyCatalog:
         return pin
 
     def renew_pin(self, request: metad_pb.PinRequest, call: CallContext) -> metad_pb.Pin:
-        """A lease for another term."""
+        """Extend a lease by another term."""
         with self._lock:
             pin = self._pins.get(request.pin_id)
             if pin is None:
@@ -165,20 +166,20 @@ class ReadOnlyCatalog:
             return pin
 
     def release_pin(self, request: metad_pb.PinRequest, call: CallContext) -> common_pb.Empty:
-        """The end of a lease."""
+        """End a lease."""
         with self._lock:
             self._pins.pop(request.pin_id, None)
         return common_pb.Empty()
 
     def list_pins(self, request: metad_pb.ListPinsRequest, call: CallContext) -> metad_pb.PinList:
-        """The leases of this reader."""
+        """Return the leases of this reader."""
         with self._lock:
             return metad_pb.PinList(
                 pins=[pin for pin in self._pins.values() if request.space in ("", pin.space)]
             )
 
     def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
-        """Nobody else is here."""
+        """Return no hosts: this process has no other daemons."""
         return metad_pb.HostList()
 
     def _route(self, name: str) -> metad_pb.SpaceRoute:
@@ -191,18 +192,18 @@ class ReadOnlyCatalog:
 
 
 class ReadOnlyService:
-    """A folder, opened for reading.
+    """Service of a folder that is open for reading.
 
     Parameters
     ----------
     folder : Path
     limits : Limits
-        The largest request that is answered.
+        Limits of a request.
 
     Raises
     ------
     NotFound
-        Where nobody ever wrote it.
+        If no writer has ever opened the folder.
     """
 
     def __init__(self, folder: Path, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -210,7 +211,7 @@ class ReadOnlyService:
         reply, images = _open_images(folder)
         self._images = images
         for route in reply.spaces:
-            # Whatever hosts the writer knew: all parts are here.
+            # All partitions are in this process, on whatever hosts the writer had them.
             for part in route.space.parts:
                 part.hosts[:] = [_LOCAL_HOST]
         reply.storaged.add(uuid=_LOCAL_HOST, address=_LOCAL_HOST, online=True)
@@ -231,7 +232,7 @@ class ReadOnlyService:
             is_published=lambda *_: False,
             committed_loads=partial(_refuse, folder),
             metad=LocalTransport({}),
-            catch_up_s=0.0,  # there is no news
+            catch_up_s=0.0,  # routes never change
             limits=limits,
         )
         catalog = ReadOnlyCatalog(reply)
@@ -251,11 +252,11 @@ class ReadOnlyService:
         }
 
     def start(self) -> None:
-        """Compile what graphd's rooms call."""
+        """Compile the kernels that graphd's handlers call."""
         compile_kernels()
 
     def stop(self) -> None:
-        """Nothing runs; the folders of versions may go, and images go with their last user."""
+        """Release the folders of versions. Images close after their last use."""
         self._images.close()
 
 
@@ -272,8 +273,9 @@ def _open_images(folder: Path) -> tuple[metad_pb.PollReply, PublishedImages]:
 
 
 def _lock_build(build: Path) -> int:
-    """Hold a build's folder: the writer moves none aside that is held. NotFound where it is gone,
-    or going.
+    """Lock a build's folder, so that the writer does not move it aside.
+
+    Raises NotFound if the folder is gone or is being removed.
     """
     try:
         lock_fd = os.open(build, os.O_RDONLY | os.O_CLOEXEC)

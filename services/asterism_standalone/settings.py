@@ -1,4 +1,4 @@
-"""What a standalone is told: keywords of `asterism.open`, or the defaults."""
+"""Settings of a standalone service: keywords of `asterism.open`, or the defaults."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ class StandaloneSettings(RequestLimits):
     memory_limit_mib: int = Field(default=512, ge=16)
     """MiB that one build may use beyond an idle process."""
     conditions_mib: int = Field(default=512, ge=1)
-    """MiB for what satisfies the conditions of requests."""
+    """MiB for the cached matches of request filters."""
     heartbeat_interval_s: float = Field(default=0.5, gt=0.05, le=60)
-    """Seconds between two beats. In one process they cost nothing."""
+    """Seconds between two heartbeats. In one process they cost nothing."""
     keep_versions: int = Field(default=2, ge=1, le=100)
-    """Published versions of a space that are served."""
+    """Number of published versions of a space that are served."""
     allowed_addresses: str = "*"
-    """Folders that jobs may read and write, as of metad's setting of this name: all, for in a
-    process of its own they are open to it anyway.
+    """Folders that jobs may read and write, in the format of metad's setting of this name. The
+    default allows all, because the process can access them anyway.
     """
     quarantine_grace_s: float = Field(default=86400.0, ge=0)
-    """How long a folder that was removed stays in quarantine before it is unlinked."""
+    """Seconds that a removed folder stays in quarantine before it is unlinked."""
     adopting: bool = False
-    """Open a folder whose catalog is an older copy, to adopt it."""
+    """Open a folder with an older copy of its catalog, in order to adopt it."""
     ready_timeout_s: float = Field(default=300.0, gt=0)
-    """Seconds that opening may take: on the first start kernels are compiled, for a minute or two,
-    and longer on a busy host.
+    """Seconds that opening may take.
+
+    The first start compiles kernels for one or two minutes, and for longer on a busy host.
     """
 
     @field_validator("allowed_addresses")
@@ -45,7 +46,7 @@ class StandaloneSettings(RequestLimits):
 
     @classmethod
     def of(cls, values: dict[str, Any]) -> StandaloneSettings:
-        """Settings from keywords; InvalidRequest names the first wrong one."""
+        """Return settings from keywords; InvalidRequest names the first wrong one."""
         try:
             return cls(**values)
         except ValidationError as error:

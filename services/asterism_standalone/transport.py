@@ -1,5 +1,6 @@
-"""What an embedded client calls: the service in its process, or, in a copy of the client elsewhere,
-a reader of the same folder.
+"""Transport of an embedded client.
+
+It calls the service in its process. A copy in another process opens the same folder for reading.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from asterism_standalone.read_only import ReadOnlyService
 
 
 class FolderTransport(LocalTransport):
-    """Calls to the service that has a folder open in this process.
+    """Transport to the service that has a folder open in this process.
 
-    In another one, that was forked or that it was pickled into, its first call opens the folder for
-    reading: the threads and locks of the service are not there.
+    After a fork or unpickling in another process, the first call opens the folder for reading,
+    because the threads and locks of the service do not exist there.
 
     Parameters
     ----------
     folder : Path
-        What a copy opens.
+        Folder that a copy opens.
     handlers : mapping
-        The service's, by method path.
+        Handlers of the service by method path.
     limits : Limits, optional
-        Of the service, for a copy's requests.
+        Limits of the service, which also apply to a copy's requests.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class FolderTransport(LocalTransport):
         keep_freed_memory()
         self._folder, self._limits = folder.absolute(), limits
         self._owner_pid: int | None = os.getpid()
-        """The process that the handlers are of."""
+        """Process that the handlers belong to."""
         self._lock = threading.Lock()
         self._reader: ReadOnlyService | None = None
 
@@ -53,13 +54,13 @@ class FolderTransport(LocalTransport):
         self._owner_pid = None
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The handler's own reply, or its own error."""
+        """Return the handler's reply, or raise its error."""
         if self._owner_pid != os.getpid():
             self._open_reader()
         return super().call(method, request, timeout_s)
 
     def close(self) -> None:
-        """Let go of the folder, where a copy has it open."""
+        """Release the folder, if a copy has opened it."""
         with self._lock:
             if self._reader is not None and self._owner_pid == os.getpid():
                 self._reader.stop()
