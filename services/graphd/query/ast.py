@@ -1,4 +1,4 @@
-"""Statements as frozen records; `str` of a record gives the text of its statement."""
+"""Statements as frozen records; `str` of a record returns the text of its statement."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SIMPLE = re.compile(r"[a-z_][a-z0-9_]*", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """A value that comes beside the statement, by its name."""
+    """Value that is passed with the statement, by name."""
 
     name: str
     at: int = field(default=0, compare=False)
-    """Its place in the text; of every record, from 0."""
+    """Position in the text, from 0, as in every record."""
 
     def __str__(self) -> str:
         return f"${self.name}"
@@ -28,12 +28,12 @@ Value = int | float | str | bool | Parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identifier:
-    """The name of a space, type, column, table or option."""
+    """Name of a space, type, column, table or option."""
 
     text: str
     at: int = field(default=0, compare=False)
     quoted: bool = field(default=False, compare=False)
-    """Whether it stands between backticks."""
+    """True if it stands between backticks."""
 
     def __str__(self) -> str:
         return f"`{self.text}`"
@@ -41,7 +41,7 @@ class Identifier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeName(Identifier):
-    """The name of a type: an edge type's may be a triple."""
+    """Name of a type; that of an edge type may be a triple."""
 
     def __str__(self) -> str:
         return (
@@ -53,12 +53,13 @@ class TypeName(Identifier):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnRef:
-    """What is read of a row."""
+    """Reference to a column of a row."""
 
     name: Identifier
     end: str = ""
-    """Whose: "" is the row's own, ``src`` and ``dst`` an edge's ends, ``near`` and ``far`` the end
-    that one comes from and the other one.
+    """Owner of the column: "" is the row itself, ``src`` and ``dst`` are an edge's ends.
+
+    ``near`` is the local end, from which the edge is followed, and ``far`` the remote end.
     """
     element: int | None = None
     quoted: bool = False
@@ -72,9 +73,7 @@ class ColumnRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhereClause:
-    """A condition: its words in the language of conditions, each with the place where it stands in
-    the statement.
-    """
+    """Filter as tokens of the filter language, each with its position in the statement."""
 
     words: tuple[tuple[str | ColumnRef | Parameter, int], ...]
 
@@ -92,14 +91,14 @@ class WhereClause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YieldItem:
-    """One column of the table that is asked for."""
+    """Column of the requested table."""
 
     column: ColumnRef
     alias: Identifier | None = None
 
     @property
     def title(self) -> str:
-        """What the column of the table is called."""
+        """Name of the column in the table."""
         if self.alias is not None:
             return self.alias.text
         stem = {"": "", "near": "$^.", "far": "$$."}.get(self.column.end, f"{self.column.end}.")
@@ -115,10 +114,10 @@ class YieldItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderBy:
-    """By which columns of a table its rows are put in order."""
+    """Columns by which the rows of a table are sorted."""
 
     keys: tuple[tuple[Identifier, bool], ...]
-    """Each with whether it falls."""
+    """Names, each with True for descending order."""
 
     def __str__(self) -> str:
         return "ORDER BY " + ", ".join(
@@ -128,7 +127,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Which rows of a table are kept."""
+    """Range of a table's rows to keep."""
 
     count: Value
     offset: Value = 0
@@ -139,7 +138,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawOptions:
-    """What may stand behind any of the statements that draw or read."""
+    """Options that follow any sampling or read statement."""
 
     where: WhereClause | None = None
     weight: Identifier | Parameter | None = None
@@ -148,25 +147,25 @@ class DrawOptions:
     items: tuple[YieldItem, ...] = ()
     replace: bool | None = None
     direction: str = ""
-    """``REVERSELY``, ``BIDIRECT`` or nothing."""
+    """``REVERSELY``, ``BIDIRECT`` or empty."""
     uniform: bool = False
     padded: bool = False
     distinct: bool = False
     unlike: bool = False
-    """Of ``YIELD DISTINCT``."""
+    """True for ``YIELD DISTINCT``."""
     measure: str = ""
     p: Value | None = None
     q: Value | None = None
     restart: Value | None = None
     walks: Value | None = None
     counts: Parameter | tuple[Value, ...] | None = None
-    """Of ``SAMPLE [n1, n2]``."""
+    """Values of ``SAMPLE [n1, n2]``."""
     limits: tuple[Value, ...] | None = None
-    """Of ``LIMIT [n1, n2]``."""
+    """Values of ``LIMIT [n1, n2]``."""
     shape: tuple[OrderBy | Limit, ...] = ()
-    """What is done to the table, in this order."""
+    """Operations on the table, in this order."""
     places: tuple[tuple[str, int], ...] = field(default=(), compare=False)
-    """Where each of these stands, by its name here."""
+    """Position of each option by its field name."""
 
     def __str__(self) -> str:
         pairs = (
@@ -198,33 +197,33 @@ class DrawOptions:
 
 
 Hop = tuple[TypeName, ...]
-"""The edge types of a step; none: all."""
+"""Edge types of a step; empty means all."""
 EdgeEnd = Parameter | int | str
-"""Of an edge: a node, or as many as a parameter has."""
+"""End of an edge: one node, or the nodes of a parameter."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawStatement:
-    """A sample or a read: what becomes one call of a graph."""
+    """Sampling or read statement, which becomes one call of a graph."""
 
     kind: str
-    """``vertices``, ``edges``, ``neighbors``, ``top``, ``layer``, ``layers``, ``negatives``,
-    ``walk``, ``go`` or ``fetch``.
+    """One of ``vertices``, ``edges``, ``neighbors``, ``top``, ``layer``, ``layers``,
+    ``negatives``, ``walk``, ``go`` and ``fetch``.
     """
     count: Value | None = None
     counts: Parameter | tuple[Value, ...] | None = None
-    """Of ``layers``."""
+    """Counts of ``layers``."""
     types: tuple[TypeName, ...] = ()
-    """Of what is drawn; none: all."""
+    """Types to sample from; empty means all."""
     like: bool = False
     nodes: Parameter | tuple[int | str, ...] | None = None
     node_type: TypeName | None = None
-    """Of ``nodes``."""
+    """Type of ``nodes``."""
     pairs: tuple[tuple[EdgeEnd, EdgeEnd], ...] = ()
-    """Of edges that are fetched by their ends."""
+    """End nodes of edges that are fetched by their ends."""
     hops: tuple[Hop, ...] = ()
     first: Value | None = None
-    """Of ``GO m TO n STEPS``."""
+    """First step of ``GO m TO n STEPS``."""
     options: DrawOptions = field(default_factory=DrawOptions)
     at: int = field(default=0, compare=False)
 
@@ -272,7 +271,7 @@ class DrawStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UseStatement:
-    """``USE``: what the next statements are about."""
+    """``USE``: the space of the next statements."""
 
     space: Identifier
     at: int = field(default=0, compare=False)
@@ -286,9 +285,7 @@ class ShowStatement:
     """``SHOW``: lists of the catalog."""
 
     subject: str
-    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` with what they are
-    about.
-    """
+    """``SPACES``, ``HOSTS``, ``PARTS``, ...; ``JOB`` and ``CREATE SPACE`` have an argument."""
     role: str = ""
     job: Value | None = None
     space: Identifier | None = None
@@ -313,7 +310,7 @@ class DescribeStatement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureDefinition:
-    """A column of a type that is made."""
+    """Feature column of a type to create."""
 
     name: Identifier
     dtype: str
@@ -331,7 +328,7 @@ class FeatureDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeDefinition:
-    """A type that is made: an edge type where it has ends."""
+    """Type to create; an edge type if it has ends."""
 
     name: Identifier
     features: tuple[FeatureDefinition, ...] = ()
@@ -339,10 +336,10 @@ class TypeDefinition:
     dst: Identifier | None = None
     weighted: bool = False
     weights: tuple[tuple[Identifier, str, bool], ...] = ()
-    """Each with its expression, and whether what is no weight is 0."""
+    """Names, expressions, and True if invalid weights become 0."""
     label: Identifier | None = None
     index: tuple[tuple[Identifier, int | None], ...] = ()
-    """Columns that it is kept in order of, and of a vector which of its values."""
+    """Indexed columns; for a vector, the index of one of its values."""
     unique: bool = False
     missing: str = ""
     time: Identifier | None = None
@@ -426,7 +423,7 @@ class ControlJobStatement:
 
     action: str
     job: Value | None = None
-    """None: all of the space that can go on."""
+    """Job number; None recovers all jobs of the space that can be recovered."""
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -447,11 +444,11 @@ Body = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """One statement, and whether it is to be run, explained or profiled."""
+    """One statement, to be run, explained or profiled."""
 
     body: Body
     mode: str = ""
-    """``EXPLAIN``, ``PROFILE`` or nothing."""
+    """``EXPLAIN``, ``PROFILE`` or empty."""
     at: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
@@ -467,17 +464,17 @@ def _settings(settings: Settings) -> str:
 
 
 def quote(text: str) -> str:
-    """A text as it is written."""
+    """Return a text as a quoted literal."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def format_scalar(value: object) -> str:
-    """A value that is no text."""
+    """Return a value other than a text as a literal."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def format_values(values: object) -> str:
-    """A list of values, or the parameter that has them."""
+    """Return a list of values, or the parameter that contains them, as text."""
     return (
         f"[{', '.join(quote(value) if isinstance(value, str) else str(value) for value in values)}]"
         if isinstance(values, tuple)

@@ -1,4 +1,4 @@
-"""Values of statements: what stands in the text, or came beside it. A quiet room."""
+"""Values of statements: literals in the text and bound parameters. A pure module."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ParameterValue = bool | int | float | str | tuple[str, ...] | NDArray[Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ParameterBindings:
-    """Parameters of a query by their names, and its text, to say where one is missing."""
+    """Parameters of a query by name, and its text, for error positions."""
 
     text: str
     values: Mapping[str, ParameterValue]
 
     def lookup(self, parameter: Parameter) -> ParameterValue:
-        """What came by a name; InvalidRequest where nothing did."""
+        """Return the value of a parameter; raise InvalidRequest if it was not given."""
         value = self.values.get(parameter.name)
         if value is None:
             available = [f"${name}" for name in self.values] or ["none"]
@@ -39,7 +39,7 @@ class ParameterBindings:
         return value
 
     def scalar(self, value: Value) -> bool | int | float | str:
-        """A value that is one."""
+        """Return a single value."""
         if not isinstance(value, Parameter):
             return value
         bound_value = self.lookup(value)
@@ -50,7 +50,7 @@ class ParameterBindings:
         return bound_value
 
     def integer(self, value: Value, description: str) -> int:
-        """A whole number."""
+        """Return an integer."""
         bound_value = self.scalar(value)
         if isinstance(bound_value, bool) or not isinstance(bound_value, int):
             if isinstance(value, Parameter):
@@ -59,7 +59,7 @@ class ParameterBindings:
         return bound_value
 
     def nonnegative_integer(self, value: Value, description: str) -> int:
-        """The number of a job or version."""
+        """Return the number of a job or version."""
         bound_value = self.integer(value, description)
         if not 0 <= bound_value < 1 << 63:
             if isinstance(value, Parameter):
@@ -68,16 +68,14 @@ class ParameterBindings:
         return bound_value
 
     def real(self, value: Value, description: str) -> float:
-        """A number."""
+        """Return a float."""
         bound_value = self.scalar(value)
         if isinstance(bound_value, bool | str):
             raise InvalidRequest(f"{description} {bound_value!r}: expected a number")
         return float(bound_value)
 
     def ids(self, values: Parameter | tuple[int | str, ...] | None) -> NDArray[Any]:
-        """Ids of nodes or edges, in the shape in which they came; or what nodes are called: an
-        array of objects.
-        """
+        """Return ids of nodes or edges in their given shape, or string ids as an object array."""
         if not isinstance(values, Parameter):
             items = values or ()
             if any(isinstance(value, str) for value in items) and not all(
@@ -106,7 +104,7 @@ class ParameterBindings:
         return bound_value
 
     def integers(self, values: Parameter | tuple[Value, ...] | None, description: str) -> list[int]:
-        """A list of whole numbers."""
+        """Return a list of integers."""
         if isinstance(values, Parameter):
             ids = self.ids(values)
             if ids.dtype == object:
@@ -117,7 +115,7 @@ class ParameterBindings:
         return [self.integer(value, description) for value in values or ()]
 
     def name(self, value: Any) -> str:
-        """A name, or the parameter that has it."""
+        """Return a name, from the text or from a parameter."""
         if not isinstance(value, Parameter):
             return "" if value is None else str(value.text)
         bound_value = self.lookup(value)
@@ -126,7 +124,7 @@ class ParameterBindings:
         return bound_value
 
     def limit(self, limit: Limit) -> tuple[int, int]:
-        """How many rows are kept, and how many are passed over before."""
+        """Return how many rows to keep, and how many to skip before them."""
         count, offset = self.integer(limit.count, "LIMIT"), self.integer(limit.offset, "LIMIT")
         if count < 0 or offset < 0:
             raise InvalidRequest(f"LIMIT {offset}, {count}: expected 0 or more rows")
@@ -138,14 +136,14 @@ class ParameterBindings:
 
 @dataclass(frozen=True, slots=True)
 class FilterText:
-    """A condition in its own language, and where its words stand in the statement."""
+    """Filter text as storageds parse it, with the origin of its tokens in the statement."""
 
     text: str = ""
     word_positions: tuple[tuple[int, int], ...] = field(default=())
-    """(place here, place in the statement) of each word, rising."""
+    """(position here, position in the statement) of each token, ascending."""
 
     def statement_position(self, filter_position: int) -> int:
-        """Where in the statement a place of the condition is."""
+        """Return the position in the statement of a position in the filter."""
         position = 0
         for filter_start, statement_start in self.word_positions:
             if filter_start > filter_position:
@@ -159,15 +157,14 @@ class FilterText:
 def build_filter_text(
     where: WhereClause | None, bindings: ParameterBindings, *, reverse: bool
 ) -> FilterText:
-    """A condition as requests carry it.
+    """Return a filter in the form that requests carry.
 
     Parameters
     ----------
     where : WhereClause, optional
     bindings : ParameterBindings
     reverse : bool
-        Whether edges are followed against their direction: then the end that one comes from is
-        ``dst``.
+        True if edges are followed against their direction. The local end is then ``dst``.
     """
     if where is None:
         return FilterText()
@@ -187,7 +184,7 @@ def build_filter_text(
 
 
 def column_end(column: ColumnRef, reverse: bool) -> str:
-    """Whose a column is, as conditions say it: "", ``src`` or ``dst``."""
+    """Return the owner of a column as filters name it: "", ``src`` or ``dst``."""
     return {"near": "dst" if reverse else "src", "far": "src" if reverse else "dst"}.get(
         column.end, column.end
     )

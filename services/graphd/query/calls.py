@@ -1,4 +1,4 @@
-"""The call of a graph that each kind of draw or read stands for, and the rows of its answer."""
+"""Graph call of each kind of sampling or read statement, and the rows of its result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphd.query.resolve import ResolvedDraw
 
 RowsT = TypeVar("RowsT", NodeResultRows, EdgeResultRows)
 DrawCall = Callable[[ResolvedDraw, Graph], tuple[ResultRows, Any]]
-"""Gives rows, and the sample that they are from."""
+"""(draw, graph) -> rows, and the sample that they come from."""
 
 
 def _vertices(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
@@ -127,7 +127,7 @@ def _top(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    """The edges of the last step, or of some steps: drawn ones, or all."""
+    """Return the edges of the last step or of several steps: sampled ones, or all."""
     draw, options = request.draw, request.draw.options
     if options.counts is not None:
         if options.limits is not None:
@@ -191,7 +191,7 @@ def _go(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _first(request: ResolvedDraw, last: int) -> int:
-    """The first step whose edges are given."""
+    """Return the first step with edges in the result."""
     first = (
         last
         if request.draw.first is None
@@ -205,7 +205,7 @@ def _first(request: ResolvedDraw, last: int) -> int:
 def _numbers(
     request: ResolvedDraw, option: str, values: Parameter | tuple[Value, ...]
 ) -> list[int]:
-    """A number for each step; InvalidRequest where one is less than nothing."""
+    """Return one number per step; raise InvalidRequest if one is negative."""
     counts = request.bindings.integers(values, "a number of neighbors")
     if any(count < 0 for count in counts):
         raise request.option_error(option, str(counts), ["numbers of 0 or more"])
@@ -213,7 +213,7 @@ def _numbers(
 
 
 def _drawn_steps(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    """Neighbors of neighbors: a fanout."""
+    """Sample neighbors of neighbors: a fanout."""
     draw, required = request.draw, request.required_columns
     assert draw.options.counts is not None
     counts = _numbers(request, "counts", draw.options.counts)
@@ -299,7 +299,7 @@ def _layering(request: ResolvedDraw) -> dict[str, Any]:
 
 
 def _layers_of(request: ResolvedDraw, nodes: NDArray[Any], layers: Any, sample: Any) -> ResultRows:
-    """The nodes of layers, or the edges that lead to them."""
+    """Return the nodes of layers, or the edges that lead to them."""
     if not needs_edges(request.required_columns):
         ids = [layer.nodes.reshape(-1) for layer in layers]
         width = [layer.nodes.shape[-1] for layer in layers]
@@ -385,7 +385,7 @@ def _walk(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
-    """Features by ids: of nodes, or of edges by their own ids."""
+    """Return features by ids: of nodes, or of edges by their own ids."""
     if request.draw.pairs:
         return _between(request, graph), None
     ids, name, schema = (
@@ -417,7 +417,7 @@ def _fetch(request: ResolvedDraw, graph: Graph) -> tuple[ResultRows, Any]:
 
 
 def _between(request: ResolvedDraw, graph: Graph) -> EdgeResultRows:
-    """All edges of a type between pairs of nodes, pair after pair."""
+    """Return all edges of a type between pairs of nodes, pair by pair."""
     schema = graph.schema
     edge_type = schema.edge_type_id(request.draw.types[0].text)
     edge, (src, dst) = schema.edge_types[edge_type], request.edge_ends
@@ -433,8 +433,8 @@ def _between(request: ResolvedDraw, graph: Graph) -> EdgeResultRows:
     )
     assert adjacency.weights is not None
     assert adjacency.edge_ids is not None
-    # Of each pair the run of its entries, by its number among all pairs of these rows and cols; -1
-    # is no node.
+    # Number each entry and each pair by (row, col). The entries of a pair are then one range of
+    # the sorted numbers. -1 stands for a missing node.
     numbers = np.asarray(adjacency.rows) * len(cols) + adjacency.cols
     order = np.argsort(numbers, kind="stable")
     pair_numbers = np.where(
@@ -465,7 +465,7 @@ def _needs_edge_ends(column: ColumnRef) -> bool:
 
 
 def _nodes(sample: Any, **extra_columns: NDArray[Any]) -> NodeResultRows:
-    """Drawn nodes of any shape, row after row."""
+    """Return sampled nodes of any shape as rows."""
     if sample.probabilities is not None:
         extra_columns["probability"] = sample.probabilities.reshape(-1)
     return NodeResultRows(
@@ -479,7 +479,7 @@ def _nodes(sample: Any, **extra_columns: NDArray[Any]) -> NodeResultRows:
 def _neighbor_rows(
     request: ResolvedDraw, nodes: NDArray[Any], sample: Any, *, is_reversed: bool
 ) -> EdgeResultRows:
-    """Neighbors [m, n] of nodes, row after row."""
+    """Return neighbors of shape [m, n] as rows, node by node."""
     rows = np.repeat(np.arange(len(nodes)), sample.nodes.shape[1])
     extra_columns = {"row": rows}
     for name, array in (
@@ -501,7 +501,7 @@ def _neighbor_rows(
 
 
 def _drop_missing(rows: RowsT) -> RowsT:
-    """Rows without those where there is no node."""
+    """Drop the rows without a node."""
     ids = rows.remote_ids if isinstance(rows, EdgeResultRows) else rows.ids
     present = np.flatnonzero(ids >= 0)
     if len(present) == len(ids):
@@ -528,4 +528,4 @@ CALL_BY_KIND: Mapping[str, DrawCall] = {
     "go": _go,
     "fetch": _fetch,
 }
-"""By kind."""
+"""Calls by kind of statement."""

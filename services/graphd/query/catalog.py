@@ -1,6 +1,4 @@
-"""Statements about spaces, hosts, versions and jobs, as the calls of a client that they stand
-for.
-"""
+"""Catalog statements: spaces, hosts, versions and jobs, executed as client calls."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ _SETTINGS = {
     "direction": "direction",
 }
 _FIXED = {"replica_factor": ("1", 1), "vid_type": ("INT64", "int64", "int", "INT")}
-"""What Nebula's statements say besides, and has one value here."""
+"""Options of Nebula's statements that have a single valid value here."""
 _DTYPES = {"float": "float32", "double": "float64", "int": "int64", "string": "bytes"}
-"""Nebula's words for types, where they are not NumPy's."""
+"""Names of Nebula's types that differ from NumPy's."""
 _PAGE = 1000
-"""Jobs that are asked for at a time."""
+"""Number of jobs per request."""
 _JOBS = {"stats": "build", "export_tables": "export-tables"}
 
 
@@ -42,7 +40,7 @@ def show_catalog(
     bindings: ParameterBindings,
     space: Callable[[], str],
 ) -> StatementResult:
-    """A list of the catalog.
+    """Return a list of the catalog.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ def show_catalog(
     client : Client
     bindings : ParameterBindings
     space : callable
-        Gives the space that statements are about; InvalidRequest where there is none.
+        Returns the space that statements refer to; raises InvalidRequest if there is none.
     """
     if statement.subject == "JOB":
         return StatementResult(
@@ -83,7 +81,7 @@ def describe_object(
     bindings: ParameterBindings,
     space: Callable[[], str],
 ) -> StatementResult:
-    """A space, or the columns of a type."""
+    """Return a space, or the columns of a type."""
     try:
         if statement.object_kind == "SPACE":
             info = client.describe(statement.name.text)
@@ -132,7 +130,7 @@ def describe_object(
 def create_space(
     statement: ast.CreateSpaceStatement, client: Client, bindings: ParameterBindings
 ) -> StatementResult:
-    """A space that was made."""
+    """Create a space; return its name and id."""
     schema = _schema(statement, bindings)
     space_info = client.create_space(
         statement.name.text, schema, if_not_exists=statement.if_not_exists
@@ -148,7 +146,7 @@ def create_space(
 def drop_space(
     statement: ast.DropSpaceStatement, client: Client, bindings: ParameterBindings
 ) -> StatementResult:
-    """A space that is no more."""
+    """Drop a space."""
     try:
         client.drop_space(statement.name.text, if_exists=statement.if_exists)
     except NotFound as error:
@@ -159,7 +157,7 @@ def drop_space(
 def submit_job(
     statement: ast.SubmitJobStatement, client: Client, bindings: ParameterBindings, space: str
 ) -> StatementResult:
-    """A job that was asked for."""
+    """Submit a job; return it."""
     kind = _JOBS.get(statement.kind.text.lower(), statement.kind.text.lower())
     options = {key.text: str(bindings.scalar(value)) for key, value in statement.settings}
     version = (
@@ -184,9 +182,7 @@ def control_job(
     bindings: ParameterBindings,
     space: Callable[[], str],
 ) -> StatementResult:
-    """A job that was told to stop, or to go on; or all of the space that can go on, newest
-    first.
-    """
+    """Stop or recover a job, or recover all jobs of the space that can be, newest first."""
     if statement.job is None:
         return StatementResult(table=_jobs(_recover_jobs(client, space())), kind="recover")
     number = bindings.nonnegative_integer(statement.job, "a job's number")
@@ -195,7 +191,7 @@ def control_job(
 
 
 def create_space_statement(name: str, schema: Schema) -> str:
-    """The statement that makes a space of this schema."""
+    """Return the statement that creates a space with this schema."""
     definitions = [
         f"TAG `{node_type.name}`{_columns(node_type)}{_more(node_type)}"
         for node_type in schema.node_types
@@ -263,7 +259,7 @@ def _index(schema_type: NodeType | EdgeType) -> str:
 
 
 def _schema(statement: ast.CreateSpaceStatement, bindings: ParameterBindings) -> Schema:
-    """The schema that a statement describes; InvalidRequest with the place of what can not be."""
+    """Return the schema of a statement; InvalidRequest has the position of an error."""
     document: dict[str, Any] = {"nodes": {}, "edges": {}}
     for key, value in statement.settings:
         name, setting = key.text.lower(), bindings.scalar(value)
@@ -335,16 +331,14 @@ def _owner(definition: ast.TypeDefinition) -> dict[str, Any]:
 
 
 def _recover_jobs(client: Client, space: str) -> list[Job]:
-    """The jobs that go on: of those that failed or were stopped, all that a later one does not make
-    needless.
-    """
+    """Recover the failed and stopped jobs that no later job supersedes; return them."""
     recovered: list[Job] = []
     page = client.jobs(space, ("FAILED", "STOPPED"), limit=_PAGE)
     while page:
         for job in page:
             try:
                 recovered.append(client.recover_job(job.job_id))
-            except Conflict:  # of each by itself: others go on
+            except Conflict:  # one job that cannot be recovered does not prevent the rest
                 continue
         page = (
             client.jobs(space, ("FAILED", "STOPPED"), limit=_PAGE, before=page[-1].job_id)
@@ -489,7 +483,7 @@ def _jobs(jobs: Sequence[Job]) -> ResultTable:
 
 
 def _job(job: Job) -> ResultTable:
-    """A row for the job, and one for each of its tasks."""
+    """Return a row for the job, and one for each of its tasks."""
     rows = [
         (job.job_id, job.kind, "", job.state, job.ending, job.rows_done, job.rows_total, job.cause)
     ]

@@ -1,5 +1,6 @@
-"""What is wrong with a statement, with its line, a caret under the place, and what was expected. A
-quiet room.
+"""Errors of statements: the line, a caret under the position, and the expected tokens.
+
+A pure module.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from typing import TypeVar
 from asterism_proto.errors import AsterismError, InvalidRequest, SourceLocation
 
 _LONGEST_LINE = 200
-"""Characters of the line that is shown."""
+"""Maximum characters of the line in a message."""
 _MAX_WORDS = 12
-"""Of what was expected, in the message; `Place.expected` has all."""
+"""Maximum expected tokens in a message; `SourceLocation.expected` has all."""
 Error = TypeVar("Error", bound=AsterismError)
 
 
 def syntax_error(
     text: str, position: int, found: str, expected: Iterable[str], *, incomplete: bool = False
 ) -> InvalidRequest:
-    """The error of what stands at a place of a statement."""
+    """Return the error for the token at a position of a statement."""
     alternatives = tuple(expected)
     listing = ", ".join(alternatives[:_MAX_WORDS]) + (
         ", ..." if len(alternatives) > _MAX_WORDS else ""
@@ -39,7 +40,7 @@ def located_error(
     *,
     incomplete: bool = False,
 ) -> Error:
-    """An error of a kind, about a place of a statement."""
+    """Return an error of a class with a position in a statement."""
     position = min(max(position, 0), len(text))
     line = text.count("\n", 0, position) + 1
     start = text.rfind("\n", 0, position) + 1

@@ -1,6 +1,4 @@
-"""Euler's GQL run: each step as the operators of `asterism.euler` that it stands for, one version
-for all of them.
-"""
+"""Execution of Euler's GQL: each step runs operators of `asterism.euler`, at one version."""
 
 from __future__ import annotations
 
@@ -28,11 +26,11 @@ from graphd.query.euler_parser import Argument, EulerPredicate, EulerStep
 from graphd.query.table import Array, ResultTable, TableColumn, array_column
 
 DEFAULT_ALIAS = "result"
-"""What the last step is called where it has no alias."""
+"""Name of the last step's result if it has no alias."""
 MAX_STEPS = 64
-"""Of one query."""
+"""Maximum steps of a query."""
 _DIGITS = 20
-"""Of a whole number."""
+"""Maximum characters of an integer."""
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     "gt": operator.gt,
     "ge": operator.ge,
@@ -45,16 +43,16 @@ _REDUCED: Mapping[str, Callable[[Array], Any]] = {"min": np.min, "max": np.max, 
 
 
 class EulerTraversal:
-    """A query while it runs.
+    """State of a running query.
 
     Parameters
     ----------
     graph : Graph
-        At one version.
+        Graph at one version.
     bindings : ParameterBindings
-        The query's text, and its inputs.
+        Text and inputs of the query.
     seed : int, optional
-        Of the first step that draws, which the others' are made of.
+        Seed of the first sampling step; the seeds of later steps derive from it.
     """
 
     def __init__(self, graph: Graph, bindings: ParameterBindings, seed: int | None) -> None:
@@ -63,17 +61,18 @@ class EulerTraversal:
         self._bindings = bindings
         self.seed = seed_of(seed)
         self.draw_count = 0
-        """Steps that drew."""
+        """Number of sampling steps so far."""
         self._nodes: Array = np.zeros(0, np.int64)
         self._edges: Array | None = None
-        """int64[m, 3], where the last step gave edges."""
+        """ndarray of int64, shape (m, 3), if the last step returned edges."""
         self._named: dict[str, Array] = {}
         """Nodes by alias."""
         self._columns: list[TableColumn] = []
 
     def run(self, steps: Sequence[EulerStep]) -> ResultTable:
-        """The outputs of the steps that have names, ``name:0`` and on, each of a length of its own;
-        errors with their places.
+        """Return the outputs of the named steps, ``name:0`` and so on, each with its own length.
+
+        Errors have the position of their step.
         """
         if len(steps) > MAX_STEPS:
             raise InvalidRequest(f"{len(steps)} steps: expected {MAX_STEPS} at most")
@@ -237,9 +236,7 @@ class EulerTraversal:
         )
 
     def _sample_lnb(self, step: EulerStep) -> list[Any]:
-        """Layers: nodes [batch, m] of n each, and which of the n are joined to which of those
-        drawn.
-        """
+        """Return layers: n nodes for each of the [batch, m] nodes' rows, and their adjacency."""
         edge_types, width, count, *rest = step.arguments
         options = [self._bound(argument) for argument in rest]
         measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
@@ -280,7 +277,7 @@ class EulerTraversal:
     # -- what steps are made of --
 
     def _feature(self, name: str) -> tuple[list[int], Array]:
-        """A feature of the current nodes or edges: values in each row, and all of them."""
+        """Return a feature of the current nodes or edges: row lengths and all values."""
         schema = self.graph.schema
         schema_types: Sequence[Any] = (
             schema.node_types if self._edges is None else schema.edge_types
@@ -310,13 +307,13 @@ class EulerTraversal:
         )
 
     def _holds(self, tests: Sequence[EulerPredicate], ids: Array) -> NDArray[np.bool_]:
-        """bool[n]: which given nodes satisfy a condition; those that are not there do not."""
+        """Return bool[n]: True for each given node that exists and matches a filter."""
         if not tests:
             return np.ones(len(ids), np.bool_)
         kinds = np.asarray(self._euler.get_node_type(ids))
         result, conjunction = np.zeros(len(ids), np.bool_), np.ones(len(ids), np.bool_)
         bound_tests = self._tests(tests)
-        node_filter(bound_tests, self.graph.schema, None)  # refuses what has no meaning
+        node_filter(bound_tests, self.graph.schema, None)  # rejects invalid predicates
         for test in bound_tests:
             matches = np.zeros(len(ids), np.bool_)
             for type_id, node_type in enumerate(self.graph.schema.node_types):
@@ -328,7 +325,7 @@ class EulerTraversal:
         return result
 
     def _holds_of(self, test: Comparison, node_type: NodeType, ids: Array) -> NDArray[np.bool_]:
-        """The same of one test and of nodes of one type."""
+        """Evaluate one predicate on nodes of one type."""
         if test.operator == "label" or test.name == "type":
             names = [test.name] if test.operator == "label" else list(test.values)
             matches = any(node_type.name in (name, as_name(name)) for name in names)
@@ -393,7 +390,7 @@ class EulerTraversal:
     def _rows(
         self, step: EulerStep, pieces: Sequence[Array], ids: Array, weights: Array, types: Array
     ) -> list[Any]:
-        """Index, ids, weights and types of neighbors, each row put in order and cut."""
+        """Return index, ids, weights and types of neighbors, each row sorted and truncated."""
         ordered_pieces = [piece[self._order(step, ids[piece], weights[piece])] for piece in pieces]
         positions = np.concatenate(ordered_pieces) if ordered_pieces else np.zeros(0, np.int64)
         return [
@@ -414,7 +411,7 @@ class EulerTraversal:
         return order if step.limit is None else order[: self._whole(step.limit)]
 
     def _cut(self, step: EulerStep, ids: Array) -> Array:
-        """Nodes in order, and the first of them."""
+        """Sort and truncate nodes."""
         weights = ids
         if step.order is not None and step.order[0] == "weight":
             weights = np.zeros(len(ids))
@@ -426,7 +423,7 @@ class EulerTraversal:
         return ids[self._order(step, ids, weights)]
 
     def _at(self, ids: Array) -> Array:
-        """Go to nodes."""
+        """Make nodes the current nodes; return them."""
         self._nodes, self._edges = ids, None
         return ids
 
@@ -445,7 +442,7 @@ class EulerTraversal:
 
     def _next_seed(self) -> int:
         self.draw_count += 1
-        # Independent of draws by any weights: none can have such a name.
+        # A weight name cannot contain a space, so these seeds are independent of weighted draws.
         return (
             self.seed
             if self.draw_count == 1
@@ -453,7 +450,7 @@ class EulerTraversal:
         )
 
     def _bound(self, argument: Argument) -> Any:
-        """An argument's value: of an input of that name, a number, or the word itself."""
+        """Return an argument's value: the input of that name, a number, or the text itself."""
         if isinstance(argument, Parameter):
             return self._bindings.lookup(argument)
         value = self._bindings.values.get(argument.text)
@@ -481,7 +478,7 @@ class EulerTraversal:
 
 
 def _index(lengths: Sequence[int]) -> Array:
-    """int32[n, 2]: where each row begins and ends."""
+    """Return the begin and end of each row: int32[n, 2]."""
     ends = np.cumsum(lengths, dtype=np.int32) if len(lengths) else np.zeros(0, np.int32)
     return np.stack([ends - np.asarray(lengths, np.int32), ends], axis=1).astype(np.int32)
 
@@ -494,7 +491,7 @@ def _number(text: str) -> int | float:
 
 
 def _reduced(function: str, lengths: Sequence[int], data: Array) -> tuple[list[int], Array]:
-    """One value for each row that has any."""
+    """Reduce each nonempty row to one value."""
     if function not in _REDUCED:
         raise NotFound(f"no function {function!r}: there are min, max and mean")
     ends = np.cumsum([0, *lengths])
@@ -527,4 +524,4 @@ _STEPS: Mapping[str, Callable[[EulerTraversal, EulerStep], list[Any]]] = {
     "values": EulerTraversal._values,
     "label": EulerTraversal._label,
 }
-"""By word."""
+"""Methods by operation."""

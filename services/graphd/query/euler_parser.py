@@ -1,4 +1,4 @@
-"""Euler's GQL as records. A quiet room."""
+"""Parser of Euler's GQL: text to records. A pure module."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _WORDS |= {"AS": "as", "AND": "and", "OR": "or", "LIMIT": "limit", "ORDER_BY": "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextArgument:
-    """An argument: the name of an input, a type or a word, or a number, as it is written."""
+    """Argument in source form: the name of an input, a type, a word or a number."""
 
     text: str
     at: int = field(default=0, compare=False)
@@ -65,7 +65,7 @@ Argument = TextArgument | Parameter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EulerPredicate:
-    """A test, with values that may come beside the query."""
+    """Predicate; its values may be passed with the query."""
 
     name: str
     sign: str
@@ -76,28 +76,26 @@ class EulerPredicate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EulerStep:
-    """A step of a query."""
+    """Step of a query."""
 
     operation: str
-    """``vertices``, ``edges``, ``sample_n``, ``out_v``, ``values``, ...: as the grammar calls
-    it.
-    """
+    """Name of the grammar rule: ``vertices``, ``sample_n``, ``out_v``, ``values``, ..."""
     arguments: tuple[Argument, ...] = ()
     tests: tuple[EulerPredicate, ...] = ()
     order: tuple[str, bool] | None = None
-    """By ``id`` or ``weight``, and whether it falls."""
+    """``id`` or ``weight``, and True for descending order."""
     limit: Argument | None = None
     alias: str = ""
     of: str = ""
-    """The alias whose nodes it goes on from; "": those of the step before."""
+    """Alias of the nodes to continue from; "" for those of the previous step."""
     reduced: tuple[tuple[str, str], ...] = ()
-    """Of ``values``: features, and what is made of each row of theirs."""
+    """Reductions of ``values``: (feature, function) pairs."""
     at: int = field(default=0, compare=False)
 
 
 def _step_rule(operation: str) -> Callable[[_EulerTreeBuilder, list[Any]], EulerStep]:
     def step(self: _EulerTreeBuilder, found: list[Any]) -> EulerStep:
-        """A step: its arguments, and what is said of it."""
+        """Return a step with its arguments and modifiers."""
         fields: dict[str, Any] = {}
         for child in found:
             if isinstance(child, tuple):
@@ -195,11 +193,11 @@ def _grammar() -> Grammar:
 
 
 def build_parser() -> None:
-    """Make the parser before somebody waits for it."""
+    """Build the parser in advance, so that no query waits for it."""
     _grammar()
 
 
 def parse_euler(text: str) -> tuple[EulerStep, ...]:
-    """The steps of a query in Euler's GQL; errors as of `graphd.query.parser.parse`."""
+    """Return the steps of a query in Euler's GQL; for errors see `graphd.query.parser.parse`."""
     steps: tuple[EulerStep, ...] = _grammar().parse(text)
     return steps

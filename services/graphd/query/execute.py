@@ -1,4 +1,4 @@
-"""Draws and reads of statements, as the calls of a graph that they stand for."""
+"""Execution of sampling and read statements as calls of a graph."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphd.query.table import ResultTable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementResult:
-    """What a statement gave."""
+    """Result of a statement."""
 
     table: ResultTable
     kind: str
@@ -36,21 +36,21 @@ def execute_draw(
     seed: int | None,
     version: int | None,
 ) -> StatementResult:
-    """What a draw or read gives.
+    """Return the result of a sampling or read statement.
 
     Parameters
     ----------
     draw : DrawStatement
     graph : Graph
-        Over this graphd's own handlers.
+        Graph over this graphd's own handlers.
     bindings : ParameterBindings
     seed, version : int, optional
-        Where the statement names none.
+        Used if the statement names none.
 
     Raises
     ------
     InvalidRequest, NotFound
-        With the place in the statement where it is something written there that is wrong.
+        With the position in the statement if its text is the cause.
     """
     request = resolve_draw(draw, graph, bindings, seed=seed, version=version)
     try:
@@ -81,7 +81,7 @@ def execute_draw(
 def order_or_limit(
     table: ResultTable, step: OrderBy | Limit, bindings: ParameterBindings
 ) -> ResultTable:
-    """A table in another order, or some of its rows."""
+    """Return a table in another order, or some of its rows."""
     if isinstance(step, Limit):
         count, offset = bindings.limit(step)
         return table.take(slice(offset, offset + count))
@@ -89,7 +89,7 @@ def order_or_limit(
 
 
 def _in_statement(error: AsterismError, request: ResolvedDraw) -> AsterismError:
-    """An error of a call, at its place in the statement where it has one there."""
+    """Return an error of a call, with its position in the statement if it has one."""
     if error.place is None or "\n" in error.message or not request.draw.options.where:
         return error
     description = error.message.rpartition(f"character {error.place.column}: ")[2]

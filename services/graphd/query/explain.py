@@ -1,6 +1,4 @@
-"""EXPLAIN and PROFILE: the call that a statement stands for, who is asked for it, and how long that
-took.
-"""
+"""EXPLAIN and PROFILE: the call of a statement, its requests to storageds, and timings."""
 
 from __future__ import annotations
 
@@ -14,23 +12,23 @@ from graphd.query.table import ResultTable, table_from_rows
 from graphd.query.transport import QueryTransport, RecordedCall
 
 _MAX_SHARES = 20
-"""Lines of a plan about where draws fall."""
+"""Maximum lines of a plan about shares of draws."""
 
 
 def explain_plan(
     body: Body, transport: QueryTransport, schema: Schema | None, version: int = 0
 ) -> tuple[str, ResultTable]:
-    """What a statement does: in lines, and a row for each request to a storaged.
+    """Return a statement's plan as lines, and one row per request to a storaged.
 
     Parameters
     ----------
     body : Body
     transport : QueryTransport
-        With the calls that it made, or began with.
+        Transport with the calls that the statement made, or started with.
     schema : Schema, optional
-        Of the space that it is about.
+        Schema of the statement's space.
     version : int
-        That it read; 0: the current one.
+        Version that the statement read; 0 for the current one.
     """
     lines, requests = (
         [f"statement  {body}", *(f"call       {_call_text(call)}" for call in transport.calls)],
@@ -79,7 +77,7 @@ def explain_plan(
 def profile_stages(
     transport: QueryTransport, elapsed: Mapping[str, float], rows: int
 ) -> list[graphd_pb.Stage]:
-    """What each step of a statement took, in seconds; ``elapsed`` has those beside its calls."""
+    """Return the seconds of each stage; ``elapsed`` has those of the stages besides calls."""
     calls_s = sum(call.elapsed_s for call in transport.calls)
     stages = [graphd_pb.Stage(name="read", took_s=elapsed["read"], rows=-1)]
     stages += [
@@ -136,7 +134,7 @@ def _short(value: object) -> str:
 def _shares(
     explanation: graphd_pb.ExplainReply, call: RecordedCall, schema: Schema | None
 ) -> list[str]:
-    """Where draws fall: the largest shares first."""
+    """Return the largest shares of draws, by type and partition."""
     if schema is None:
         return []
     names = [

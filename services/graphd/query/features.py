@@ -1,4 +1,4 @@
-"""Features of rows of several types, each type asked for once with all that is wanted of it."""
+"""Features of rows of several types, with one read per type for all requested columns."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ SchemaTypes = Sequence[NodeType] | Sequence[EdgeType]
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FeatureReader:
-    """The features that the columns of a table are made of.
+    """Reader of the features in a table's columns.
 
     Parameters
     ----------
     graph : Graph
     version : int
-        Of all of them: the one that the rows are of.
+        Version of all features, the same as that of the rows.
     items : list of YieldItem
-        The table's columns.
+        Columns of the table.
     """
 
     graph: Graph
     version: int
     items: Sequence[YieldItem]
     possible_node_types: Callable[[], Collection[int]]
-    """Gives the node types that rows can be of, whichever were drawn: what a column is does not
-    depend on that.
+    """Returns the node types that rows may have. The type of a column depends on these, not on
+    the types that happen to be sampled.
     """
     possible_edge_types: Callable[[], Collection[int]]
-    """The edge types, likewise."""
+    """Returns the edge types that rows may have."""
     _read: dict[tuple[str, int], dict[str, Array | Ragged]] = field(default_factory=dict)
-    """By end and type: what was read of that end's rows of the type."""
+    """Features by (end, type) of the rows."""
 
     def column(
         self,
@@ -51,26 +51,26 @@ class FeatureReader:
         ids: NDArray[np.int64],
         types: NDArray[np.int32],
     ) -> TableColumn:
-        """A feature of rows; those of types without it have zeros, or empty rows.
+        """Return a feature of rows; types without it give zeros, or empty rows.
 
         Parameters
         ----------
         title : str
-            What the column is called.
+            Name of the column in the table.
         column_ref : ColumnRef
         schema_types : list of NodeType or EdgeType
-            All types.
+            All types of the schema.
         possible_types : collection of int
-            Those that rows can be of.
-        ids : int64[rows]
-            Of nodes, or of edges; -1 is none.
-        types : int32[rows]
-            Places in ``schema_types``; -1 is none.
+            Types that the rows may have.
+        ids : ndarray of int64, shape (rows,)
+            Ids of nodes or edges; -1 is missing.
+        types : ndarray of int32, shape (rows,)
+            Positions in ``schema_types``; -1 is missing.
 
         Raises
         ------
         NotFound
-            Where none of the possible types has it, or they have different things by its name.
+            If no possible type has the feature, or if it differs between types.
         """
         name = column_ref.name.text
         matching_types = [i for i in sorted(possible_types) if _has(schema_types[i], name)]
@@ -113,7 +113,7 @@ class FeatureReader:
     def _read_type(
         self, column_ref: ColumnRef, schema_types: SchemaTypes, type_id: int, ids: NDArray[np.int64]
     ) -> dict[str, Array | Ragged]:
-        """What is wanted of one type at one end."""
+        """Return all requested features of one type at one end."""
         key, schema_type = (column_ref.end, type_id), schema_types[type_id]
         if key not in self._read:
             requested = [
@@ -145,7 +145,7 @@ def _kind(schema_type: NodeType | EdgeType, name: str) -> tuple[str, str, tuple[
 
 
 def _merge_types(pieces: Sequence[tuple[Array, Array | Ragged]], rows: int) -> Array | Ragged:
-    """Columns of several types as one, each where its rows are."""
+    """Merge the columns of several types; each piece has the positions of its rows."""
     first = pieces[0][1]
     if isinstance(first, tuple):
         lengths = np.zeros(rows, np.int64)

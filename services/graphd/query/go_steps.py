@@ -1,6 +1,4 @@
-"""Steps that no one call makes: along edges and against them as one population, or of so many edges
-of each node.
-"""
+"""Steps of GO that no single call covers: both edge directions, or a limit per node."""
 
 from __future__ import annotations
 
@@ -22,14 +20,14 @@ from graphd.query.resolve import ResolvedDraw
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepNodes:
-    """The nodes that a step starts from."""
+    """Start nodes of a step."""
 
     ids: NDArray[np.int64]
     types: NDArray[np.int32] | None = None
-    """Of each, where an id alone is not a node's."""
+    """Type of each node, if an id alone does not identify a node."""
 
     def distinct(self) -> StepNodes:
-        """Each node once, in the order in which they were met; what is none is left out."""
+        """Return each node once, in order of first occurrence; missing nodes are dropped."""
         present = np.flatnonzero(self.ids >= 0)
         types = (
             np.zeros(len(present), np.int64)
@@ -49,7 +47,7 @@ class StepNodes:
 
 
 def start_nodes(request: ResolvedDraw) -> StepNodes:
-    """The nodes that a statement starts from."""
+    """Return the start nodes of a statement."""
     nodes, node_type, schema = (
         request.nodes.reshape(-1).astype(np.int64),
         request.node_type,
@@ -77,7 +75,7 @@ def start_nodes(request: ResolvedDraw) -> StepNodes:
 
 
 def reached_nodes(rows: EdgeResultRows, schema: Schema) -> StepNodes:
-    """The nodes that rows lead to."""
+    """Return the nodes that rows lead to."""
     if schema.ids == "global":
         return StepNodes(ids=rows.remote_ids)
     starts, ends = (
@@ -94,7 +92,7 @@ def reached_nodes(rows: EdgeResultRows, schema: Schema) -> StepNodes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleSeed:
-    """What draws were made by; no one call makes them again."""
+    """Seed of samples that no single call can repeat."""
 
     seed: int
 
@@ -106,25 +104,26 @@ def sample_steps(
     counts: Sequence[int],
     first: int,
 ) -> tuple[EdgeResultRows, SampleSeed]:
-    """So many neighbors of each node at each step, of the edges of both directions; with the places
-    where there is none.
+    """Sample a number of neighbors per node and step from the edges of both directions.
+
+    Missing neighbors have rows too.
 
     Parameters
     ----------
     request : ResolvedDraw
     graph : Graph
     hops : list of (list of str or None)
-        The edge types of each step.
+        Edge types of each step.
     counts : list of int
-        Neighbors of each node at each step.
+        Neighbors per node of each step.
     first : int
-        The first step whose edges are given, from 1 on.
+        First step with edges in the result, from 1.
 
     Notes
     -----
-    Each direction is drawn from by itself and both are brought together by
-    `asterism_graphkit.operators.bidirectional`: all keyed by the seed, the step, and a node's place
-    among those of the step."""
+    Each direction is sampled separately, and `asterism_graphkit.operators.bidirectional` merges the
+    samples. All randomness is keyed by the seed, the step, and a node's position among the nodes of
+    the step."""
     step_nodes, pieces = start_nodes(request), []
     version, seed = request.version, request.seed
     for step, (hop, count) in enumerate(zip(hops, counts, strict=True), 1):
@@ -139,7 +138,8 @@ def sample_steps(
                 direction=direction,
                 edge_ids="edge_id" in request.required_columns,
                 probabilities=True,
-                # Independent of draws by any weights: none can have such a name.
+                # A weight name cannot contain a space, so these seeds are independent of weighted
+                # draws.
                 **request.draw_arguments(direction)
                 | {
                     "version": version,
@@ -162,7 +162,7 @@ def sample_steps(
 def _merge_samples(
     request: ResolvedDraw, step_nodes: StepNodes, samples: Sequence[Any], seed: int, step: int
 ) -> EdgeResultRows:
-    """Draws of each direction as draws of both."""
+    """Merge the samples of each direction into one sample of both."""
     probabilities = np.stack([sample.probabilities for sample in samples])
     weights = (
         np.ones(probabilities.shape)
@@ -210,15 +210,16 @@ def follow_steps(
     limits: Sequence[int | None],
     first: int,
 ) -> EdgeResultRows:
-    """All edges of each node at each step, or the first so many of them: those along before those
-    against; each node once a step.
+    """Return all edges, or the first ``limit`` edges, of each node at each step.
+
+    Out-edges come before in-edges. Each node appears once per step.
 
     Parameters
     ----------
     request, graph, hops, first
-        As of `sample_steps`.
+        See `sample_steps`.
     limits : list of (int or None)
-        Edges of each node at each step; None: all.
+        Edges per node of each step; None for all.
     """
     step_nodes, pieces, required, version = (
         start_nodes(request),
@@ -268,7 +269,7 @@ def follow_steps(
 
 
 def _limit_per_node(rows: EdgeResultRows, limit: int) -> EdgeResultRows:
-    """The first so many rows of each node."""
+    """Return the first ``limit`` rows of each node."""
     source_rows = np.asarray(rows.extra_columns["row"])
     order = np.argsort(source_rows, kind="stable")
     ranks = np.arange(len(order)) - np.searchsorted(source_rows[order], source_rows[order])

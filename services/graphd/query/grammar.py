@@ -1,6 +1,4 @@
-"""Grammars, and what they say of a text that does not follow them. A quiet room; lark's one
-door.
-"""
+"""Grammars and their error messages. A pure module, and the only one that imports lark."""
 
 from __future__ import annotations
 
@@ -17,26 +15,26 @@ from asterism_proto.errors import AsterismError, InvalidRequest
 from graphd.query.errors import syntax_error
 
 MAX_LENGTH = 1 << 16
-"""Characters of a text."""
+"""Maximum characters of a text."""
 MAX_CACHED_LENGTH = 1 << 12
-"""Characters of a text whose records are kept for when it comes again."""
+"""Maximum characters of a text for which the parsed records are cached."""
 _OPEN = re.compile(
     r"\"(?:[^\"\\]|\\.)*\\?\Z|'(?:[^'\\]|\\.)*\\?\Z|`[^`\n]*\Z|/\*(?:[^*]|\*(?!/))*\Z", re.DOTALL
 )
-"""What was begun and not closed: a text, a name, a comment."""
+"""Pattern of an unclosed text, name or comment."""
 
 
 class Grammar:
-    """A grammar whose texts are read into records while they are parsed.
+    """Grammar with a transformer that builds records during parsing.
 
     Parameters
     ----------
     file : str
-        Of this package.
+        Grammar file in this package.
     transformer : Transformer
-        Makes records of what was parsed.
+        Builds records from parsed rules.
     terminal_names : mapping
-        How terminals are called in messages, where not by their own words.
+        Names of terminals in messages, if they differ from their pattern.
     """
 
     def __init__(
@@ -65,18 +63,18 @@ class Grammar:
         self._parse_cached = lru_cache(maxsize=512)(self._parse)
 
     def parse(self, text: str) -> Any:
-        """The records of a text; the same ones for the same text, as long as they are remembered.
+        """Return the records of a text; cached texts return the same records again.
 
         Raises
         ------
         InvalidRequest
-            Where it is none: with its line and column, and what was expected there.
+            If the text does not match the grammar, with line, column and expected tokens.
         """
         if len(text) > MAX_LENGTH:
             raise InvalidRequest(
                 f"a statement of {len(text)} characters; expected {MAX_LENGTH} at most"
             )
-        # Of long ones, which hold their values, few come again; and what is kept has a bound.
+        # Long texts contain their values and rarely repeat. The limit also bounds the cache.
         return self._parse_cached(text) if len(text) <= MAX_CACHED_LENGTH else self._parse(text)
 
     def _parse(self, text: str) -> Any:
@@ -120,7 +118,7 @@ class Grammar:
             ) from None
 
     def _terminal_names(self, terminals: Iterable[str]) -> list[str]:
-        """Terminals as messages call them: names and values first, then words, then signs."""
+        """Return names of terminals for messages: names and values, then words, then signs."""
         labels = {self._words.get(name, name) for name in terminals if name != "$END"}
         if "$END" in terminals:
             labels.add("the end")
@@ -128,7 +126,7 @@ class Grammar:
 
 
 class UnlocatedError(InvalidRequest):
-    """What is wrong at a place, before the text is known around it."""
+    """Error at a position, raised before the surrounding text is known."""
 
     def __init__(self, position: int, found: str, expected: Iterable[str] = ()) -> None:
         super().__init__(found)
@@ -152,7 +150,7 @@ def _closing(unclosed: str) -> str:
 
 
 def unescape(raw: str) -> str:
-    """A text as it is meant, of how it is written between its marks."""
+    """Return the text of a quoted literal."""
     return re.sub(
         r"\\(.)",
         lambda match: {"n": "\n", "t": "\t", "r": "\r"}.get(match[1], match[1]),
@@ -162,7 +160,7 @@ def unescape(raw: str) -> str:
 
 
 def parse_number(token: Token) -> int | float:
-    """A number as it is written; Unplaced where it fits no type."""
+    """Return the value of a number; raise UnlocatedError if it fits no type."""
     try:
         value = int(token)
     except ValueError:

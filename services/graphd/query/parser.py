@@ -1,4 +1,4 @@
-"""Statements of nGQL as records. A quiet room."""
+"""Parser of nGQL: text to records. A pure module."""
 
 from __future__ import annotations
 
@@ -68,9 +68,7 @@ _WORDS = {
 
 
 class _SyntaxTreeBuilder(Transformer[Any, Any]):
-    """Makes records, rule by rule; tokens of words come along and are looked at where they say
-    something.
-    """
+    """Builds records, rule by rule. Keyword tokens are children too, used where they matter."""
 
     def start(self, found: list[Any]) -> tuple[Statement, ...]:
         return tuple(found)
@@ -283,7 +281,7 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
             found[0], "PARAMETER"
         ) else tuple(found)
 
-    # -- options: (word, name, value, place) --
+    # -- options: ("option", name, value, position) --
 
     def where(self, found: list[Any]) -> Any:
         return "option", "where", WhereClause(words=tuple(found[1])), position_of(found[0])
@@ -359,7 +357,7 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
     def walks(self, found: list[Any]) -> Any:
         return "option", "walks", found[1], position_of(found[0])
 
-    # -- conditions: lists of (word, place) --
+    # -- filters: lists of (token, position) --
 
     def condition(self, found: list[Any]) -> list[Any]:
         return flatten_condition(found)
@@ -405,7 +403,7 @@ class _SyntaxTreeBuilder(Transformer[Any, Any]):
     def called(self, found: list[Any]) -> ColumnRef:
         return column_from_call(found)
 
-    # -- the smallest --
+    # -- terminals --
 
     def type(self, found: list[Any]) -> TypeName:
         child = found[0]
@@ -435,18 +433,18 @@ def _grammar() -> Grammar:
 
 
 def build_parser() -> None:
-    """Make the parser, which takes a moment, before somebody waits for it."""
+    """Build the parser in advance, so that no query waits for it."""
     _grammar()
 
 
 def parse(text: str) -> tuple[Statement, ...]:
-    """The statements of a text; the same records for the same text.
+    """Return the statements of a text; the same records for the same text.
 
     Raises
     ------
     InvalidRequest
-        Where it is none: with its line, a caret and what was expected; `Place.incomplete` where it
-        is cut short.
+        If the text is invalid, with its line, a caret and the expected tokens.
+        `SourceLocation.incomplete` is True if the text is cut short.
     """
     statements: tuple[Statement, ...] = _grammar().parse(text)
     return statements

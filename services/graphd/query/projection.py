@@ -1,6 +1,4 @@
-"""The columns of what was drawn or read: ids, types, weights, and features of nodes, edges and ends
-of edges.
-"""
+"""Projection of results to columns: ids, types, weights, and features of nodes and edges."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ DEFAULT_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "negatives": ("row", "id", "type"),
     "walk": ("path",),
 }
-"""What a statement without YIELD gives."""
+"""Columns of a statement without YIELD."""
 _EDGE_COLUMNS = frozenset({"src", "dst", "weight", "edge_id", "row", "col"})
 
 
@@ -55,7 +53,7 @@ class NodeResultRows:
     """Further columns by name."""
 
     def column(self, features: FeatureReader, title: str, column_ref: ColumnRef) -> TableColumn:
-        """One column."""
+        """Return one column."""
         name, node_types = column_ref.name.text, features.graph.schema.node_types
         if column_ref.end:
             raise NotFound("a node has no ends; only edges have")
@@ -75,19 +73,19 @@ class NodeResultRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EdgeResultRows:
-    """Rows that are edges: of each the end that one comes from, and the other one."""
+    """Rows that are edges, each with its local end and its remote end."""
 
     local_ids: NDArray[np.int64]
     remote_ids: NDArray[np.int64]
     types: NDArray[np.int32]
     """Edge type ids."""
     is_reversed: NDArray[np.bool_] | bool = False
-    """Whether an edge was followed against its direction: it leads from far to near."""
+    """True if an edge was followed against its direction: its source is the remote end."""
     version: int
     extra_columns: Mapping[str, Array] = field(default_factory=dict)
 
     def column(self, features: FeatureReader, title: str, column_ref: ColumnRef) -> TableColumn:
-        """One column."""
+        """Return one column."""
         name, schema = column_ref.name.text, features.graph.schema
         if column_ref.end or (name in ("src", "dst") and not column_ref.quoted):
             return self._end_column(features, title, column_ref, column_ref.end or name)
@@ -116,7 +114,7 @@ class EdgeResultRows:
     def _end_column(
         self, features: FeatureReader, title: str, column_ref: ColumnRef, end: str
     ) -> TableColumn:
-        """A column of one of the ends, or its id."""
+        """Return a column of one of the ends, or its id."""
         schema, is_id = (
             features.graph.schema,
             not column_ref.end or (not column_ref.quoted and column_ref.name.text == "id"),
@@ -167,10 +165,10 @@ class PathResultRows:
     version: int
     extra_columns: Mapping[str, Array]
     types: NDArray[np.int32]
-    """Edge type ids [rows, steps]."""
+    """Edge type ids, shape (rows, steps)."""
 
     def column(self, features: FeatureReader, title: str, column_ref: ColumnRef) -> TableColumn:
-        """One column."""
+        """Return one column."""
         name = column_ref.name.text
         if name == "types" and not column_ref.end:
             return coded_column(
@@ -186,7 +184,7 @@ class PathResultRows:
 
 
 def _id_column(features: FeatureReader, title: str, ids: Array, version: int) -> TableColumn:
-    """Nodes, by what they are called where that is a string."""
+    """Return node ids as a column, or string ids if the space has them."""
     if not features.graph.schema.has_string_ids:
         return array_column(title, ids)
     names, codes = np.unique(
@@ -199,7 +197,7 @@ ResultRows = NodeResultRows | EdgeResultRows | PathResultRows
 
 
 def concat_rows(pieces: Sequence[EdgeResultRows]) -> EdgeResultRows:
-    """Rows behind one another."""
+    """Concatenate rows."""
     first = pieces[0]
     if len(pieces) == 1:
         return first
@@ -219,7 +217,7 @@ def concat_rows(pieces: Sequence[EdgeResultRows]) -> EdgeResultRows:
 
 
 def take_rows(rows: EdgeResultRows, positions: NDArray[np.int64]) -> EdgeResultRows:
-    """Some rows, in that order."""
+    """Return some rows, in that order."""
     is_reversed = (
         rows.is_reversed if isinstance(rows.is_reversed, bool) else rows.is_reversed[positions]
     )
@@ -235,7 +233,7 @@ def take_rows(rows: EdgeResultRows, positions: NDArray[np.int64]) -> EdgeResultR
 
 
 def yield_items(draw: DrawStatement, graph: Graph) -> tuple[YieldItem, ...]:
-    """The columns that a statement gives, where it says so and where it does not."""
+    """Return the columns of a statement: those of its YIELD clause, or the default ones."""
     if draw.options.items:
         return draw.options.items
     if draw.kind == "fetch":
@@ -260,9 +258,7 @@ def _default_items(kind: str, with_step: bool) -> tuple[YieldItem, ...]:
 
 
 def fetched_type(draw: DrawStatement, graph: Graph) -> NodeType | EdgeType:
-    """The type whose features are fetched: of nodes where there is one of the name, otherwise of
-    edges.
-    """
+    """Return the type to fetch features of: a node type of that name, else an edge type."""
     name, schema = draw.types[0].text, graph.schema
     node_type = (
         None
@@ -273,7 +269,7 @@ def fetched_type(draw: DrawStatement, graph: Graph) -> NodeType | EdgeType:
 
 
 def required_columns(items: Sequence[YieldItem]) -> frozenset[str]:
-    """What rows must have, beside ids and types, for columns."""
+    """Return the columns that rows need besides ids and types."""
     required = set()
     for item in items:
         column = item.column
@@ -294,24 +290,24 @@ def required_columns(items: Sequence[YieldItem]) -> frozenset[str]:
         ):
             required.add(column.name.text)
         elif column.quoted or column.name.text != "type":
-            required.add("edge_id")  # an edge's own, or a feature that is kept under it
+            required.add("edge_id")  # the edge's id, or a feature, which is read by edge id
     return frozenset(required)
 
 
 def needs_edges(required_columns: frozenset[str]) -> bool:
-    """Whether columns are those of edges between layers, and not of a layer's nodes."""
+    """Return True if columns need the edges between layers, not only a layer's nodes."""
     return bool(required_columns & {"end", "src", "dst", "row", "col", "weight"})
 
 
 def project_table(
     rows: ResultRows, features: FeatureReader, bindings: ParameterBindings
 ) -> ResultTable:
-    """The table of what was drawn, with columns for the items of ``features``.
+    """Return the table of a result, with one column per item of ``features``.
 
     Raises
     ------
     NotFound
-        Where there is no such column, with its place.
+        If a column does not exist, with its position.
     """
     columns = []
     for item in features.items:

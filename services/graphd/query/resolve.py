@@ -1,4 +1,4 @@
-"""A draw or read of a statement with its values in place, checked against the schema."""
+"""Sampling and read statements with bound values, checked against the schema."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from graphd.query.binding import FilterText, ParameterBindings, build_filter_tex
 from graphd.query.errors import located_error, syntax_error
 
 MAX_STEPS = 64
-"""Of one statement."""
+"""Maximum steps of a statement."""
 _DIRECTIONS = {"": ("out",), "REVERSELY": ("in",), "BIDIRECT": ("out", "in")}
-"""Along the edges, or against them, or both."""
+"""Directions in which edges are followed: along them, against them, or both."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ResolvedDraw:
-    """What a draw or read asks for."""
+    """Sampling or read statement with bound values."""
 
     draw: DrawStatement
     graph: Graph
@@ -32,18 +32,16 @@ class ResolvedDraw:
     seed: int | None
     version: int | None
     items: tuple[YieldItem, ...]
-    """The columns of its table."""
+    """Columns of its table."""
     required_columns: frozenset[str]
-    """What rows must have for these columns."""
+    """Columns that rows need for these items."""
     directions: tuple[str, ...]
-    """Along the edges, or against them, or both."""
+    """Directions in which edges are followed: along them, against them, or both."""
     filters: Mapping[str, FilterText]
-    """Of edges that are followed ``out`` and ``in``; what the ends are called differs."""
+    """Filters of edges that are followed ``out`` and ``in``; the names of the ends differ."""
 
     def single_direction(self) -> str:
-        """Along the edges or against them; InvalidRequest where both are asked for, of what goes
-        one way only.
-        """
+        """Return the single direction; raise InvalidRequest for BIDIRECT if it is unsupported."""
         if len(self.directions) > 1:
             raise self.option_error(
                 "direction", "BIDIRECT", ["REVERSELY, or nothing: it is for NEIGHBORS and GO"]
@@ -51,7 +49,7 @@ class ResolvedDraw:
         return self.directions[0]
 
     def read_arguments(self, direction: str) -> dict[str, Any]:
-        """Arguments of every read."""
+        """Return the arguments of every read."""
         return {
             "weight": self.bindings.name(self.draw.options.weight),
             "where": self.filters[direction].text,
@@ -59,7 +57,7 @@ class ResolvedDraw:
         }
 
     def draw_arguments(self, direction: str = "out") -> dict[str, Any]:
-        """Arguments of every draw."""
+        """Return the arguments of every sampling call."""
         return {
             "weighted": not self.draw.options.uniform,
             "seed": self.seed,
@@ -68,12 +66,12 @@ class ResolvedDraw:
 
     @property
     def replace(self) -> bool:
-        """Whether what was drawn may be drawn again."""
+        """True if sampling is with replacement."""
         return self.draw.options.replace is not False
 
     @property
     def node_type(self) -> str | None:
-        """Of the nodes that it starts from; None: what the edge types say."""
+        """Type of the start nodes; None if the edge types imply it."""
         if self.draw.node_type is not None:
             return self.draw.node_type.text
         schema = self.graph.schema
@@ -94,15 +92,13 @@ class ResolvedDraw:
 
     @property
     def nodes(self) -> NDArray[Any]:
-        """Where it starts; int64 in the shape that came, of what nodes are called too."""
+        """Start nodes as int64 in their given shape, with string ids resolved."""
         return self.resolve_ids(self.draw.nodes)
 
     def resolve_ids(
         self, values: Parameter | tuple[int | str, ...] | None, node_type: str | None = None
     ) -> NDArray[Any]:
-        """Nodes in the shape that came, by their ids or by what nodes (of a type) are called; -1
-        where none is.
-        """
+        """Return nodes in their given shape, from ids or string ids; -1 is missing."""
         ids = self.bindings.ids(values)
         if ids.dtype != object:
             return ids
@@ -122,7 +118,7 @@ class ResolvedDraw:
 
     @property
     def edge_ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The sources and destinations of edges that are fetched by them."""
+        """Sources and destinations of edges that are fetched by their ends."""
         edge = self.graph.schema.edge_types[self.graph.schema.edge_type_id(self.draw.types[0].text)]
         pieces = []
         for pair in self.draw.pairs:
@@ -144,7 +140,7 @@ class ResolvedDraw:
 
     @property
     def count(self) -> int:
-        """How many are drawn, or steps gone."""
+        """Number of rows to sample, or number of steps."""
         return (
             1
             if self.draw.count is None
@@ -153,16 +149,16 @@ class ResolvedDraw:
 
     @property
     def types(self) -> list[str] | None:
-        """Of what is drawn; None: all."""
+        """Types to sample from; None for all."""
         return [name.text for name in self.draw.types] or None
 
     @property
     def hops(self) -> list[list[str] | None]:
-        """The edge types of each hop; None: all."""
+        """Edge types of each hop; None for all."""
         return [[name.text for name in hop] or None for hop in self.draw.hops]
 
     def single_hop(self) -> list[str] | None:
-        """The edge types of the one hop that there is."""
+        """Return the edge types of the only hop."""
         if len(self.draw.hops) > 1:
             raise self._extra_hops_error(
                 self.draw.hops[1:],
@@ -171,7 +167,7 @@ class ResolvedDraw:
         return self.hops[0]
 
     def _extra_hops_error(self, hops: Sequence[Hop], expected: str) -> Exception:
-        """The error of steps that are not gone, at the first name among them."""
+        """Return the error of surplus hops, at the first name among them."""
         first_name = next((name for hop in hops for name in hop), None)
         return syntax_error(
             self.bindings.text,
@@ -181,7 +177,7 @@ class ResolvedDraw:
         )
 
     def hop_path(self, steps: int) -> list[list[str] | None]:
-        """The edge types of so many steps: the hops, begun again where there are more steps."""
+        """Return the edge types of each step; the hops repeat if there are more steps."""
         if not 1 <= steps <= MAX_STEPS:
             raise self.option_error("", f"{steps} steps", [f"1 to {MAX_STEPS} steps"])
         if len(self.hops) > steps:
@@ -192,7 +188,7 @@ class ResolvedDraw:
         return [self.hops[step % len(self.hops)] for step in range(steps)]
 
     def edge_types(self) -> set[int]:
-        """The edge types that rows can be of."""
+        """Return the edge types that rows may have."""
         schema, draw = self.graph.schema, self.draw
         type_names = (
             draw.types
@@ -213,7 +209,7 @@ class ResolvedDraw:
         )
 
     def node_types(self) -> set[int]:
-        """The node types that rows can be of, where they are nodes."""
+        """Return the node types that rows may have if they are nodes."""
         schema, draw = self.graph.schema, self.draw
         if draw.hops:
             edges = [schema.edge_types[type_id] for type_id in self.edge_types()]
@@ -229,7 +225,7 @@ class ResolvedDraw:
         )
 
     def option_error(self, option: str, found: str, expected: Sequence[str]) -> Exception:
-        """The error of an option that can not stand in this statement."""
+        """Return the error of an option that this statement does not support."""
         return syntax_error(
             self.bindings.text,
             dict(self.draw.options.places).get(option, self.draw.at),
@@ -246,7 +242,7 @@ def resolve_draw(
     seed: int | None,
     version: int | None,
 ) -> ResolvedDraw:
-    """A draw with its values in place; NotFound and InvalidRequest with their places."""
+    """Bind the values of a statement; NotFound and InvalidRequest have their positions."""
     options = draw.options
     _check_types(draw, graph, bindings)
     items, directions = projection.yield_items(draw, graph), _DIRECTIONS[options.direction]
@@ -280,7 +276,7 @@ def resolve_draw(
 def _resolve_option(
     draw: DrawStatement, bindings: ParameterBindings, option: str, evaluate: Callable[[], int]
 ) -> int:
-    """The value of an option, its errors with its place."""
+    """Return the value of an option; its errors have the option's position."""
     try:
         return evaluate()
     except InvalidRequest as error:
@@ -292,7 +288,7 @@ def _resolve_option(
 
 
 def _check_types(draw: DrawStatement, graph: Graph, bindings: ParameterBindings) -> None:
-    """Look for every type that is named; NotFound with its place."""
+    """Look up every named type; raise NotFound with its position."""
     schema = graph.schema
     nodes: list[TypeName] = [
         *(draw.types if draw.kind in ("vertices", "negatives") else ()),

@@ -1,6 +1,4 @@
-"""What graphd is asked in statements: text is read, values are bound, calls are made, a table comes
-back.
-"""
+"""Query service: parse text, bind values, make calls, return a table."""
 
 from __future__ import annotations
 
@@ -31,13 +29,13 @@ from graphd.routing.routes import SpaceRoute
 
 _GRAPH = GRAPH["query"].service
 MAX_STATEMENTS = 100
-"""In one query."""
+"""Maximum statements of a query."""
 _MAX_CACHED_WORDS = 64
 
 
 @dataclass(slots=True, kw_only=True)
 class _QuerySession:
-    """A query while it runs."""
+    """State of a running query."""
 
     bindings: ParameterBindings
     client: Client
@@ -49,7 +47,7 @@ class _QuerySession:
     changed_spaces: list[str] = field(default_factory=list)
 
     def run(self, statement: Statement) -> StatementResult:
-        """What a statement gives; where it is to be explained, the requests that it stands for."""
+        """Return the result of a statement; under EXPLAIN, the requests that it would make."""
         try:
             return self._run(statement)
         except CallSkipped:
@@ -64,7 +62,7 @@ class _QuerySession:
             raise located_error(type(error), self.bindings.text, statement.at, message) from error
 
     def run_euler(self) -> StatementResult:
-        """What a query in Euler's GQL gives, of one version."""
+        """Return the result of a query in Euler's GQL, at one version."""
         steps, graph = euler_parser.parse_euler(self.bindings.text), self.graph(0)
         traversal = EulerTraversal(
             graph.at(self.version or self.newest_version() or graph.manifest().version),
@@ -78,7 +76,7 @@ class _QuerySession:
         )
 
     def newest_version(self) -> int | None:
-        """The version that is current; None: none is."""
+        """Return the current version; None if there is none."""
         newest = max(
             self.space_of(self.space, self.transport.parent_call).current_version,
             self.client.session.newest_versions().get(self.space, 0),
@@ -86,7 +84,7 @@ class _QuerySession:
         return newest or None
 
     def plan(self, statement: Statement, version: int = 0) -> tuple[str, ResultTable]:
-        """What a statement does, of the calls that it made or began with."""
+        """Return the plan of a statement, from the calls that it made or started with."""
         schema = (
             self.client.session.schema(self.space)
             if self.space and self.client.session.has_schema(self.space)
@@ -143,12 +141,12 @@ class _QuerySession:
         return StatementResult(table=ResultTable(), kind="use")
 
     def graph(self, position: int) -> Graph:
-        """The graph of the space that statements are about."""
+        """Return the graph of the space that statements refer to."""
         self.require_space(position)
         return Graph(self.client.session, self.space, self.client)
 
     def require_space(self, position: int) -> str:
-        """The space that statements are about; InvalidRequest where none was said."""
+        """Return the space that statements refer to; InvalidRequest if none is selected."""
         if not self.space:
             raise syntax_error(
                 self.bindings.text,
@@ -161,28 +159,29 @@ class _QuerySession:
         return self.space
 
     def current_version(self, draw: DrawStatement) -> int | None:
-        """The version that is read where none is named, of what no call says it of; None: the first
-        call finds out.
+        """Return the version to read if a statement names none and no call resolves one.
+
+        None means that the first call resolves the version.
         """
         return self.newest_version() if draw.kind == "fetch" else None
 
     def load_schema(self, space: str) -> None:
-        """Look for a space, and know its schema; NotFound where there is none."""
+        """Load the schema of a space; raise NotFound if the space does not exist."""
         self.client.session.store_schema(
             space, self.space_of(space, self.transport.parent_call).schema
         )
 
 
 class QueryService:
-    """The handler of `Query`.
+    """Handler of `Query`.
 
     Parameters
     ----------
     handlers : mapping
-        Of the Graph and Catalog services in this process, by method path: what statements are made
-        of.
+        Handlers of the Graph and Catalog services in this process, by method path. Statements
+        are executed with them.
     space_of : callable
-        A space by its name; NotFound where there is none.
+        Returns a space by name; raises NotFound if it does not exist.
     """
 
     def __init__(
@@ -194,7 +193,7 @@ class QueryService:
     def query(
         self, request: Frame[graphd_pb.QueryRequest], call: CallContext
     ) -> Frame[graphd_pb.QueryReply]:
-        """Run statements, and give the table of the last one."""
+        """Run statements and return the table of the last one."""
         head = request.head
         query_started = time.perf_counter()
         bindings = ParameterBindings(
@@ -276,8 +275,9 @@ def _column(column: TableColumn) -> graphd_pb.Column:
 
 @lru_cache(maxsize=1024)
 def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) -> graphd_pb.Column:
-    """What a column is called and holds; statements are asked again and again, and a message takes
-    longer to make than to send.
+    """Return the name and type of a column as a message.
+
+    Results are cached: statements repeat, and building a message takes longer than sending it.
     """
     return graphd_pb.Column(
         name=name, type=kind, dictionary_encoded=vocabulary is not None, dictionary=vocabulary or ()
@@ -287,7 +287,7 @@ def _column_message(name: str, kind: str, vocabulary: tuple[str, ...] | None) ->
 def _parameter_values(
     head: graphd_pb.QueryRequest, arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, ParameterValue]:
-    """Parameters by their names: those of the head, and arrays."""
+    """Return parameters by name, from the head and from arrays."""
     values: dict[str, ParameterValue] = {}
     for name, value in head.parameters.items():
         kind = value.WhichOneof("value")

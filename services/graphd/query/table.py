@@ -1,4 +1,4 @@
-"""Tables: what statements give, column by column. A quiet room."""
+"""Tables: results of statements, column by column. A pure module."""
 
 from __future__ import annotations
 
@@ -15,32 +15,34 @@ from asterism_proto.errors import InvalidRequest
 from asterism_proto.framing import DTYPES
 
 _NAMES = {np.dtype(name): name for name in DTYPES}
-"""The names of types: to look one up is much cheaper than to ask an array's."""
+"""Names of dtypes. A lookup here is much cheaper than reading an array's dtype name."""
 Array = NDArray[Any]
 Ragged = tuple[NDArray[np.int64], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableColumn:
-    """A column of a table: an array, or rows of different lengths."""
+    """Column of a table: an array, or rows of different lengths."""
 
     name: str
     type: str
     """A dtype, ``text``, ``bytes``, ``list<int64>`` or ``list<float32>``."""
     values: Array | Ragged
-    """[rows, ...]; (indptr int64[rows + 1], values) where rows differ in length; of a coded text
-    codes int32 [rows, ...].
+    """ndarray of shape (rows, ...), or (indptr, values) for rows of different lengths.
+
+    ``indptr`` is an ndarray of int64, shape (rows + 1,). For dictionary-encoded text the values are
+    codes of int32, shape (rows, ...).
     """
     vocabulary: tuple[str, ...] | None = None
-    """Of a coded text; -1 is none."""
+    """Dictionary of an encoded text; code -1 is missing."""
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         return len(self.values[0]) - 1 if isinstance(self.values, tuple) else len(self.values)
 
     def take(self, positions: NDArray[np.int64] | slice) -> TableColumn:
-        """Some of its rows, in that order."""
+        """Return some of its rows, in that order."""
         if not isinstance(self.values, tuple):
             return replace(self, values=self.values[positions])
         indptr, values = self.values
@@ -53,26 +55,25 @@ class TableColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResultTable:
-    """Columns of one length."""
+    """Columns of equal length."""
 
     columns: tuple[TableColumn, ...] = ()
     rows: int = 0
 
     def take(self, positions: NDArray[np.int64] | slice) -> ResultTable:
-        """Some of its rows, in that order."""
+        """Return some of its rows, in that order."""
         rows = np.arange(self.rows)[positions]
         return ResultTable(
             columns=tuple(column.take(rows) for column in self.columns), rows=len(rows)
         )
 
     def sort(self, keys: Sequence[tuple[str, bool]]) -> ResultTable:
-        """Its rows by some of its columns, each rising or falling; rows that are equal stay as they
-        were.
+        """Return the rows sorted by some columns, each ascending or descending; stable.
 
         Raises
         ------
         InvalidRequest
-            Where there is no such column, or none that has an order.
+            If a column does not exist or has no order.
         """
         order = np.arange(self.rows)
         for name, descending in reversed(keys):
@@ -81,9 +82,7 @@ class ResultTable:
         return self.take(order)
 
     def distinct(self) -> ResultTable:
-        """The first of its rows of each kind: rows are alike whose values all are, NaN and NaN
-        too.
-        """
+        """Return the first of all equal rows; NaN equals NaN."""
         groups = np.zeros(self.rows, np.int64)
         for column in self.columns:
             groups = np.unique(
@@ -109,7 +108,7 @@ class ResultTable:
         return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def sections(self) -> dict[str, Array]:
-        """Its arrays as a frame's."""
+        """Return its arrays as sections of a frame."""
         arrays: dict[str, Array] = {}
         for index, column in enumerate(self.columns):
             if isinstance(column.values, tuple):
@@ -120,7 +119,7 @@ class ResultTable:
 
 
 def _value_groups(column: TableColumn) -> NDArray[np.int64]:
-    """A number for each row of a column, the same where its values are."""
+    """Return a group number per row; rows with equal values have the same number."""
     if isinstance(column.values, tuple):
         indptr, values = column.values
         width = values.dtype.itemsize
@@ -146,7 +145,7 @@ def _value_groups(column: TableColumn) -> NDArray[np.int64]:
 
 
 def array_column(name: str, values: Array) -> TableColumn:
-    """A column of numbers."""
+    """Return a column of numbers."""
     kind = _NAMES.get(values.dtype)
     if kind is None:
         raise InvalidRequest(f"column {name}: values of {values.dtype} do not travel")
@@ -154,7 +153,7 @@ def array_column(name: str, values: Array) -> TableColumn:
 
 
 def coded_column(name: str, codes: Array, vocabulary: Sequence[str]) -> TableColumn:
-    """A column of texts of which there are few."""
+    """Return a dictionary-encoded text column."""
     return TableColumn(
         name=name,
         type="text",
@@ -164,7 +163,7 @@ def coded_column(name: str, codes: Array, vocabulary: Sequence[str]) -> TableCol
 
 
 def feature_column(name: str, kind: str, values: Array | Ragged) -> TableColumn:
-    """A column of a feature."""
+    """Return a column with the values of a feature."""
     if isinstance(values, tuple):
         return TableColumn(
             name=name,
@@ -175,7 +174,7 @@ def feature_column(name: str, kind: str, values: Array | Ragged) -> TableColumn:
 
 
 def text_column(name: str, texts: Sequence[str]) -> TableColumn:
-    """A column of texts."""
+    """Return a text column."""
     raw = [text.encode() for text in texts]
     indptr = np.concatenate([[0], np.cumsum([len(encoded) for encoded in raw])]).astype(np.int64)
     return TableColumn(
@@ -184,7 +183,7 @@ def text_column(name: str, texts: Sequence[str]) -> TableColumn:
 
 
 def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]) -> ResultTable:
-    """A small table, of rows of values."""
+    """Return a small table from rows of values."""
     columns = []
     for index, (name, kind) in enumerate(titles.items()):
         values = [row[index] for row in rows]
@@ -200,7 +199,7 @@ def table_from_rows(titles: Mapping[str, type], rows: Sequence[Sequence[object]]
 
 
 def table_from_columns(columns: Sequence[TableColumn]) -> ResultTable:
-    """A table of columns of one length, each with a name of its own."""
+    """Return a table from columns of equal length with distinct names."""
     names = [column.name for column in columns]
     for name in names:
         if names.count(name) > 1:

@@ -1,5 +1,6 @@
-"""How statements make the client's calls in graphd itself: straight to its handlers, within the
-query's own time.
+"""Transport of statements inside graphd: client calls go directly to its handlers.
+
+The deadline of the query applies to every call.
 """
 
 from __future__ import annotations
@@ -19,43 +20,43 @@ from asterism_proto.v1 import graphd_pb2 as graphd_pb
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordedCall:
-    """A call that was made."""
+    """Completed call of a statement."""
 
     method: Method
     request: Content
     elapsed_s: float
     rows: int
-    """Of the first array of its answer; -1: it has none."""
+    """Rows of the first array in the reply; -1 if it has none."""
 
 
-class CallSkipped(Exception):  # nothing went wrong: what was to be learned is learned
-    """Ends a statement that is explained, where its first call would be made."""
+class CallSkipped(Exception):  # not an error: EXPLAIN needs only the request
+    """Ends a statement under EXPLAIN at its first call."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class QueryTransport:
-    """Calls to handlers in this process, under the deadline of the query that they are for.
+    """Transport to handlers in this process, under the deadline of a query.
 
     Parameters
     ----------
     handlers : mapping
-        By method path.
+        Handlers by method path.
     parent_call : CallContext
-        The query's.
+        Context of the query.
     """
 
     handlers: Mapping[str, Handler]
     parent_call: CallContext
     calls: list[RecordedCall] = field(default_factory=list)
-    """Calls, in their order."""
+    """Calls in order."""
     digest: str = ""
-    """Of the version that the last draw was from."""
+    """Digest of the version of the last sample."""
     explain_only: bool = False
-    """Whether calls are noted and not made."""
+    """True if calls are recorded but not made."""
     piece_bytes: int = LocalTransport.piece_bytes
 
     def call(self, method: Method, request: Content, timeout_s: float) -> Content:
-        """The handler's own reply, or its own error; NotMade where it is only explained."""
+        """Return the handler's reply or raise its error; raise CallSkipped under EXPLAIN."""
         handler = self.handlers.get(method.path)
         if handler is None:
             raise NotFound(f"{method.path}: this service does not answer it")
@@ -76,9 +77,7 @@ class QueryTransport:
         return reply
 
     def explain_call(self, call: RecordedCall, version: int) -> graphd_pb.ExplainReply | None:
-        """What a sampling call takes: who is asked for how much, where its draws fall; None of any
-        other call.
-        """
+        """Explain a sampling call: its requests and shares; None for other calls."""
         if not isinstance(call.request, Frame) or call.method.python_name not in SAMPLING_METHODS:
             return None
         head = cast(SamplingRequest, call.request.head)
@@ -95,4 +94,4 @@ class QueryTransport:
         return reply.with_head(graphd_pb.ExplainReply).head
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: local calls own no resources."""

@@ -1,4 +1,4 @@
-"""The parts that statements are read from, and what is made of several of them. A quiet room."""
+"""Building blocks of the nGQL parser: values, columns, statements, types. A pure module."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ALLOWED_OPTIONS = {
     "go": _EACH | {"weight", "uniform", "replace", "direction", "padded", "counts", "limits"},
     "fetch": frozenset({"items", "version"}),
 }
-"""Which options each statement takes, beside ORDER BY and LIMIT, by their names in `Options`."""
+"""Allowed options of each statement besides ORDER BY and LIMIT, by field of `DrawOptions`."""
 OPTION_KEYWORDS = {
     "items": "YIELD",
     "replace": "REPLACEMENT",
@@ -44,19 +44,19 @@ OPTION_KEYWORDS = {
     "limits": "LIMIT [n1, n2, ...]",
     "direction": "REVERSELY or BIDIRECT",
 }
-"""How options are written, where not by their names here."""
+"""Syntax of options that differs from their field name."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiteralValue:
-    """A value that is written down in a condition or setting."""
+    """Literal value in a filter or setting."""
 
     value: Value
     at: int
 
     @property
     def text(self) -> str | Parameter:
-        """As the language of conditions has it."""
+        """The value in the filter language."""
         return self.value if isinstance(self.value, Parameter) else str(Literal(value=self.value))
 
 
@@ -84,7 +84,7 @@ _NEBULA = {"_src": "src", "_dst": "dst", "_rank": "edge_id", "_type": "type"}
 
 
 def flatten_condition(children: Sequence[Any]) -> list[Any]:
-    """The words of a condition, each with its place."""
+    """Return the tokens of a filter, each with its position."""
     words: list[Any] = []
     for child in children:
         if isinstance(child, list):
@@ -97,9 +97,8 @@ def flatten_condition(children: Sequence[Any]) -> list[Any]:
             words.append((parameter_from_token(child), position_of(child)))
         else:
             words.append((_FILTER_WORDS.get(child.type, str(child).lower()), position_of(child)))
-    if (
-        len(words) > MAX_TOKENS
-    ):  # at once, before brackets around brackets copy them again and again
+    # Check early: nested brackets would copy the tokens at every level.
+    if len(words) > MAX_TOKENS:
         raise UnlocatedError(
             words[MAX_TOKENS][1],
             f"a condition of more than {MAX_TOKENS} words",
@@ -109,27 +108,27 @@ def flatten_condition(children: Sequence[Any]) -> list[Any]:
 
 
 def position_of(item: Any) -> int:
-    """Where a token or record stands."""
+    """Return the position of a token or record."""
     return (item.start_pos or 0) if isinstance(item, Token) else int(getattr(item, "at", 0))
 
 
 def is_token(item: Any, kind: str) -> bool:
-    """Whether something is a token of a kind."""
+    """Return True if an item is a token of a kind."""
     return isinstance(item, Token) and item.type == kind
 
 
 def first_instance(children: Sequence[Any], record_type: type) -> Any:
-    """The first part of a kind."""
+    """Return the first child of a type."""
     return next(child for child in children if isinstance(child, record_type))
 
 
 def parameter_from_token(token: Token) -> Parameter:
-    """The parameter that a token names."""
+    """Return the parameter that a token names."""
     return Parameter(name=str(token)[1:], at=position_of(token))
 
 
 def identifier_from_token(token: Token) -> Identifier:
-    """The name in a token."""
+    """Return the name in a token."""
     quoted = token.type == "QUOTED"
     return Identifier(
         text=str(token)[1:-1] if quoted else str(token), at=position_of(token), quoted=quoted
@@ -139,7 +138,7 @@ def identifier_from_token(token: Token) -> Identifier:
 def column_from_path(
     names: Sequence[Identifier], *, end: str = "", position: int | None = None
 ) -> ColumnRef:
-    """A column of a path of names: the last one, of the end that the first one says."""
+    """Return the column of a dotted path: the last name, of the end that the first one gives."""
     start = names[0].at if position is None else position
     if len(names) > 3:
         raise UnlocatedError(names[3].at, f"`{names[3].text}`", ["a column of at most three names"])
@@ -151,7 +150,7 @@ def column_from_path(
 
 
 def column_from_call(children: Sequence[Any]) -> ColumnRef:
-    """A column as a function of nGQL says it: ``id($$)``, ``src(edge)``, ``properties($^).age``."""
+    """Return the column of an nGQL function, such as ``id($$)`` or ``properties($^).age``."""
     function, argument = children[0], children[1]
     end = str(argument) if isinstance(argument, Token) else argument.text.lower()
     if end not in _ENDS:
@@ -169,7 +168,7 @@ def column_from_call(children: Sequence[Any]) -> ColumnRef:
 
 
 def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStatement:
-    """A sample or read of its parts: what it is about, and its options."""
+    """Build a sampling or read statement from its clauses and options."""
     for child in children:
         if isinstance(child, dict):
             fields |= child
@@ -212,7 +211,7 @@ def build_draw(kind: str, children: Sequence[Any], **fields: Any) -> DrawStateme
 
 
 def build_type(children: Sequence[Any], ends: dict[str, Any]) -> TypeDefinition:
-    """A type of its parts."""
+    """Build a type definition from its clauses."""
     fields: dict[str, Any] = {}
     features: tuple[FeatureDefinition, ...] = ()
     for child in children[1:]:
