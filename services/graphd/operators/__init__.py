@@ -1,2 +1,2 @@
-"""Sampling and read operators over several storageds, one module for each family; filters.
+"""Sampling and read operators over several storageds, one module per family; filters.
 Decoding of requests belongs to `graphd.api`, routes and dispatch to `graphd.routing`."""

@@ -1,6 +1,4 @@
-"""What rows of negatives leave out: ids that they name, and whatever edges lead to from their
-sources.
-"""
+"""Exclusions of negative sampling: listed ids, and neighbors of a row's source."""
 
 from __future__ import annotations
 
@@ -24,15 +22,16 @@ from graphd.routing import split_merge
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NeighborExclusion:
-    """What edges of some types lead to from the source of each row. A source is not asked for its
-    neighbors, but whether a node is one of them.
+    """Exclusion of each row's neighbors along some edge types.
+
+    Instead of reading all neighbors of a source, it tests if an edge to a candidate exists.
     """
 
     context: RequestContext
-    """Of all rows: a condition on negatives is none on edges."""
+    """Context without a filter: a filter on negatives does not apply to edges."""
     edge_types: tuple[int, ...]
     sources: Ids
-    """int64[rows]; -1, and a node that is not there, is joined to none."""
+    """ndarray of int64, shape (rows,); -1 and nodes that do not exist have no neighbors."""
 
     @classmethod
     def from_request(
@@ -42,13 +41,13 @@ class NeighborExclusion:
         sources: Ids,
         node_types: Sequence[int],
     ) -> NeighborExclusion:
-        """Of a request.
+        """Build the exclusion of a request.
 
         Raises
         ------
         InvalidRequest
-            Where edges begin at nodes of several types whose ids are per type, or lead to none that
-            is drawn.
+            If ids are per type and the edges start at several types, or if edges lead to no node
+            type that is sampled.
         """
         schema = context.space.schema
         check_types("edge", schema, edge_types)
@@ -68,9 +67,7 @@ class NeighborExclusion:
         return cls(context=context.without_filter(), edge_types=tuple(edge_types), sources=sources)
 
     def excluded_mask(self, rows: Ids, ids: Ids) -> NDArray[np.bool_]:
-        """Which of some ids, each drawn for a row, an edge leads to from the row's source;
-        bool[n].
-        """
+        """Return bool[n]: True if an edge leads from a row's source to the id drawn for the row."""
         out = np.zeros(len(ids), np.bool_)
         candidates = np.flatnonzero((ids >= 0) & (self.sources[rows] >= 0))
         if not candidates.size:
@@ -105,8 +102,9 @@ class NeighborExclusion:
         return out
 
     def neighbor_ids(self, rows: Ids) -> tuple[Ids, Ids]:
-        """All that is left out of some rows: indptr int64[n + 1], and ids; what does not fit into a
-        reply is an InvalidRequest.
+        """Return all excluded ids of some rows: indptr int64[n + 1] and ids.
+
+        Raises InvalidRequest if they do not fit into a reply.
         """
         unique_sources, inverse = np.unique(self.sources[rows], return_inverse=True)
         end_types = self._end_types
@@ -128,7 +126,7 @@ class NeighborExclusion:
 
     @property
     def _end_types(self) -> tuple[int, int] | None:
-        """The types of sources and of what is drawn; None where ids say them."""
+        """Types of the sources and of the sampled nodes; None if ids are global."""
         schema = self.context.space.schema
         if schema.ids == "global":
             return None
@@ -138,7 +136,7 @@ class NeighborExclusion:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowExclusions:
-    """What each row leaves out."""
+    """Exclusions of each row."""
 
     listed: ExcludedIds | None
     neighbors: NeighborExclusion | None
@@ -150,13 +148,13 @@ class RowExclusions:
         request: Frame[graphd_pb.SampleNegativesRequest],
         node_types: Sequence[int],
     ) -> RowExclusions | None:
-        """Of a request for negatives of some types; None where nothing is left out.
+        """Build the exclusions of a request for negatives; None if nothing is excluded.
 
         Raises
         ------
         InvalidRequest
-            Where sections do not fit the rows, something is left out among types whose ids are per
-            type, or edges do not lead to what is drawn.
+            If sections do not fit the rows, if several node types with ids per type have
+            exclusions, or if edges do not lead to a sampled type.
         """
         head = request.head
         indptr, excluded, sources = (
@@ -194,7 +192,7 @@ class RowExclusions:
         )
         if len(sources) == head.rows:
             return cls(listed=listed, neighbors=neighbors)
-        # One row for a whole batch leaves out what any source is joined to.
+        # A single row for a whole batch excludes the neighbors of every source.
         _, ids = neighbors.neighbor_ids(np.arange(len(sources)))
         all_ids = ids if listed is None else np.concatenate([listed.ids, ids])
         return cls(
@@ -203,7 +201,7 @@ class RowExclusions:
         )
 
     def excluded_mask(self, rows: Ids, ids: Ids) -> NDArray[np.bool_]:
-        """Which of some ids, each drawn for a row, that row leaves out; bool[n]."""
+        """Return bool[n]: True if an id, drawn for a row, is excluded from that row."""
         out = (
             np.zeros(len(ids), np.bool_)
             if self.listed is None
@@ -215,14 +213,14 @@ class RowExclusions:
         return out
 
     def row_ids(self, row: int) -> Ids:
-        """What a row leaves out, each once."""
+        """Return the distinct excluded ids of a row."""
         pieces = [] if self.listed is None else [self.listed.row_ids(row)]
         if self.neighbors is not None:
             pieces.append(self.neighbors.neighbor_ids(np.array([row], np.int64))[1])
         return np.unique(np.concatenate(pieces))
 
     def excluded_ids(self, rows: int) -> ExcludedIds:
-        """All that each of ``rows`` rows leaves out, read."""
+        """Return all excluded ids of each of ``rows`` rows, with neighbors read."""
         if self.neighbors is None:
             assert self.listed is not None
             return self.listed

@@ -1,6 +1,4 @@
-"""Features that come along with a sample: those of all of its nodes, asked for in one round once
-they are known.
-"""
+"""Feature join: features of all nodes of a sample, read in one round after sampling."""
 
 from __future__ import annotations
 
@@ -38,17 +36,17 @@ class FeatureSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _SampleNodes:
-    """Some of a sample's nodes, and what they are called in the answer."""
+    """Group of a sample's nodes, with its name in the reply."""
 
     name: str
     ids: Ids
     node_type: int
-    """Of all of them; -1: see ``types``."""
+    """Type of all nodes; -1: see ``types``."""
     types: Types | None = None
-    """None where nobody has said: whoever has the node knows."""
+    """Type of each node; None if unknown here, in which case the owning storaged knows it."""
 
     def ids_of_type(self, type_id: int) -> Ids | None:
-        """These nodes, -1 for those of another type; None where none can be of it."""
+        """Return these nodes with -1 for other types; None if none can be of the type."""
         if self.node_type >= 0:
             return self.ids if self.node_type == type_id else None
         return self.ids if self.types is None else np.where(self.types == type_id, self.ids, -1)
@@ -57,7 +55,7 @@ class _SampleNodes:
 def decode_features(
     schema: Schema, columns: Iterable[graphd_pb.NodeColumns]
 ) -> tuple[FeatureSelection, ...]:
-    """The features that a request wants along; NotFound where a type has none of that name."""
+    """Return the features to join; raise NotFound if a type does not have one."""
     selections = tuple(
         FeatureSelection(type_id=selection.type_id, names=tuple(selection.names))
         for selection in columns
@@ -82,7 +80,7 @@ def join_fanout(
     types: Types | None,
     sections: Sections,
 ) -> Sections:
-    """A fanout's sections, and the features of its nodes, hop by hop."""
+    """Return the sections of a fanout with the features of its nodes, hop by hop."""
     node_groups = [_SampleNodes(name="seeds", ids=nodes, node_type=node_type, types=types)]
     for h, hop in enumerate(hops):
         node_type_of_hop, hop_types = neighbor_types(context.space, hop, sections.get(f"types.{h}"))
@@ -97,7 +95,7 @@ def join_fanout(
 def join_subgraph(
     context: RequestContext, selections: Sequence[FeatureSelection], sections: Sections
 ) -> Sections:
-    """A subgraph's sections, and the features of its nodes."""
+    """Return the sections of a subgraph with the features of its nodes."""
     types = range(len(context.space.schema.node_types))
     node_groups = [
         _SampleNodes(name="nodes", ids=sections[f"nodes.{type_id}"], node_type=type_id)
@@ -156,7 +154,7 @@ def _join(
 
 
 def _feature_rows(features: Sections, name: str, start: int, stop: int) -> Sections:
-    """The rows start .. stop - 1 of one feature."""
+    """Return the rows start .. stop - 1 of one feature."""
     if name in features:
         return {name: features[name][start:stop]}
     indptr = features[f"{name}.indptr"][start : stop + 1]

@@ -1,10 +1,9 @@
-"""Requests under a condition: the storageds look once which rows satisfy it, draws are then from
-these alone.
+"""Filters: storageds find the matching rows once, and draws are from these rows alone.
 
-Which part a draw falls on is decided by what satisfies the condition there, so its totals are found
-out first; they are exact sums, of one part each, so that they are the same whoever holds it. What a
-storaged can not tell by itself (features of edges and of the nodes that they lead to may be kept by
-others) its owners are asked for, term by term."""
+The share of each partition depends on its matching rows, so their totals are computed first. Each
+total is an exact sum over one partition, so it does not depend on the host. A storaged may lack the
+columns for a term: features of edges and of remote end nodes may be on other hosts. The owners of
+these rows evaluate the term."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _ELEMENTS = {NODE: common_pb.NODE, EDGE: common_pb.EDGE}
 
 
 class RowFields(Protocol):
-    """Fields of a request about the rows that satisfy a condition, by named weights."""
+    """Fields of a request for filtered rows, with named weights."""
 
     weight: str
     where: str
@@ -42,23 +41,22 @@ class RowFields(Protocol):
 def with_filter(
     context: RequestContext, element: int, types: Iterable[int], head: RowFields
 ) -> RequestContext:
-    """A request's surroundings: by the weights that it names, and of the rows that satisfy its
-    condition.
+    """Return a context with the weights and the filter that a request names.
 
     Parameters
     ----------
     context : RequestContext
     element : int
-        NODE or EDGE, what the condition is on.
+        NODE or EDGE: the rows that the filter applies to.
     types : iterable of int
-        Those that the request is about.
+        Types that the request selects from.
     head : RowFields
-        Of the request.
+        Fields of the request.
 
     Raises
     ------
     NotFound, InvalidRequest
-        Where a type has no weights of that name, or the condition has no meaning for it.
+        If a type has no weights of that name, or the filter is invalid for it.
     """
     type_ids = sorted(set(types))
     weighted_context = context.with_weights(
@@ -95,7 +93,7 @@ def with_filter(
 def _count_matches(
     context: RequestContext, key: FilterKey, predicates: dict[int, Predicate]
 ) -> FilteredTotals:
-    """Ask the storageds what satisfies a condition."""
+    """Read from the storageds which rows match a filter."""
     space = context.space
     where = storaged_pb.RowFilter(
         expression=key.text,
@@ -167,19 +165,20 @@ _COLUMNS = {"counts": "int64", "positives": "int64", "weights": "float64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RemoteTerm:
-    """A term that the owners of some rows answer."""
+    """Term of a filter that the owners of remote rows evaluate."""
 
     element: int
     type_id: int
     text: str
-    """The term, of these rows' own columns."""
+    """Text of the term with columns of these rows."""
 
 
 def _evaluate_remote_terms(
     context: RequestContext, predicates: dict[int, Predicate], *, both_directions: bool
 ) -> tuple[list[str], TermResults]:
-    """What owners say of terms that the holders of edges can not judge: the terms, and the answers
-    as FilterRows takes them.
+    """Evaluate the terms that the hosts of edges cannot; return terms and results.
+
+    The results are sections in the format of FilterRows.
     """
     schema = context.space.schema
     remote_ends = ("", "dst", "src") if both_directions else ("", "dst")
@@ -234,7 +233,7 @@ def _evaluate_remote_terms(
 def _evaluate_terms(
     context: RequestContext, element: int, type_id: int, term_texts: Sequence[str]
 ) -> list[dict[int, NDArray[Any]]]:
-    """The answer to each term, by part."""
+    """Return the result of each term, by partition."""
     space = context.space
     requests = [
         storaged_pb.EvaluateTermsRequest(
@@ -257,7 +256,7 @@ def _evaluate_terms(
 
 
 def _without_end(term: Term) -> Term:
-    """The term as it is of the rows that it reads."""
+    """Return a term that reads its columns from the row itself."""
     return replace(
         term,
         left=replace(term.left, endpoint=""),

@@ -1,4 +1,4 @@
-"""Whole neighborhoods: all edges of many nodes at a time, more than one reply has room for."""
+"""Full neighborhoods: all edges of many nodes, which may exceed the size of one reply."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections
 from graphd.routing import split_merge
 
 _PIECE_BYTES = REPLY_BYTES // 2
-"""Of the edges that are read at a time, where there are too many for one reply."""
+"""Bytes of edges per read if one reply cannot hold all."""
 _MAX_BYTES = 8 * REPLY_BYTES
-"""Of all edges of the nodes."""
+"""Maximum bytes of all edges of the nodes."""
 
 
 def read_edges(
@@ -26,8 +26,9 @@ def read_edges(
     *,
     subject: str,
 ) -> Sections:
-    """All edges of the nodes of a layer, or of what ``subject`` says: in one reply of their hosts,
-    or, where that is too large, in several.
+    """Return all edges of the nodes of a layer, or of a ``subject``.
+
+    They come in one reply of their hosts if they fit, else in several.
     """
     try:
         return reads.neighbors(context, edge_params, nodes, node_type, types)
@@ -50,8 +51,7 @@ def read_edges(
             f"a {subject} at most {_MAX_BYTES // width}; "
             f"ask for {subject}s of fewer nodes, or along fewer edge types"
         )
-    # Each piece ends where the next node's edges would be too many; a node by itself is one at
-    # least.
+    # Each piece ends before the node that would exceed the limit, but has at least one node.
     cuts = [0]
     while cuts[-1] < len(nodes):
         edges_before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0

@@ -1,4 +1,4 @@
-"""Graph labels: the distinct ones of a version, draws among them, and the nodes of each."""
+"""Graph labels: distinct labels of a version, sampling of labels, and their nodes."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections
 from graphd.routing import split_merge
 
 ByteStrings = tuple[Ids, NDArray[np.uint8]]
-"""(indptr int64[n + 1], values uint8): byte strings."""
+"""Byte strings as (indptr int64[n + 1], values uint8)."""
 
 _MAX_KEPT = 4
-"""Versions whose labels are kept."""
+"""Maximum number of versions with cached labels."""
 MAX_LABEL_BYTES = 512 << 20
-"""Of a version's labels, as its parts tell them."""
+"""Maximum bytes of a version's labels, as read from its partitions."""
 
 
 class GraphLabelCache:
-    """The distinct labels of versions, asked for once each."""
+    """Cache of the distinct labels of versions. Each version is read once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, ByteStrings] = OrderedDict()
-        """By the digest of the version's manifest."""
+        """Labels by the digest of the version's manifest."""
 
     def get(self, context: RequestContext) -> ByteStrings:
-        """All labels of a version, each once, by (hash, bytes).
+        """Return the distinct labels of a version, ordered by (hash, bytes).
 
         Raises
         ------
         InvalidRequest
-            Where no node type declares a label, or they are too many to be kept here.
+            If no node type declares a label, or if the labels exceed the limit.
         """
         digest = context.version.digest
         with self._lock:
@@ -57,17 +57,18 @@ class GraphLabelCache:
 def sample_labels(
     context: RequestContext, cache: GraphLabelCache, seed: int, count: int
 ) -> Sections:
-    """Labels, each alike: sections as SampleGraphLabelsReply has them.
+    """Sample labels uniformly: sections of SampleGraphLabelsReply.
 
     Notes
     -----
-    Draw i is label ``below(word i, how many)`` of the version's labels in canonical order: by
-    (hash, bytes), whichever parts, types and hosts have nodes of it, and however many."""
+    Draw i is label ``below(word i, number of labels)`` in canonical order, which is by (hash,
+    bytes). The order does not depend on the partitions, types, hosts or number of a label's nodes.
+    Part of the sampling contract: changing it changes results for a given seed."""
     indptr, values = cache.get(context)
     label_count = len(indptr) - 1
     if count < 0:
         raise InvalidRequest(f"count {count}: expected 0 or more labels")
-    if 8 * (count + 1) > REPLY_BYTES:  # before anything is drawn: the offsets alone take so much
+    if 8 * (count + 1) > REPLY_BYTES:  # check before sampling: the offsets alone need this much
         raise InvalidRequest(
             f"count={count}: expected at most {REPLY_BYTES // 8 - 1} labels in one reply; "
             "ask for fewer at a time"
@@ -85,7 +86,7 @@ def sample_labels(
 
 
 def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8]) -> Sections:
-    """The nodes of each label: sections as GraphNodesReply has them; of each by (type, id)."""
+    """Return the nodes of each label, ordered by (type, id): sections of GraphNodesReply."""
     requests = [
         (
             host,
@@ -122,7 +123,7 @@ def label_nodes(context: RequestContext, indptr: Ids, values: NDArray[np.uint8])
 
 
 def _read_labels(context: RequestContext) -> ByteStrings:
-    """What every host tells of its parts, page by page."""
+    """Read the labels of every host's partitions, page by page."""
     lengths, values, size = [np.zeros(0, np.int64)], [np.zeros(0, np.uint8)], 0
     cursors = {host: 0 for host in range(len(context.space.hosts)) if context.space.parts_of(host)}
     while cursors:
@@ -156,7 +157,7 @@ def _read_labels(context: RequestContext) -> ByteStrings:
 
 
 def _distinct(label_texts: ByteStrings) -> ByteStrings:
-    """Each label once, by (hash, bytes)."""
+    """Return each label once, ordered by (hash, bytes)."""
     indptr, values = label_texts
     count = len(indptr) - 1
     rows, starts, _ = graph_labels.group_strings(

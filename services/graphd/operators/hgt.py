@@ -1,6 +1,4 @@
-"""Subgraphs of nodes drawn layer by layer, so many of each type, by what those before them gave
-their neighbors; all edges among them.
-"""
+"""HGT sampling: a number of nodes per type and layer, by budget, and all edges among them."""
 
 from __future__ import annotations
 
@@ -19,12 +17,12 @@ from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HgtParams:
-    """How nodes are drawn."""
+    """Parameters of HGT sampling."""
 
     edge_types: tuple[int, ...]
-    """The edge types along which nodes give."""
+    """Edge types along which sampled nodes add to the budgets of their neighbors."""
     counts: Mapping[int, tuple[int, ...]]
-    """Of a node type, layer by layer; of others none are drawn."""
+    """Nodes to sample per layer, by node type; other types are not sampled."""
     layer_count: int
     uniform: bool
     direction: common_pb.Direction
@@ -39,15 +37,18 @@ def sample_hgt(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """Nodes drawn around seeds, and all edges among them: sections as SampleHgtReply has them.
+    """Sample nodes around seeds by budgets, and read all edges among them.
+
+    The sections are those of SampleHgtReply.
 
     Notes
     -----
-    Nodes of all types of a layer are drawn by what the layers before gave, each type by itself;
-    then they give to those that are in none. The budget of a node is summed in the order (layer,
-    node type, place in it, edge type as asked for, neighbor id, edge id), whoever holds which. A
-    layer's draws of a type are keyed by (layer, node type); a node's variate by its number among
-    those met."""
+    The nodes of a layer are drawn by the budgets from earlier layers, each type separately. Then
+    they add to the budgets of nodes that are not sampled yet. A budget is summed in the order
+    (layer, node type, position in it, edge type as requested, neighbor id, edge id), whichever
+    hosts hold the edges. The draws of a type in a layer are keyed by (layer, node type), and the
+    variate of a node by its index among the visited nodes. Part of the sampling contract: changing
+    it changes results for a given seed."""
     schema = context.space.schema
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     seeds = np.full(len(nodes), -1, np.int32)
@@ -91,7 +92,7 @@ def _spread_budgets(
     budgets: Sequence[hgt.BudgetTable],
     frontier: Sequence[Ids],
 ) -> None:
-    """What the nodes of the last layer give to their neighbors."""
+    """Add the shares of the last layer's nodes to the budgets of their neighbors."""
     nodes = np.concatenate(frontier)
     if not nodes.size:
         return

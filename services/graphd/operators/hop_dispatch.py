@@ -1,6 +1,4 @@
-"""The nodes of a hop, spread over the storageds that own them: what each is asked about, and its
-answers put together again.
-"""
+"""Dispatch of a hop: split its nodes by owning storaged, and merge the replies."""
 
 from __future__ import annotations
 
@@ -21,19 +19,19 @@ from graphd.routing import split_merge
 from graphd.routing.routes import SpaceRoute
 
 Replies = Mapping[int, Frame[Message]]
-"""By host."""
+"""Replies by host."""
 
 
 class HopDispatch:
-    """Who owns which nodes of a hop.
+    """Assignment of a hop's nodes to hosts.
 
     Parameters
     ----------
     space : SpaceRoute
     frontiers : mapping
-        Of each node type that expands.
+        Frontier of each node type that expands.
     temporal_filter : TemporalFilter, optional
-        Of the seeds, in whose trees nodes are.
+        Filter of the seeds, in the trees of which the nodes are.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class HopDispatch:
         }
 
     def hosts(self, fanouts: Sequence[HopFanout]) -> list[int]:
-        """Those that own nodes that an edge type starts at."""
+        """Return the hosts that own nodes at which one of the edge types starts."""
         return sorted({host for fanout in fanouts for host in self._rows[fanout.local_type]})
 
     def dispatch(
@@ -71,8 +69,9 @@ class HopDispatch:
         build_request: Callable[[list[HopFanout]], Message],
         extra_sections: Callable[[int, HopFanout], Sections] = lambda host, reach: {},
     ) -> Replies:
-        """Ask each host about its nodes, along the edge types that start at any of them; with
-        ``extra_sections`` sections of each edge type.
+        """Send each host its nodes and the edge types that start at any of them.
+
+        ``extra_sections`` returns further sections per host and edge type.
         """
         hosts = self.hosts(fanouts)
         requests = []
@@ -87,7 +86,7 @@ class HopDispatch:
         return dict(zip(hosts, context.dispatch(method, requests), strict=True))
 
     def _node_sections(self, host: int, type_id: int) -> Sections:
-        """A host's nodes of a type."""
+        """Return a host's nodes of a type as sections."""
         frontier, rows = self._frontiers[type_id], self._rows[type_id][host]
         sections: Sections = {f"ids.{type_id}": frontier.ids[rows]}
         if frontier.trees is not None:
@@ -97,11 +96,11 @@ class HopDispatch:
         return sections
 
     def merge_neighbors(self, fanout: HopFanout, replies: Replies) -> Neighbors:
-        """One edge type's neighbors, out of what each host said of its own nodes."""
+        """Merge the hosts' neighbors along one edge type."""
         front_hosts = sorted(self._rows[fanout.local_type])
         host_rank = np.zeros(
             self._hosts, np.int32
-        )  # of a host among those that have any of the front
+        )  # rank of a host among those that own nodes of the frontier
         host_rank[front_hosts] = np.arange(len(front_hosts), dtype=np.int32)
         row_ranks = host_rank[self._owners[fanout.local_type]]
         host_replies = [replies[host] for host in front_hosts]

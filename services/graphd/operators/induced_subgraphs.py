@@ -1,6 +1,4 @@
-"""Induced subgraphs: all edges among given nodes, numbered as they were given, or among those that
-are sampled around seeds.
-"""
+"""Induced subgraphs: all edges among given nodes, or among nodes sampled around seeds."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ _NO_IDS = np.zeros(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SubgraphNodes:
-    """The nodes of one type, by number."""
+    """Nodes of one type, by index."""
 
     ids: Ids
     groups: Types | None
-    """int32[n], ascending; None where all are of one."""
+    """ndarray of int32, shape (n,), ascending; None if all nodes are in one group."""
 
 
 def induced_subgraph(
@@ -38,14 +36,20 @@ def induced_subgraph(
     types: Types | None,
     indptr: Ids | None,
 ) -> tuple[Sections, frozenset[str]]:
-    """All edges among nodes, or within each group of them: sections as InducedSubgraphReply has
-    them, and which of them the request tells.
+    """Return all edges among nodes, or within each group of nodes.
+
+    Returns
+    -------
+    sections : dict
+        Sections of InducedSubgraphReply.
+    known_sections : frozenset of str
+        Names of the sections that the request already contains.
     """
     groups = None if indptr is None else _groups(indptr, len(nodes))
     single_type = _single_type(node_type, types)
     if (
         single_type >= 0 and groups is None and is_known_distinct(nodes)
-    ):  # the number of each is its place
+    ):  # the index of each node is its position
         nodes_by_type = {
             type_id: SubgraphNodes(ids=_NO_IDS, groups=None)
             for type_id in range(len(context.space.schema.node_types))
@@ -77,7 +81,7 @@ def induced_subgraph(
 
 
 def _single_type(node_type: int, types: Types | None) -> int:
-    """The type of all nodes, -1 where they are of several, or it is not said."""
+    """Return the type of all nodes; -1 if they have several types or it is unknown."""
     if node_type >= 0 or types is None or not len(types):
         return node_type
     return int(types[0]) if bool((types == types[0]).all()) else -1
@@ -91,13 +95,13 @@ def ego_subgraphs(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """All edges among nodes that are sampled around seeds: sections as SampleEgoSubgraphsReply has
-    them.
+    """Sample nodes around seeds and read all edges among them.
+
+    The sections are those of SampleEgoSubgraphsReply.
 
     Notes
     -----
-    Where every seed has a component of its own, a component's nodes are side by side, its root
-    first."""
+    In disjoint mode the nodes of each component are consecutive, with the root first."""
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     sample = subgraphs.sample_subgraph(context, params, nodes, -1, resolved_types)
     seeds, nodes_by_type = sample["seeds"].copy(), {}
@@ -106,7 +110,7 @@ def ego_subgraphs(
         if not params.disjoint:
             nodes_by_type[type_id] = SubgraphNodes(ids=ids, groups=None)
             continue
-        # Roots were numbered before all others, so that in their tree they stay the first.
+        # Roots have the smallest indices, so the stable sort keeps each root first in its tree.
         trees = sample[f"trees.{type_id}"]
         order = stable_order([trees], context.call.remaining)
         new_indices = np.empty(len(order), np.int32)
@@ -122,7 +126,7 @@ def ego_subgraphs(
 
 
 def _node_sections(nodes_by_type: Mapping[int, SubgraphNodes]) -> Sections:
-    """Nodes, and the groups that they are of."""
+    """Return sections of nodes and their groups."""
     out: Sections = {
         "node_counts": np.array(
             [[len(type_nodes.ids)] for type_nodes in nodes_by_type.values()], np.int64
@@ -140,8 +144,10 @@ def edges_among(
     edge_params: reads.EdgeReadParams,
     nodes_by_type: Mapping[int, SubgraphNodes],
 ) -> Sections:
-    """All edges among nodes that have numbers: "counts.e" and "ends.e", or "rows.e" and "cols.e",
-    "weights.e" and "eids.e" of each edge type e, and edge_counts."""
+    """Return all edges among indexed nodes.
+
+    For each edge type e there are "counts.e" and "ends.e", or "rows.e" and "cols.e", and optionally
+    "weights.e" and "eids.e". "edge_counts" has the number of edges per type."""
     schema = context.space.schema
     ends = {}
     for edge_type in edge_params.edge_types:
@@ -194,28 +200,28 @@ def edges_among(
 
 
 def _indices_in_type(positions: Types, offset: int) -> Types:
-    """The numbers of nodes within their type, by their places among those of all types."""
+    """Return indices within a type from positions in the concatenation of all types."""
     return positions - np.int32(offset) if offset else positions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ConcatenatedNodes:
-    """The nodes of some types, one type after another."""
+    """Nodes of several types, concatenated by type."""
 
     ids: Ids
     type_id: int
-    """Of all of them; -1 where they are of several types."""
+    """Type of all nodes; -1 if they have several types."""
     types: Types | None
-    """Of each, where they are of several."""
+    """Type of each node, if they have several."""
     groups: Types | None
     offsets: Mapping[int, int]
-    """The place of number 0 of each type."""
+    """Position of the first node of each type."""
 
     @classmethod
     def concatenate(
         cls, nodes_by_type: Mapping[int, SubgraphNodes], types: set[int]
     ) -> _ConcatenatedNodes:
-        """Those of these types."""
+        """Concatenate the nodes of these types."""
         if len(types) == 1:
             (type_id,) = types
             type_nodes = nodes_by_type[type_id]
@@ -241,7 +247,7 @@ class _ConcatenatedNodes:
 
 
 def _groups(indptr: Ids, node_count: int) -> Types:
-    """The group of each node."""
+    """Return the group of each node."""
     if (
         not indptr.size
         or indptr[0] != 0

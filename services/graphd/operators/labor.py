@@ -1,9 +1,8 @@
-"""Subgraphs grown by LABOR: storageds keep the edges of their nodes by one variate for each node
-that they lead to.
+"""LABOR subgraphs: storageds select edges by one random variate per neighbor.
 
-Without importance steps every node stands by itself. With them, storageds tell what their nodes ask
-of each neighbor, step by step, and the largest of it goes back to them: neighbors travel, not
-edges."""
+Without importance steps the nodes are independent. With them, storageds compute in each step how
+much their nodes need each neighbor, and graphd sends the largest value back. Only neighbor ids and
+these values travel, not edges."""
 
 from __future__ import annotations
 
@@ -28,16 +27,16 @@ from graphd.operators.sampling import Ids, RequestContext, Sections, Types
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaborParams:
-    """What is grown, and how its edges are kept."""
+    """Parameters of a LABOR subgraph."""
 
     fanouts: tuple[HopFanout, ...]
     uniform: bool
     direction: common_pb.Direction
     seed: int
     importance_steps: int
-    """Steps; -1: until they change little."""
+    """Number of steps; -1 runs until they change little."""
     layer_dependency: bool
-    """Whether all hops have the same variates."""
+    """True if all hops use the same variates."""
     expand_all_hops: bool
     want_edge_ids: bool
     want_weights: bool
@@ -46,12 +45,13 @@ class LaborParams:
 def sample_labor(
     context: RequestContext, params: LaborParams, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
-    """Grow a subgraph from seeds: sections as SampleLaborReply has them.
+    """Sample a LABOR subgraph from seeds: sections of SampleLaborReply.
 
     Notes
     -----
-    The variate of a node is keyed by (hop, its type, its id), with ``layer_dependency`` by type and
-    id alone. A node's importance is that of all nodes of a hop, along one edge type."""
+    The variate of a node is keyed by (hop, its type, its id), or with ``layer_dependency`` by type
+    and id alone. The importance of a node applies to all nodes of a hop along one edge type. Part
+    of the sampling contract: changing it changes results for a given seed."""
     subgraph_params = subgraphs.SubgraphParams(
         fanouts=params.fanouts,
         replace=False,
@@ -77,7 +77,7 @@ def sample_labor(
 
 
 class _ImportanceExpander:
-    """Expands nodes with importance steps, by asking whoever owns them."""
+    """Expands nodes with importance steps, through the hosts that own them."""
 
     def __init__(
         self, steps: int, context: RequestContext, params: subgraphs.SubgraphParams
@@ -110,9 +110,7 @@ class _ImportanceExpander:
 
 
 class _SharedNeighbors:
-    """The neighbors that the nodes of several hosts share along one edge type, and what they are
-    worth to them.
-    """
+    """Neighbors that nodes of several hosts share along one edge type, with importances."""
 
     def __init__(
         self,
@@ -130,13 +128,14 @@ class _SharedNeighbors:
             dispatch,
         )
         self._indices: dict[int, NDArray[np.int32]] = {}
-        """Of the neighbors that each host told of."""
+        """Indices of the neighbors that each host reported."""
         self._levels: dict[int, NDArray[np.float64]] = {}
         self._nodes = 0
 
     def raise_levels(self, importances: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """A step of all hosts, as `asterism_graphkit.operators.labor.solve_importances` asks for
-        it.
+        """Run one importance step on all hosts; return the largest value of each neighbor.
+
+        `asterism_graphkit.operators.labor.solve_importances` calls this method.
         """
         replies = self._hop_dispatch.dispatch(
             self._context,
@@ -172,7 +171,7 @@ class _SharedNeighbors:
         return largest
 
     def _index_neighbors(self, replies: Replies) -> None:
-        """Number the neighbors that hosts tell of, each once."""
+        """Index the neighbors that hosts reported, each once."""
         neighbor_lists = [
             reply.array(f"neighbors.{self._fanout.edge_type}", "int64")
             for reply in replies.values()
@@ -182,7 +181,7 @@ class _SharedNeighbors:
         self._nodes = len(nodes)
 
     def host_sections(self, host: int, importances: NDArray[np.float64]) -> Sections:
-        """What a host is told of the steps before."""
+        """Return the results of earlier steps that a host needs, as sections."""
         self._context.call.remaining()
         edge_type = self._fanout.edge_type
         return {

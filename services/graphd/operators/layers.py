@@ -1,5 +1,6 @@
-"""Layers: nodes drawn for all nodes of the layer before together, and the edges between the two;
-edges between lists of nodes.
+"""Layer-wise sampling: nodes drawn jointly for all nodes of the previous layer.
+
+Also reads the edges between two layers, and between two lists of nodes.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections
 from graphd.routing import split_merge
 
 _MAX_TREES = (1 << 31) - 1
-"""Layers times node types: what tells candidates of a layer and type apart is an int32."""
+"""Maximum of layers times node types: an int32 encodes a candidate's layer and type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerParams:
-    """How the nodes of one layer are drawn."""
+    """Parameters of one layer."""
 
     edge_types: tuple[int, ...]
     count: int
@@ -48,15 +49,17 @@ def sample_layer(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """``params.count`` nodes for each of ``count`` layers that ``nodes`` are: sections as
-    SampleLayerReply has them.
+    """Sample ``params.count`` nodes for each of the ``count`` layers in ``nodes``.
+
+    The sections are those of SampleLayerReply.
 
     Notes
     -----
-    Candidates are the neighbors of a layer's nodes, each node once, in the order in which edges
-    first lead to them: by (node of the layer, edge type as asked for, neighbor id, edge id). A node
-    that is in a layer twice counts twice. All of their edges are read, so that what a candidate
-    counts is summed in that order, whoever holds which."""
+    Candidates are the distinct neighbors of a layer's nodes, in the order in which edges first lead
+    to them: by (node of the layer, edge type as requested, neighbor id, edge id). A node that is in
+    a layer twice counts twice. All edges are read, so that a candidate's measure is summed in that
+    order, whichever hosts hold the edges. Part of the sampling contract: changing it changes
+    results for a given seed."""
     width, type_count = len(nodes) // max(count, 1), len(context.space.schema.node_types)
     if count * max(params.count * 20, 1) > REPLY_BYTES or count * type_count > _MAX_TREES:
         raise InvalidRequest(
@@ -83,7 +86,7 @@ def sample_layer(
         (layer_of_edge * type_count + neighbor_types).astype(np.int32),
         checkpoint=context.call.remaining,
     )
-    # Edges come layer after layer, and so do their far ends.
+    # Edges are ordered by layer, and so are their remote ends.
     starts = np.searchsorted(relabeling.trees // type_count, np.arange(count + 1)).astype(np.int64)
     measures = layers.candidate_measures(
         indptr,
@@ -111,7 +114,7 @@ def sample_layer(
 
 
 def _drawn_edges(edges: Sections, indices: Types, chosen: Ids, candidate_count: int) -> Sections:
-    """The edges that lead to what was drawn, once per draw of their far end."""
+    """Return the edges to sampled nodes, once per draw of their remote end."""
     draws = np.flatnonzero(chosen >= 0)
     order, offsets = group_by_key(chosen[draws].astype(np.int32), candidate_count)
     columns = {name: edges[name] for name in ("types", "weights", "eids") if name in edges}
@@ -140,7 +143,7 @@ def sample_layers(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """Layer after layer; sections ``name.hop``."""
+    """Sample layer after layer; the sections are named ``name.hop``."""
     out: Sections = {}
     for h, params in enumerate(hops):
         sections = sample_layer(context, params, count, nodes, node_type, types)
@@ -151,7 +154,7 @@ def sample_layers(
 
 
 def _neighbor_types(context: RequestContext, params: LayerParams) -> Types:
-    """The node type that each edge type of the schema leads to."""
+    """Return the node type that each edge type of the schema leads to."""
     schema = context.space.schema
     ends = [
         schema.node_type_id(edge.dst_type if params.direction == common_pb.OUT else edge.src_type)
@@ -169,7 +172,7 @@ def read_adjacency(
     cols: Ids,
     col_types: Types | None,
 ) -> Sections:
-    """The edges from ``nodes`` to ``cols``: sections as AdjacencyReply has them."""
+    """Return the edges from ``nodes`` to ``cols``: sections of AdjacencyReply."""
     sizes, out = edges_between(context, edge_params, nodes, node_type, types, cols, col_types)
     width = 8 + 8 + 4 + 4 * edge_params.want_weights + 8 * edge_params.want_edge_ids
     _check_bytes(len(out["cols"]) * width, *_edges_description(len(nodes), len(cols)))
@@ -192,8 +195,9 @@ def edges_between(
     col_types: Types | None,
     groups: tuple[Types, Types] | None = None,
 ) -> tuple[Types, Sections]:
-    """How many edges of each node lead to ``cols``, or to those of its group, and their sections:
-    int32 cols, types where several are asked for.
+    """Return how many edges of each node lead to ``cols``, or to those of its group.
+
+    Also returns their sections: int32 cols, and types if several edge types are requested.
     """
     head = storaged_pb.ReadInducedEdgesRequest(
         version_ref=context.version_ref(),
@@ -228,7 +232,7 @@ def edges_between(
 
 
 def check_edges_size(sections: Sections, nodes: int, cols: int) -> None:
-    """Refuse edges that do not fit into a reply."""
+    """Raise InvalidRequest if the edges do not fit into a reply."""
     _check_size(sections, *_edges_description(nodes, cols))
 
 

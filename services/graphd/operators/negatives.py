@@ -1,4 +1,4 @@
-"""Draws of nodes by number: rows of nodes like others, and nodes that are not some others."""
+"""Indexed draws of nodes: nodes of the same types as given ones, and negative samples."""
 
 from __future__ import annotations
 
@@ -22,26 +22,29 @@ from graphd.operators.without_replacement import smallest_key_rows
 from graphd.routing import split_merge
 
 MAX_ATTEMPTS = 512
-"""Of a draw that is left out, before the rest is looked at as a whole. Part of the law: it never
-depends on the request.
+"""Attempts to replace an excluded draw before all remaining rows are considered at once.
+
+Independent of the request. Part of the sampling contract: changing it changes results for a given
+seed.
 """
 _ATTEMPTS_PER_ROUND = 1 << 16
-"""Attempts of all draws at a time, about."""
+"""Approximate number of attempts per round, of all draws together."""
 _NOTHING: dict[str, float] = {"ids": -1, "types": -1, "probabilities": 0.0}
 
 
 def draw_by_index(
     context: RequestContext, draw: GlobalDraw, indices: Ids, draw_types: Types | None = None
 ) -> Sections:
-    """The draws of these numbers: sections ids, types, and probabilities where wanted; `draw.count`
-    is not looked at.
+    """Return the draws with these indices: sections ids, types and optionally probabilities.
+
+    `draw.count` is ignored.
 
     Parameters
     ----------
-    indices : int64[k]
-    draw_types : int32[k], optional
-        The one type that each is from, among ``draw.types``; left out, each is from all of them
-        together.
+    indices : ndarray of int64, shape (k,)
+    draw_types : ndarray of int32, shape (k,), optional
+        The single type of each draw, among ``draw.types``. By default each draw is from all of
+        them together.
     """
     space = context.space
     host_of_draw = np.zeros(len(indices), np.int32)
@@ -90,11 +93,11 @@ def draw_by_index(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodesLikeParams:
-    """How nodes of the same types are drawn; `draw.count` of each."""
+    """Parameters for sampling nodes of the same types; `draw.count` nodes per given node."""
 
     draw: GlobalDraw
     allow_unknown: bool
-    """Nodes of no type have rows of -1."""
+    """Give rows of -1 to nodes without a type, instead of raising NotFound."""
 
 
 def sample_nodes_like(
@@ -104,11 +107,12 @@ def sample_nodes_like(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """``count`` nodes of the type of each node: sections as SampleNodesLikeReply has them.
+    """Sample ``count`` nodes of the type of each node: sections of SampleNodesLikeReply.
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the draws from its type alone.
+    Draw k of row i is draw ``i * count + k`` of the stream of its type alone. Part of the sampling
+    contract: changing it changes results for a given seed.
     """
     draw, n = params.draw, params.draw.count
     _check_reply_size(len(nodes), draw)
@@ -142,15 +146,16 @@ def sample_nodes_like(
 def sample_negatives(
     context: RequestContext, draw: GlobalDraw, rows: int, exclusions: RowExclusions | None
 ) -> Sections:
-    """``count`` nodes for each row, none that the row leaves out: sections as SampleNegativesReply
-    has them.
+    """Sample ``count`` nodes per row that are not excluded: sections of SampleNegativesReply.
 
     Notes
     -----
-    Draw k of row i is draw ``i * count + k`` of the stream that `sampling.draw` draws, where that
-    is not left out; else the first of its further attempts that is not. After ``MAX_ATTEMPTS`` it
-    is the first of a race among all that is not left out. So each is drawn in proportion to its
-    weight among what its row does not leave out; -1 where that is nothing."""
+    Draw k of row i is draw ``i * count + k`` of the stream of `sampling.draw`, unless it is
+    excluded. Otherwise it is the first of further attempts that is not excluded. After
+    ``MAX_ATTEMPTS`` it comes from exponential-key selection among all nodes that are not excluded.
+    Each draw is therefore proportional to the weights of the nodes that its row does not exclude;
+    it is -1 if there are none. Part of the sampling contract: changing it changes results for a
+    given seed."""
     n = draw.count
     _check_reply_size(rows, draw)
     samples = draw_by_index(context, draw, np.arange(rows * n, dtype=np.int64))
@@ -174,7 +179,7 @@ def _redraw(
     exclusions: ExcludedIds | RowExclusions,
     samples: Sections,
 ) -> None:
-    """Draw again, in place, what is left out."""
+    """Replace excluded draws in place."""
     n, columns = draw.count, {name: array.copy() for name, array in samples.items()}
     ids = columns["ids"]
     retry_draw = replace(draw, seed=int(rng.key_of(draw.seed, rng.NEGATIVE)))
@@ -217,8 +222,9 @@ def _redraw(
 def _draw_by_exponential_key(
     context: RequestContext, draw: GlobalDraw, excluded_ids: NDArray[np.int64], position: int
 ) -> Sections | None:
-    """One node by its weight among those that are not left out, by a race over all parts; None
-    where there is none.
+    """Draw one node that is not excluded, by weight, with exponential-key selection.
+
+    The selection covers all partitions. Returns None if there is no such node.
     """
     shares = context.version.totals.shares(NODE, draw.types, uniform=draw.uniform)
     single_draw = replace(draw, seed=int(rng.key_of(draw.seed, rng.NEGATIVE, position)), count=1)
@@ -241,7 +247,7 @@ def _draw_by_exponential_key(
 
 
 def _excluded_sections(draw: GlobalDraw, excluded_ids: NDArray[np.int64]) -> Sections:
-    """Some ids, of whichever of the types they are."""
+    """Return excluded ids as sections, once for each type they may have."""
     return {
         "ids": np.tile(excluded_ids, len(draw.types)),
         "types": np.repeat(np.array(draw.types, np.int32), len(excluded_ids)),
@@ -251,18 +257,17 @@ def _excluded_sections(draw: GlobalDraw, excluded_ids: NDArray[np.int64]) -> Sec
 def _renormalization(
     context: RequestContext, draw: GlobalDraw, exclusions: ExcludedIds
 ) -> NDArray[np.float64]:
-    """The weight of everything over the weight of what each row does not leave out, float64[rows];
-    1 where that is nothing.
+    """Return total weight over remaining weight per row, float64[rows]; 1 if nothing remains.
 
-    Where that is little a difference would be rounding, and it is added up anew, once for rows that
-    leave out the same."""
+    If the remaining weight is small, a difference would be dominated by rounding. It is then summed
+    again, once for all rows with the same exclusions."""
     shares = context.version.totals.shares(NODE, draw.types, uniform=draw.uniform)
     unique_ids, inverse = np.unique(exclusions.ids, return_inverse=True)
     weights = np.zeros(len(unique_ids), np.float64)
     for type_id in draw.types:
         weights += reads.node_weights(
             context, type_id, unique_ids, uniform=draw.uniform
-        )  # an id is of one of the types
+        )  # each id belongs to only one of the types
     remaining = shares.total - exclusions.excluded_weights(weights[inverse])
     imprecise_rows = (
         np.flatnonzero(remaining < MIN_REMAINING_SHARE * shares.total)

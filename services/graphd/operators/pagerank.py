@@ -1,5 +1,6 @@
-"""Personalised PageRank by forward push: neighborhoods are read from the storageds as mass comes to
-them, each once a request.
+"""Personalized PageRank by forward push.
+
+Neighborhoods are read from the storageds when mass arrives at them, each once per request.
 """
 
 from __future__ import annotations
@@ -27,45 +28,46 @@ from graphd.operators import reads
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
 MAX_EDGES = 1 << 25
-"""Held of a request's neighborhoods, 8 bytes each."""
+"""Maximum edges of a request's neighborhoods in memory, 8 bytes each."""
 MAX_PAIRS = 1 << 22
-"""Of a start and a node that its mass has come to, some 60 bytes each."""
+"""Maximum pairs of a start and a node that its mass has reached, about 60 bytes each."""
 _GROUP = 256
-"""Starts whose mass is pushed at a time, unless they come to too many nodes together."""
+"""Starts that are pushed together, unless they reach too many nodes in total."""
 _PIECE_EDGES = 1 << 22
-"""Along which mass goes at a time."""
+"""Edges over which mass is spread in one step."""
 _ROW_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagerankParams:
-    """What PageRank is of, and how closely."""
+    """Parameters of PageRank."""
 
     edge_types: tuple[int, ...]
     direction: common_pb.Direction
     uniform: bool
     alpha: float
-    """The probability that a walk ends, at every step."""
+    """Probability that a walk ends at a step."""
     epsilon: float
-    """No node of degree d is left with more than ``epsilon * d`` that has not settled."""
+    """Tolerance: no node of degree d keeps more than ``epsilon * d`` unsettled mass."""
     top_k: int
 
 
 class _TooManyPairs(Exception):
-    """Starts come to more nodes than are held at a time."""
+    """Raised if starts reach more nodes than can be held together."""
 
 
 def pagerank(
     context: RequestContext, params: PagerankParams, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
-    """The nodes of the highest scores for each node: sections as PersonalizedPagerankReply has
-    them.
+    """Return the nodes with the highest scores for each start node.
+
+    The sections are those of PersonalizedPagerankReply.
 
     Notes
     -----
-    Mass is pushed in rounds: all nodes that hold back more than they may at its beginning settle,
-    and what they carry on arrives in the order of (start, node id, node type, edge as stored). So
-    what a start comes to depends on nothing but the graph."""
+    Mass is pushed in rounds. All nodes with more than the tolerance at the start of a round settle,
+    and the mass that they pass on arrives in the order of (start, node id, node type, edge as
+    stored). The result of a start therefore depends only on the graph."""
     if len(nodes) * params.top_k * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.top_k)
         raise InvalidRequest(
@@ -106,7 +108,7 @@ def pagerank(
 def _rank_on_one_host(
     context: RequestContext, params: PagerankParams, nodes: Ids, node_types: Types
 ) -> Sections:
-    """The whole of it, by the one storaged that has every part."""
+    """Run the whole computation on the one storaged that has every partition."""
     head = storaged_pb.PushPagerankRequest(
         version_ref=context.version_ref(),
         edge_types=params.edge_types,
@@ -131,8 +133,9 @@ def _push(
     rows: Ids,
     out: Sections,
 ) -> None:
-    """Push the mass of some starts until no node holds back more than it may, and put the highest
-    scores into their rows.
+    """Push the mass of some starts until no node exceeds the tolerance.
+
+    Writes the highest scores to ``rows`` of ``out``.
     """
     with Relabeling.pooled(1) as (pairs,):
         scores, residuals, rounds = (
@@ -213,7 +216,7 @@ def _write_top(
     out: Sections,
     checkpoint: Callable[[], object],
 ) -> None:
-    """The highest scores of each start; ties by id, then by type."""
+    """Write the highest scores of each start; ties are ordered by id, then by type."""
     scored = np.flatnonzero(scores > 0)
     node_indices, starts = pairs.ids[scored], pairs.trees[scored]
     order = stable_order(
@@ -232,7 +235,7 @@ def _write_top(
 
 
 class _GrowableArray:
-    """An array that grows; what is new in it is a given value."""
+    """Array that grows; new elements have a given value."""
 
     def __init__(self, dtype: Any, fill: float = 0) -> None:
         self._fill, self._size = fill, 0
@@ -240,11 +243,11 @@ class _GrowableArray:
 
     @property
     def values(self) -> NDArray[Any]:
-        """What there is of it."""
+        """The current elements."""
         return self._buffer[: self._size]
 
     def resize(self, size: int) -> None:
-        """Make it that long."""
+        """Set the number of elements."""
         if size > len(self._buffer):
             buffer = np.full(max(size, 2 * len(self._buffer)), self._fill, self._buffer.dtype)
             buffer[: self._size] = self.values
@@ -252,16 +255,14 @@ class _GrowableArray:
         self._size = size
 
     def append(self, values: NDArray[Any]) -> None:
-        """Make it longer by these."""
+        """Append elements."""
         old_size = self._size
         self.resize(old_size + len(values))
         self._buffer[old_size : self._size] = values
 
 
 class _GraphCache:
-    """What a request has read of the graph: nodes by number, what their edges weigh, and the
-    neighbors of some.
-    """
+    """Data of the graph that a request has read: nodes by index, weight sums, neighbors."""
 
     def __init__(
         self, context: RequestContext, params: PagerankParams, relabeling: Relabeling
@@ -292,49 +293,50 @@ class _GraphCache:
 
     @property
     def ids(self) -> Ids:
-        """int64[nodes]."""
+        """ndarray of int64, shape (nodes,)."""
         return self._relabeling.ids
 
     @property
     def types(self) -> Types:
-        """int32[nodes]."""
+        """ndarray of int32, shape (nodes,)."""
         return self._relabeling.trees
 
     @property
     def weight_sums(self) -> NDArray[np.float64]:
-        """float64[nodes]: what the edges of each weigh together, NaN where nobody asked."""
+        """Weight of all edges of each node, float64[nodes]; NaN if not read."""
         return self._weight_sums.values
 
     @property
     def begins(self) -> Ids:
-        """int64[nodes]: where the neighbors of each begin; -1 where they are not read."""
+        """Begin of each node's neighbors, int64[nodes]; -1 if not read."""
         return self._begins.values
 
     @property
     def ends(self) -> Ids:
-        """int64[nodes]."""
+        """End of each node's neighbors, int64[nodes]."""
         return self._ends.values
 
     @property
     def neighbors(self) -> Types:
-        """int32[edges], by number."""
+        """Node indices of neighbors, int32[edges]."""
         return self._neighbors.values
 
     @property
     def weights(self) -> NDArray[np.float32]:
-        """float32[edges]; none where every edge weighs 1."""
+        """Weights of edges, float32[edges]; empty if every edge weighs 1."""
         return self._weights.values
 
     def assign_indices(self, ids: Ids, types: Types) -> Ids:
-        """The number of each node."""
+        """Return the index of each node."""
         indices = self._relabeling.assign(ids, types)
         for column in (self._weight_sums, self._begins, self._ends):
             column.resize(len(self._relabeling))
         return indices.astype(np.int64)
 
     def read_weight_sums(self) -> None:
-        """Ask what the edges of nodes weigh, of whom nobody asked: those that got numbers since,
-        for mass comes to all of them.
+        """Read the weight sums of the nodes that got indices since the last call.
+
+        Every such node needs it, because mass arrives at all of them.
         """
         begin, end = self._summed, len(self._relabeling)
         step = REPLY_BYTES // (8 * len(self._params.edge_types))
@@ -354,7 +356,7 @@ class _GraphCache:
         self._summed = end
 
     def read_neighbors(self, indices: Ids) -> None:
-        """Read the neighbors of nodes, of whom they are not held."""
+        """Read the neighbors of those nodes that do not have them yet."""
         unread = np.unique(indices[self.begins[indices] < 0])
         isolated = unread[self.weight_sums[unread] == 0]
         self.begins[isolated] = self.ends[isolated] = 0
@@ -366,7 +368,7 @@ class _GraphCache:
         ids, types = self.ids[indices], self.types[indices]
         try:
             edges = reads.neighbors(self._context, self._edge_params, ids, -1, types)
-        except InvalidRequest as error:  # more than one reply holds
+        except InvalidRequest as error:  # more than a reply can hold
             if len(indices) == 1:
                 raise InvalidRequest(
                     f"node {ids[0]} has more edges than can be read at a time: {error.message}"

@@ -1,6 +1,4 @@
-"""Reading: all neighbors of nodes, feature columns, scans of a part. Answers come back in the
-request's order.
-"""
+"""Reads: neighbors of nodes, feature columns and scans of partitions, in request order."""
 
 from __future__ import annotations
 
@@ -23,33 +21,33 @@ from graphd.routing import split_merge
 
 _DEFAULT_ROWS = 65536
 _NEIGHBOR_BYTES = 24
-"""Of one neighbor in a reply: id, edge type, weight, edge id."""
+"""Bytes of one neighbor in a reply: id, edge type, weight, edge id."""
 _RAGGED_GUESS = 256
-"""Bytes of a ragged or bytes value, for the size of a batch of a scan."""
+"""Assumed bytes of a ragged or bytes value, to size a batch of a scan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeReadParams:
-    """Which neighbors are read, and how each node's are sorted."""
+    """Parameters for reading neighbors and sorting those of each node."""
 
     edge_types: tuple[int, ...]
     direction: common_pb.Direction
     want_weights: bool
     want_edge_ids: bool
     sort: str
-    """"" (as stored), "id" or "weight"."""
+    """Sort order: "" (as stored), "id" or "weight"."""
     top: int = 0
-    """0: all of them; else the heaviest only."""
+    """Number of heaviest neighbors to read; 0 for all neighbors."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WeightHistogram:
-    """How many rows of a type weigh how much, by the logarithm of their weight."""
+    """Histogram of the weights of a type's rows on a logarithmic scale."""
 
     counts: NDArray[np.int64]
-    """int64[1108]: rows of a weight w with floor(4 log2 w) = b - 596."""
+    """int64[1108]: number of rows with weight w such that floor(4 log2 w) = b - 596."""
     sums: NDArray[np.float64]
-    """float64[1108], of their weights."""
+    """float64[1108]: sum of their weights."""
 
 
 def neighbors(
@@ -59,7 +57,7 @@ def neighbors(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """All neighbors of each node: sections as of ReadNeighborsReply."""
+    """Return all neighbors of each node: sections of ReadNeighborsReply."""
     by_weight = edge_params.sort == "weight"
     head = storaged_pb.ReadNeighborsRequest(
         version_ref=context.version_ref(),
@@ -109,7 +107,7 @@ def degrees(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """How many edges of each type each node has: section degrees int64[m, types]."""
+    """Return the number of edges per node and type: section degrees int64[m, types]."""
     head = storaged_pb.ReadDegreesRequest(
         version_ref=context.version_ref(),
         edge_types=edge_types,
@@ -137,8 +135,9 @@ def edge_weight_sums(
     node_type: int,
     types: Types | None,
 ) -> NDArray[np.float64]:
-    """What each edge type weighs at each node, in draws by the weights of ``context``: float64[m,
-    types].
+    """Return the weight of each node's edges per type as float64[m, types].
+
+    Sampling by the weights of ``context`` uses these sums.
     """
     head = storaged_pb.ReadDegreesRequest(
         version_ref=context.version_ref(),
@@ -156,7 +155,7 @@ def edge_weight_sums(
 def node_types(
     context: RequestContext, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
-    """The type of each node, -1 where there is no such node: section types int32[m]."""
+    """Return the type of each node, -1 if it does not exist: section types int32[m]."""
     return _read_rows(
         context,
         "read_node_types",
@@ -169,8 +168,10 @@ def node_types(
 def resolve_node_types(
     context: RequestContext, nodes: Ids, node_type: int, types: Types | None
 ) -> Types:
-    """The type of each node as the request says it, and, of ids of a whole space, as whoever has
-    the node knows it: int32[m].
+    """Return the type of each node as int32[m].
+
+    Types come from the request if it has them. Otherwise ids are global, and the storageds that own
+    the nodes supply the types.
     """
     if node_type >= 0:
         return np.full(len(nodes), node_type, np.int32)
@@ -182,7 +183,7 @@ def resolve_node_types(
 def _read_rows(
     context: RequestContext, method: str, head: Message, nodes: Ids, types: Types | None
 ) -> Sections:
-    """What the hosts of nodes say of each."""
+    """Read one row per node from the hosts that own the nodes."""
     plan = split_merge.rows_by_owner(context.space, nodes) or [(0, None)]
     requests = []
     for host, rows in plan:
@@ -199,7 +200,7 @@ def _read_rows(
 def node_features(
     context: RequestContext, type_id: int, names: Sequence[str], nodes: Ids
 ) -> Sections:
-    """Columns of nodes of one type, and which of them were found."""
+    """Return columns of nodes of one type, and a flag per node that it was found."""
     check_columns(context.space.schema.node_types[type_id], names)
     head = storaged_pb.ReadNodeFeaturesRequest(
         version_ref=context.version_ref(), type_id=type_id, names=names
@@ -215,8 +216,9 @@ def node_features(
 def node_weights(
     context: RequestContext, type_id: int, nodes: Ids, *, uniform: bool
 ) -> NDArray[np.float64]:
-    """What draws from a node type by the weights of ``context`` go by, or uniformly: float64[m], 0
-    where there is no such node.
+    """Return the weights with which nodes of one type are sampled, as float64[m].
+
+    All weights are 1 if ``uniform``. Nodes that do not exist have weight 0.
     """
     head = storaged_pb.ReadNodeFeaturesRequest(
         version_ref=context.version_ref(),
@@ -232,7 +234,7 @@ def node_weights(
 def edge_features(
     context: RequestContext, type_id: int, names: Sequence[str], eids: Ids
 ) -> Sections:
-    """Columns of edges of one type, by edge id."""
+    """Return columns of edges of one type, by edge id."""
     check_columns(context.space.schema.edge_types[type_id], names)
     space = context.space
     head = storaged_pb.ReadEdgeFeaturesRequest(
@@ -253,7 +255,7 @@ def edge_features(
 def scan_nodes(
     context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
 ) -> tuple[Sections, int]:
-    """A run of one part's nodes by id, and where the next one begins (-1: that was all)."""
+    """Return consecutive nodes of one partition by id, and the next cursor (-1 at the end)."""
     schema_type = context.space.schema.node_types[type_id]
     check_columns(schema_type, names)
     head = storaged_pb.ReadNodesRequest(
@@ -270,7 +272,7 @@ def scan_nodes(
 
 
 def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Nodes of a type by their place in a scan of all parts, and how many there are."""
+    """Return nodes of a type by their position in a scan of all partitions, and their count."""
     description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
     head = storaged_pb.ReadNodesAtRequest(version_ref=context.version_ref(), type_id=type_id)
     sections, count = _read_places(
@@ -280,7 +282,7 @@ def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sec
 
 
 def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Edges of a type by their place in a scan of all parts, and how many there are."""
+    """Return edges of a type by their position in a scan of all partitions, and their count."""
     description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
     head = storaged_pb.ReadEdgesAtRequest(
         version_ref=context.version_ref(), type_id=type_id, weight=context.weight_name
@@ -304,7 +306,7 @@ def _read_places(
     description: str,
     row_bytes: int,
 ) -> tuple[Sections, int]:
-    """Rows by their place, and how many there are; nothing of no places."""
+    """Return rows by position, and the number of rows; no sections without positions."""
     ends = np.cumsum(context.version.totals.part_counts(element, type_id))
     count = int(ends[-1])
     if positions.size and not 0 <= int(positions.min()) <= int(positions.max()) < count:
@@ -336,8 +338,9 @@ def _read_places(
 def scan_edges(
     context: RequestContext, type_id: int, part: int, cursor: int, limit: int, names: Sequence[str]
 ) -> tuple[Sections, int]:
-    """A run of one part's edges in out-adjacency order, its features fetched by edge id, and where
-    the next one begins.
+    """Return consecutive edges of one partition in out-adjacency order, and the next cursor.
+
+    Features are read by edge id.
     """
     schema_type = context.space.schema.edge_types[type_id]
     check_columns(schema_type, names)
@@ -369,9 +372,7 @@ def _call_part(context: RequestContext, name: str, part: int, head: Message) -> 
 def merge_columns(
     count: int, rows: Sequence[Ids | None], replies: Sequence[Frame[Message]]
 ) -> Sections:
-    """Columns of every host's rows in the order of the request; ragged ones by their row
-    lengths.
-    """
+    """Merge every host's columns in request order; ragged ones by their row lengths."""
     stems = sorted(
         name[: -len(".indptr")] for name in replies[0].arrays if name.endswith(".indptr")
     )
@@ -402,7 +403,7 @@ def merge_columns(
 
 
 def check_columns(schema_type: NodeType | EdgeType, names: Sequence[str]) -> None:
-    """Refuse names that the type has not; "weight" is every node's."""
+    """Raise NotFound for a name that the type does not have; every node has "weight"."""
     for name in names:
         if not (name == "weight" and isinstance(schema_type, NodeType)):
             schema_type.feature(name)
@@ -413,7 +414,7 @@ def check_columns(schema_type: NodeType | EdgeType, names: Sequence[str]) -> Non
 def _rows(
     schema_type: NodeType | EdgeType, names: Sequence[str], limit: int, fixed_bytes: int
 ) -> int:
-    """How many rows one batch of a scan has: what was asked for, as far as a reply can hold it."""
+    """Return the rows per batch of a scan: the requested number, limited by the reply size."""
     if limit < 0:
         raise InvalidRequest(f"limit {limit}: expected 0 (the server's choice) or more")
     width = fixed_bytes + sum(
@@ -429,7 +430,7 @@ def _row_bytes(feature: Feature) -> int:
 
 
 def check_size(sections: dict[str, NDArray[Any]], subject: str) -> None:
-    """Refuse an answer that does not fit into a reply."""
+    """Raise InvalidRequest if a result does not fit into a reply."""
     size = sum(array.nbytes for array in sections.values())
     if size > REPLY_BYTES:
         raise InvalidRequest(
@@ -438,7 +439,7 @@ def check_size(sections: dict[str, NDArray[Any]], subject: str) -> None:
 
 
 def weight_histogram(context: RequestContext, element: int, type_id: int) -> WeightHistogram:
-    """How the weights of ``context`` are spread over the rows of a type, of all parts together."""
+    """Return the histogram of a type's weights in ``context``, over all partitions."""
     kind = common_pb.NODE if element == NODE else common_pb.EDGE
     requests = []
     for host in range(len(context.space.hosts)):

@@ -1,5 +1,6 @@
-"""Sampling: global draws of nodes and edges, neighbors, fanouts. Each is a pure function of
-(version, request, seed).
+"""Sampling: global draws of nodes and edges, neighbors, fanouts.
+
+Each operator is a pure function of (version, request, seed).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ Types = NDArray[np.int32]
 Sections = dict[str, NDArray[Any]]
 
 REPLY_BYTES = 60 << 20
-"""Of one reply's arrays, so that it fits into a message of 64 MiB."""
+"""Maximum bytes of one reply's arrays, so that it fits into a message of 64 MiB."""
 _ROW_BYTES = {NODE: 12, EDGE: 32}
 _PROBABILITY_BYTES = 8
 _WORD = {NODE: "node", EDGE: "edge"}
@@ -45,23 +46,23 @@ _WORD = {NODE: "node", EDGE: "edge"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestContext:
-    """One request's surroundings: what it draws from, whom it asks, how long it may take."""
+    """Context of one request: version, weights, filter, dispatcher and deadline."""
 
     space: SpaceRoute
     version: ServedVersion
     dispatcher: Dispatcher
     call: CallContext
     filter_cache: FilterTotalsCache = field(default_factory=FilterTotalsCache)
-    """What is known of conditions by earlier requests."""
+    """Totals of filters of earlier requests."""
     weight_name: str = ""
-    """The name of the weights that it draws by; "" are the rows' own."""
+    """Name of the weights to sample by; "" for the rows' own weights."""
     row_filter: storaged_pb.RowFilter | None = None
-    """Which rows it is about, with their totals; None: all."""
+    """Filter of the rows, with their totals; None for all rows."""
     filter_plan: str = ""
-    """How these are found, in words."""
+    """Description of how the filter is evaluated."""
 
     def with_weights(self, weight_name: str) -> RequestContext:
-        """The same by the weights of that name."""
+        """Return this context with the weights of that name."""
         if weight_name == self.weight_name:
             return self
         return replace(
@@ -71,11 +72,11 @@ class RequestContext:
         )
 
     def without_filter(self) -> RequestContext:
-        """The same of all rows, where only types are looked up."""
+        """Return this context without a filter, for lookups of types."""
         return replace(self, row_filter=None)
 
     def version_ref(self) -> storaged_pb.VersionRef:
-        """The version, and which of its rows are meant, as a storaged is told."""
+        """Return the version and the filter in the form that storageds accept."""
         return storaged_pb.VersionRef(
             space_id=self.space.space_id,
             version=self.version.version,
@@ -86,13 +87,13 @@ class RequestContext:
     def dispatch(
         self, name: str, requests: Sequence[tuple[int, Frame[Message]]]
     ) -> list[Frame[Message]]:
-        """The hosts' replies, in the order of the requests."""
+        """Return the hosts' replies in request order."""
         return self.dispatcher.dispatch(name, self.space, requests, self.call)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalDraw:
-    """A draw of nodes or edges from all parts."""
+    """Parameters for sampling nodes or edges from all partitions."""
 
     element: int
     """NODE or EDGE."""
@@ -105,29 +106,29 @@ class GlobalDraw:
 
     @property
     def max_rows(self) -> int:
-        """How many rows one reply can hold."""
+        """Maximum rows that one reply can hold."""
         return REPLY_BYTES // (
             _ROW_BYTES[self.element] + _PROBABILITY_BYTES * self.want_probabilities
         )
 
     @property
     def id_section(self) -> str:
-        """The section that tells rows of a type apart."""
+        """Section with the ids of rows, unique within a type."""
         return "ids" if self.element == NODE else "eids"
 
     @property
     def is_single_type(self) -> bool:
-        """Whether all nodes are of a type that the request told."""
+        """True if the request names a single node type, so that the reply omits types."""
         return self.element == NODE and len(self.types) == 1
 
     @property
     def method(self) -> str:
-        """What storageds are asked."""
+        """Method of storageds for this draw."""
         return "draw_nodes" if self.element == NODE else "draw_edges"
 
 
 def draw(context: RequestContext, draw: GlobalDraw) -> Sections:
-    """``draw.count`` rows, with or without replacement, in the order of the draws."""
+    """Return ``draw.count`` rows in draw order, with or without replacement."""
     if not 0 <= draw.count <= draw.max_rows:
         raise InvalidRequest(f"count {draw.count}: expected 0 to {draw.max_rows} in one call")
     shares = context.version.totals.shares(draw.element, draw.types, uniform=draw.uniform)
@@ -139,12 +140,12 @@ def draw(context: RequestContext, draw: GlobalDraw) -> Sections:
         else _draw_block(context, draw, shares, 0, draw.count)
     )
     if draw.is_single_type:
-        sections.pop("types", None)  # the trainer knows it
+        sections.pop("types", None)  # the client knows the only type
     return sections
 
 
 def nothing_to_draw(context: RequestContext, draw: GlobalDraw) -> str:
-    """Why nothing can be drawn, for a message."""
+    """Return the reason why nothing can be drawn, for a message."""
     schema, totals = context.space.schema, context.version.totals
     schema_types = schema.node_types if draw.element == NODE else schema.edge_types
     names = (
@@ -167,7 +168,7 @@ def nothing_to_draw(context: RequestContext, draw: GlobalDraw) -> str:
 def _draw_block(
     context: RequestContext, draw: GlobalDraw, shares: PartShares, start: int, count: int
 ) -> Sections:
-    """The draws start .. start + count - 1 of the stream."""
+    """Return draws start .. start + count - 1 of the stream."""
     space = context.space
     key = rng.key_of(draw.seed, rng.PART, draw.element)
     hosts = np.unique(space.host_of_part[shares.parts[shares.measure > 0]])
@@ -178,7 +179,7 @@ def _draw_block(
         )
         rows: list[Ids | None] = [order[offsets[host] : offsets[host + 1]] for host in hosts]
     else:
-        rows = [None] * len(hosts)  # all of them, or none
+        rows = [None] * len(hosts)  # one host has all draws, or there are no draws
     requests = [
         (int(host), Frame(_draw_request(context, draw, int(host), start, count))) for host in hosts
     ]
@@ -228,7 +229,7 @@ def _draw_request(
 
 
 def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares) -> Sections:
-    """The first distinct draws of the stream, then a race over the rest."""
+    """Return the first distinct draws of the stream, then exponential-key selections."""
     available = context.version.totals.drawable_count(
         draw.element, draw.types, uniform=draw.uniform
     )
@@ -276,7 +277,7 @@ def _draw_distinct(context: RequestContext, draw: GlobalDraw, shares: PartShares
 
 
 def _with_types(draw: GlobalDraw, sections: Sections) -> Sections:
-    """Draws with their types."""
+    """Return draws with their types."""
     return (
         sections | {"types": np.full(len(sections[draw.id_section]), draw.types[0], np.int32)}
         if "types" not in sections
@@ -294,7 +295,7 @@ def draw_excluding(
     exponential_keys: bool = False,
     want_rest: bool = False,
 ) -> list[Frame[Message]]:
-    """What the hosts say of all rows but those that are taken."""
+    """Return the hosts' replies about all rows except the excluded ones."""
     sections: Sections = {
         "excluded_ids": excluded_rows[draw.id_section],
         "excluded_types": excluded_rows["types"],
@@ -324,8 +325,9 @@ def draw_excluding(
 def weight_excluding(
     context: RequestContext, draw: GlobalDraw, shares: PartShares, excluded_rows: Sections
 ) -> float:
-    """The weight of all rows but those that are taken: the same sum of the same terms, whoever
-    holds them.
+    """Return the weight of all rows except the excluded ones.
+
+    The sum has the same terms in the same order, whichever hosts hold the rows.
     """
     rest_weights = [
         reply.array("remaining_weight", "float64", 2)
@@ -337,7 +339,7 @@ def weight_excluding(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NeighborParams:
-    """How neighbors are drawn."""
+    """Parameters for sampling the neighbors of one hop."""
 
     edge_types: tuple[int, ...]
     count: int
@@ -350,7 +352,7 @@ class NeighborParams:
     want_edge_ids: bool
     want_probabilities: bool
     distinct_nodes: bool = False
-    """Different neighbors, not different edges."""
+    """Sample distinct neighbors instead of distinct edges."""
     temporal_filter: TemporalFilter | None = None
 
 
@@ -362,9 +364,10 @@ def sample_neighbors(
     types: Types | None,
     positions: Ids | None = None,
 ) -> Sections:
-    """``params.count`` neighbors of each node: sections [m, count], as DrawNeighborsReply has them.
+    """Sample ``params.count`` neighbors per node: sections [m, count] of DrawNeighborsReply.
 
-    A draw is keyed by the node's position: its place in the request, or as ``positions`` says.
+    A draw is keyed by the node's position, which is its index in the request unless ``positions``
+    is given. Part of the sampling contract: changing it changes results for a given seed.
     """
     width = (
         8
@@ -398,7 +401,7 @@ def sample_neighbors(
         temporal_filter=None if params.temporal_filter is None else params.temporal_filter.head,
     )
     plan = split_merge.rows_by_owner(context.space, nodes)
-    if not plan:  # no node, so nobody owns one: somebody still knows the shapes
+    if not plan:  # without nodes there is no owner; one host still returns the array shapes
         plan = [(0, None)]
     if positions is None:
         positions = np.arange(len(nodes), dtype=np.int64)
@@ -426,9 +429,9 @@ def sample_fanout(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """Hop after hop, each from the flat answer of the one before; sections ``name.hop``.
+    """Sample hop after hop from the flattened result of the previous hop.
 
-    Times of every hop are those of the nodes that the first one starts from.
+    Sections are named ``name.hop``. The times of every hop are those of the start nodes.
     """
     out: Sections = {}
     path_count = 1
@@ -451,9 +454,7 @@ def sample_fanout(
 def neighbor_types(
     space: SpaceRoute, hop: NeighborParams, edge_types: Types | None
 ) -> tuple[int, Types | None]:
-    """The node type of a hop's neighbors: one for all (or -1), and the type of each where they
-    differ.
-    """
+    """Return the node type of a hop's neighbors, or -1 and the type of each if they differ."""
     schema = space.schema
     ends = [
         schema.node_type_id(edge.dst_type if hop.direction == common_pb.OUT else edge.src_type)
@@ -462,7 +463,7 @@ def neighbor_types(
     type_ids = {ends[edge_type] for edge_type in hop.edge_types}
     if len(type_ids) == 1 or edge_types is None:
         return type_ids.pop(), None
-    # One entry more: edge type -1, "none", is the last one and leads nowhere.
+    # The extra last entry maps edge type -1 ("none") to node type -1.
     return -1, np.array([*ends, -1], np.int32)[edge_types]
 
 

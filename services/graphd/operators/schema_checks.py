@@ -1,6 +1,6 @@
 """Checks of a request's types and weights against the schema.
 
-Called by `graphd.api`, which decodes requests, and by operators that follow further types."""
+Used by `graphd.api`, which decodes requests, and by operators that follow further types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism_proto.errors import NotFound
 
 
 def resolve_weight_name(element: int, schema: Schema, types: Sequence[int], name: str) -> str:
-    """Return the canonical name of a request's weights; NotFound where a type has none of it."""
+    """Return the canonical name of a request's weights; NotFound if a type lacks it."""
     for type_id in types:
         if name not in OWN_WEIGHTS:
             (schema.node_types if element == NODE else schema.edge_types)[type_id].table(name)

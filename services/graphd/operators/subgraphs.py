@@ -1,6 +1,4 @@
-"""Subgraphs, grown by asking the storageds of a space: once a hop, or once in all where one of them
-has every part.
-"""
+"""K-hop subgraphs: one request to the storageds per hop, or a single one to a lone host."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from graphd.operators.temporal import TemporalFilter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubgraphParams:
-    """What is grown, and how its edges are drawn."""
+    """Parameters of a k-hop subgraph."""
 
     fanouts: tuple[HopFanout, ...]
     replace: bool
@@ -39,7 +37,7 @@ class SubgraphParams:
     want_weights: bool
     temporal_filter: TemporalFilter | None = None
     labor: storaged_pb.LaborParams | None = None
-    """Whose variates keep edges, instead of drawing them for each node."""
+    """LABOR parameters: edges are selected by its variates instead of drawn per node."""
 
 
 def sample_subgraph(
@@ -50,8 +48,9 @@ def sample_subgraph(
     types: Types | None,
     expander: Callable[[RequestContext, SubgraphParams], Expander] | None = None,
 ) -> Sections:
-    """Grow a subgraph from seeds: sections as SampleSubgraphReply has them. ``expander`` asks
-    several hosts; None: once a hop.
+    """Sample a k-hop subgraph from seeds: sections of SampleSubgraphReply.
+
+    ``expander`` expands the nodes of several hosts; by default with one request per host and hop.
     """
     resolved_types = reads.resolve_node_types(context, nodes, node_type, types)
     if len(context.space.hosts) == 1:
@@ -76,7 +75,7 @@ def sample_subgraph(
 def _sample_on_one_host(
     context: RequestContext, params: SubgraphParams, nodes: Ids, types: Types
 ) -> Sections:
-    """The whole of it, by the one storaged that has every part."""
+    """Run the whole expansion on the one storaged that has every partition."""
     head = storaged_pb.SampleKHopRequest(
         version_ref=context.version_ref(),
         fanouts=[
@@ -104,7 +103,7 @@ def _sample_on_one_host(
 
 
 class _StoragedExpander:
-    """Expands nodes by asking whoever owns them, about all edge types at a time."""
+    """Expands nodes through the hosts that own them, along all edge types at once."""
 
     def __init__(self, context: RequestContext, params: SubgraphParams) -> None:
         self._context, self._params = context, params
@@ -127,7 +126,7 @@ class _StoragedExpander:
 def build_expand_request(
     context: RequestContext, params: SubgraphParams, hop: int, fanouts: Sequence[HopFanout]
 ) -> storaged_pb.ExpandRequest:
-    """What a storaged is asked of a hop."""
+    """Build the request to a storaged for one hop."""
     return storaged_pb.ExpandRequest(
         version_ref=context.version_ref(),
         hop=hop,

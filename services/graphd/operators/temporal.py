@@ -1,4 +1,4 @@
-"""Until when the nodes of a request see edges: what it says, checked."""
+"""Temporal filters: decode and check the times until which a request's nodes see edges."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ NeighborRequest = Frame[graphd_pb.SampleNeighborsRequest] | Frame[graphd_pb.Samp
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TemporalFilter:
-    """Until when edges are seen."""
+    """Times until which edges are visible."""
 
     times: NDArray[Any]
-    """int64[m] or float64[m], of each node, or of each seed and its tree."""
+    """ndarray of int64 or float64, shape (m,): time of each node, or of each seed's tree."""
     head: common_pb.TemporalFilter
 
     def repeat(self, count: int) -> TemporalFilter:
-        """The same of the nodes that ``count`` draws of each of these give."""
+        """Return the filter of the nodes that result from ``count`` draws per node."""
         return TemporalFilter(times=np.repeat(self.times, count), head=self.head)
 
     def times_at(self, positions: NDArray[Any] | None) -> NDArray[Any]:
-        """The times of the nodes at these places; None: of all."""
+        """Return the times of the nodes at these positions; None for all."""
         return self.times if positions is None else self.times[positions]
 
 
 def neighbor_filter(
     request: Frame[graphd_pb.SampleNeighborsRequest], schema: Schema, edge_types: Sequence[int]
 ) -> TemporalFilter | None:
-    """Until when neighbors are seen; None: always.
+    """Return the temporal filter of neighbors, or None.
 
     Raises
     ------
     InvalidRequest
-        Where there is no time for each node, an edge type has none, or what is asked for beside it
-        is not served with times.
+        If there is not one time per node, if an edge type has no times, or if another option of
+        the request does not support times.
     """
     temporal_filter = _draw_filter(request)
     if temporal_filter is not None:
@@ -56,12 +56,11 @@ def neighbor_filter(
 def fanout_filters(
     request: Frame[graphd_pb.SampleFanoutRequest], schema: Schema, hops: Sequence[Sequence[int]]
 ) -> list[TemporalFilter | None]:
-    """Until when neighbors are seen of each hop; None: always, as where none of its edge types has
-    times.
+    """Return the temporal filter of each hop; None if none of its edge types has times.
 
-    A node's time holds for all that is drawn from it, hop after hop: times of every hop are those
-    of the nodes that the request starts from. Errors as of `neighbor_filter`; one hop along edge
-    types with times is enough."""
+    A node's time applies to everything sampled from it: the times of every hop are those of the
+    start nodes. For errors see `neighbor_filter`; here one hop along edge types with times
+    suffices."""
     head = request.head
     temporal_filter = _draw_filter(request)
     if temporal_filter is None:
@@ -77,7 +76,7 @@ def fanout_filters(
 
 
 def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[int]) -> None:
-    """InvalidRequest where one draw can not be from these edge types until times."""
+    """Raise InvalidRequest if the edge types cannot share one draw with times."""
     head = request.head
     time_kinds = {
         schema.edge_types[e].name: edge_time_dtype(
@@ -101,8 +100,9 @@ def _check_union(request: NeighborRequest, schema: Schema, edge_types: Sequence[
 def subgraph_filter(
     request: Frame[graphd_pb.SampleSubgraphRequest], schema: Schema
 ) -> TemporalFilter | None:
-    """Until when the trees of seeds see edges; None: always. Errors as of `neighbor_filter`; one
-    edge type with times is enough.
+    """Return the temporal filter of the seeds' trees, or None.
+
+    For errors see `neighbor_filter`; here one edge type with times suffices.
     """
     head = request.head
     temporal_filter = _decode_filter(request)

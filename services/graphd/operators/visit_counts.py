@@ -1,6 +1,4 @@
-"""Visits: walks over a metapath again and again, and the nodes at which most of its traversals
-end.
-"""
+"""Visit counts (PinSAGE): the nodes at which most traversals of a metapath end."""
 
 from __future__ import annotations
 
@@ -15,18 +13,18 @@ from graphd.operators import walks as walk
 from graphd.operators.sampling import REPLY_BYTES, Ids, RequestContext, Sections, Types
 
 _PIECE_BYTES = REPLY_BYTES // 4
-"""Of the walks that are under way at a time."""
+"""Maximum bytes of the walks in progress."""
 _ROW_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitParams:
-    """How nodes are visited, and how many are told."""
+    """Parameters of walks, and number of nodes to return."""
 
     walk: walk.RandomWalkParams
-    """One walk, all traversals of it."""
+    """One walk, with all its traversals."""
     walks: int
-    """From each node."""
+    """Number of walks per node."""
     termination: float
     count: int
 
@@ -34,13 +32,14 @@ class VisitParams:
 def top_visited(
     context: RequestContext, params: VisitParams, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
-    """The nodes most visited from each node: sections as SamplePinsageReply has them.
+    """Return the most visited nodes of each node: sections of SamplePinsageReply.
 
     Notes
     -----
-    Walk j of node i is walk number i * walks + j of RandomWalk, step for step. Whether it ends
-    before a traversal is decided apart from its steps, so that all of them can be taken in one go;
-    what comes behind its end does not count."""
+    Walk j of node i is walk ``i * walks + j`` of RandomWalk, step for step. A separate draw decides
+    if the walk ends before a traversal. All steps can therefore be taken at once, and steps after
+    the end do not count. Part of the sampling contract: changing it changes results for a given
+    seed."""
     if len(nodes) * params.count * _ROW_BYTES > REPLY_BYTES:
         max_nodes = REPLY_BYTES // (_ROW_BYTES * params.count)
         raise InvalidRequest(
@@ -96,9 +95,7 @@ def top_visited(
 
 
 def _neighbor_types(context: RequestContext, params: walk.RandomWalkParams) -> Types:
-    """The node type that each edge type of the schema leads to; -1 behind the last one, for
-    none.
-    """
+    """Return the node type that each edge type leads to, with -1 appended for edge type -1."""
     schema = context.space.schema
     ends = [
         schema.node_type_id(edge.dst_type if params.direction == common_pb.OUT else edge.src_type)

@@ -1,6 +1,4 @@
-"""Random walks: each host takes the walks that are with it as far as they stay there; who leaves is
-handed on.
-"""
+"""Random walks: each host advances its walks until they move on to another host."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ from graphd.routing import split_merge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RandomWalkParams:
-    """How walks go."""
+    """Parameters of random walks."""
 
     steps: tuple[tuple[int, ...], ...]
     """Edge types; step s follows ``steps[s % len(steps)]``."""
@@ -43,18 +41,18 @@ class RandomWalkParams:
     q: float
     want_edge_ids: bool
     walks: int = 0
-    """From each node; 0: one, without a word on which node it is of."""
+    """Number of walks per node; 0 for one walk, without a section of starts."""
     distinct_first_step: bool = False
-    """The first step goes to different neighbors, and there are as many walks as it finds."""
+    """Take distinct first steps from a node, with one walk per neighbor found."""
 
     @property
     def want_types(self) -> bool:
-        """Whether the types of the edges do not follow from the steps."""
+        """True if the types of the edges do not follow from the steps."""
         return self.restart > 0 or any(len(step) > 1 for step in self.steps)
 
     @property
     def is_biased(self) -> bool:
-        """Whether a step depends on the one before."""
+        """True if a step depends on the previous one (node2vec's p and q)."""
         return (self.p, self.q) != (1.0, 1.0)
 
 
@@ -67,14 +65,14 @@ def random_walks(
     *,
     first_number: int = 0,
 ) -> Sections:
-    """One walk from each node: sections as RandomWalkReply has them.
+    """Walk from each node: sections of RandomWalkReply.
 
     Notes
     -----
-    Step s of walk i is the draw of one neighbor at hop s and position i, as a fanout of one
-    neighbor a hop would draw it: which host takes it, and after how many handovers, is not in the
-    answer. Walk j of node i is number i * walks + j; ``first_number`` is the first one's, where
-    these are some of more."""
+    Step s of walk i equals the draw of one neighbor at hop s and position i of a fanout. The result
+    does not depend on the hosts that take the step or on the number of handovers. Walk j of node i
+    has number ``i * walks + j``. ``first_number`` is the number of the first walk, for a piece of a
+    larger request. Part of the sampling contract: changing it changes results for a given seed."""
     width = 8 + 4 * params.want_types + 8 * params.want_edge_ids
     count = len(nodes) * max(params.walks, 1)
     if count * (params.length + 1) * width > REPLY_BYTES:
@@ -106,7 +104,7 @@ def random_walks(
         )
     active = state.active_walks()
     if not active.size and (first_steps is None or params.length > 1):
-        # Nobody goes anywhere; whether the request makes sense is still to be said.
+        # No walk can move, but a host must still validate the request.
         context.dispatch("walk", [(0, state.request(active))])
     while active.size:
         plan = [
@@ -133,7 +131,7 @@ def _walk_on_one_host(
     types: Types | None,
     numbers: Ids,
 ) -> Sections:
-    """Walks where one host has every part: it says them as they are answered."""
+    """Run walks on the one host that has every partition; it returns whole paths."""
     sections: Sections = {"ids": nodes, "positions": numbers}
     if types is not None:
         sections["types"] = types
@@ -149,7 +147,7 @@ def _walk_on_one_host(
 
 
 def _walk_request(context: RequestContext, params: RandomWalkParams) -> storaged_pb.WalkRequest:
-    """What a host is to know of all walks."""
+    """Build the request fields that are common to all walks."""
     return storaged_pb.WalkRequest(
         version_ref=context.version_ref(),
         steps=[storaged_pb.Step(edge_types=step) for step in params.steps],
@@ -172,8 +170,9 @@ def _first_steps(
     node_type: int,
     types: Types | None,
 ) -> Sections:
-    """Different neighbors of each node, [m, walks]: drawn at its own place in the request, not at
-    those of its walks.
+    """Return distinct neighbors of each node, [m, walks].
+
+    Their draws are keyed by the node's position in the request, not by those of its walks.
     """
     neighbor_params = NeighborParams(
         edge_types=params.steps[0],
@@ -193,7 +192,7 @@ def _first_steps(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _PendingSteps:
-    """Walks whose next step counts depending on an edge that another host holds."""
+    """Walks with a candidate step that depends on an edge on another host."""
 
     rows: Ids
     ids: Ids
@@ -202,7 +201,7 @@ class _PendingSteps:
     attempts: Ids
 
     def select(self, selected: NDArray[Any]) -> _PendingSteps:
-        """Some of them."""
+        """Return a selection of these walks."""
         eids = None if self.eids is None else self.eids[selected]
         return _PendingSteps(
             rows=self.rows[selected],
@@ -214,7 +213,7 @@ class _PendingSteps:
 
 
 class _WalkState:
-    """The walks of a request under way."""
+    """State of a request's walks."""
 
     def __init__(
         self,
@@ -242,13 +241,12 @@ class _WalkState:
         self.current = nodes.copy()
         self.steps_done = np.zeros(len(nodes), np.int64)
         if params.length > 1 and node_type >= 0:
-            # Behind the first step, types differ from walk to walk.
+            # After the first step, types differ between walks.
             self._start_types = np.full(len(nodes), node_type, np.int32)
             self._head.node_type = -1
         self._kinds = None if self._start_types is None else self._start_types.copy()
         self._attempts = np.zeros(len(nodes), np.int64)
-        # Steps are written as they come: first of all those of every walk that takes any, and -1
-        # behind them.
+        # Every step that a walk takes is written, with -1 after the end, so np.empty suffices.
         self._nodes = np.empty((len(nodes), params.length + 1), np.int64)
         self._nodes[:, 0] = nodes
         self._types = np.empty((len(nodes), params.length), np.int32) if params.want_types else None
@@ -258,7 +256,7 @@ class _WalkState:
         )
 
     def active_walks(self) -> Ids:
-        """The walks that have steps to take, before any host was asked; the others have no more."""
+        """Return the walks with steps to take at the start; end the remaining ones with -1."""
         active = np.flatnonzero((self.current >= 0) & (self.steps_done < self._params.length))
         if active.size < len(self.steps_done):
             finished = np.ones(len(self.steps_done), np.bool_)
@@ -274,7 +272,7 @@ class _WalkState:
         return active
 
     def apply_first_steps(self, steps: Sections) -> None:
-        """Take the first step of every walk as it was drawn elsewhere."""
+        """Apply first steps that were sampled separately."""
         rows = np.arange(len(self.steps_done))
         edge_types = (
             steps["types"]
@@ -290,7 +288,7 @@ class _WalkState:
         self._arrive(rows, steps["ids"], edge_types)
 
     def request(self, rows: Ids) -> Frame[storaged_pb.WalkRequest]:
-        """What the host is asked that these walks are with."""
+        """Build the request to the host at which these walks are."""
         selection = self._places(rows)
         sections: Sections = {
             "ids": self.current[selection],
@@ -311,13 +309,14 @@ class _WalkState:
         return Frame(self._head, sections)
 
     def _places(self, rows: Ids) -> Ids | slice:
-        """These walks as an index that copies no more than it must: they ascend, so that as many as
-        there are walks are all of them.
+        """Return an index of these walks that avoids a copy if it covers all walks.
+
+        Rows ascend, so rows as many as the walks are all of them.
         """
         return slice(None) if len(rows) == len(self.steps_done) else rows
 
     def _previous_nodes(self, rows: Ids) -> tuple[Ids, Types]:
-        """Where walks were a step ago, and its type; -1 at the start and after a restart."""
+        """Return the node and type one step back; -1 at the start and after a restart."""
         if not self._params.length:
             return np.full(len(rows), -1, np.int64), np.full(len(rows), -1, np.int32)
         last_step = np.maximum(self.steps_done[rows] - 1, 0)
@@ -327,8 +326,9 @@ class _WalkState:
         ]
 
     def _via(self, rows: Ids, steps: Ids) -> Types:
-        """The edge types of these steps of walks; what is said of steps that found no edge does not
-        matter where types follow from steps.
+        """Return the edge types of these steps of walks.
+
+        If types follow from the steps, the values for steps without an edge are arbitrary.
         """
         edge_types: Types = (
             self._only[steps % len(self._only)] if self._types is None else self._types[rows, steps]
@@ -336,7 +336,7 @@ class _WalkState:
         return edge_types
 
     def apply_steps(self, rows: Ids, reply: Frame[Message]) -> _PendingSteps | None:
-        """Take over the steps that a host has taken with these walks; gives those that hang."""
+        """Apply the steps that a host has taken with these walks; return its pending steps."""
         indptr, ids = reply.array("indptr", "int64"), reply.array("ids", "int64")
         selection, lengths = self._places(rows), np.diff(indptr)
         steps_before = self.steps_done[selection]
@@ -346,7 +346,7 @@ class _WalkState:
         if self._eids is not None:
             write_pieces(indptr, reply.array("eids", "int64"), rows, steps_before, self._eids)
         self.steps_done[selection] = steps_before + lengths
-        # Where a walk ended that has all of its steps is of no use to anybody.
+        # The final position of a complete walk is not needed.
         moved = np.flatnonzero((lengths > 0) & (self.steps_done[selection] < self._params.length))
         moved_rows = rows[moved]
         self._arrive(
@@ -366,7 +366,7 @@ class _WalkState:
         return pending.select(np.flatnonzero(reply.array("open", "uint8")))
 
     def _arrive(self, rows: Ids, ids: Ids, types: Types) -> None:
-        """These walks are somewhere else now."""
+        """Move these walks to new nodes."""
         self.current[rows] = ids
         self._attempts[rows] = 0
         if self._kinds is not None:
@@ -376,8 +376,9 @@ class _WalkState:
             self._kinds[rows] = node_types
 
     def resolve_pending(self, pending: list[_PendingSteps]) -> None:
-        """Let the hosts of the nodes before say whether these are joined to the candidates, and
-        take the steps that count.
+        """Check if candidates are adjacent to the previous nodes, and take the accepted steps.
+
+        The hosts of the previous nodes check the edges.
         """
         requests: list[tuple[int, Frame[Message]]] = []
         batches: list[_PendingSteps] = []
@@ -417,7 +418,7 @@ class _WalkState:
             self._arrive(accepted.rows, accepted.ids, accepted.types)
 
     def sections(self) -> Sections:
-        """The answer."""
+        """Return the sections of the result."""
         out: Sections = {"nodes": self._nodes}
         if self._types is not None:
             out["types"] = self._types

@@ -1,9 +1,8 @@
-"""Draws without replacement: the first distinct ones of a stream of draws, and where to stop
-looking for more.
+"""Sampling without replacement: the first distinct draws of a stream, and its end.
 
-The stream is given up at the first run of more than ``MAX_REPEATS`` repeats; what is missing then
-comes from a race of exponential keys over the rest. The rule looks at the stream alone, never at
-how many were asked for, so that the first m of n distinct draws are those of a request for m."""
+The stream ends at the first run of more than ``MAX_REPEATS`` repeats. The missing rows are then
+taken by exponential-key selection among the remaining rows. The rule depends on the stream alone,
+not on the requested count, so the first m of n distinct draws are those of a request for m."""
 
 from __future__ import annotations
 
@@ -21,32 +20,37 @@ from graphd.routing.split_merge import Checkpoint, no_checkpoint
 Arrays = Mapping[str, NDArray[Any]]
 
 MAX_REPEATS = 64
+"""Longest run of repeats that does not end the stream.
+
+Part of the sampling contract: changing it changes results for a given seed.
+"""
 
 
 class DistinctDraws:
-    """The distinct draws of a stream, in the order of their first appearance.
+    """Distinct draws of a stream, in the order of their first occurrence.
 
     Parameters
     ----------
     id_section : str
-        The section that, with ``types``, tells draws apart.
+        Section that identifies draws, together with ``types``.
     """
 
     def __init__(self, id_section: str) -> None:
         self._id_section = id_section
         self._drawn = 0
         self._last = -1
-        """Number of the newest distinct draw."""
+        """Index of the newest distinct draw."""
         self.draws: dict[str, NDArray[Any]] = {}
         self.exhausted = False
-        """Whether a run of repeats was too long: nothing after it counts."""
+        """True after a run of repeats exceeded the limit: later draws do not count."""
 
     def __len__(self) -> int:
         return len(self.draws["types"]) if self.draws else 0
 
     def add(self, block: Arrays, checkpoint: Checkpoint = no_checkpoint) -> None:
-        """Go on with the next draws of the stream; ``checkpoint`` is called while many are sorted,
-        and may raise.
+        """Add the next draws of the stream.
+
+        ``checkpoint`` is called during long sorts and may raise.
         """
         if self.exhausted:
             return
@@ -74,14 +78,14 @@ class DistinctDraws:
         self.draws = {name: array[kept_rows] for name, array in merged.items()}
 
     def first(self, count: int) -> dict[str, NDArray[Any]]:
-        """The first ``count`` of them."""
+        """Return the first ``count`` distinct draws."""
         return {name: array[:count] for name, array in self.draws.items()}
 
 
 def _first_appearances(
     ids: NDArray[np.int64], types: NDArray[np.int32], checkpoint: Checkpoint
 ) -> NDArray[np.int64]:
-    """Positions at which a pair appears for the first time, ascending."""
+    """Return the positions at which a pair occurs for the first time, ascending."""
     order = stable_order([types, ids], checkpoint)
     is_first = np.ones(len(order), np.bool_)
     is_first[1:] = (np.diff(ids[order]) != 0) | (np.diff(types[order]) != 0)
@@ -93,8 +97,9 @@ def _first_appearances(
 def smallest_key_rows(
     results: list[Arrays], id_section: str, count: int, checkpoint: Checkpoint = no_checkpoint
 ) -> dict[str, NDArray[Any]]:
-    """The ``count`` rows with the smallest keys over all hosts; ties by id. ``checkpoint`` is
-    called while many are sorted, and may raise.
+    """Return the ``count`` rows with the smallest keys over all hosts; ties are ordered by id.
+
+    ``checkpoint`` is called during long sorts and may raise.
     """
     merged = {name: np.concatenate([result[name] for result in results]) for name in results[0]}
     keys = [merged["keys"], merged[id_section], merged["types"]]
@@ -109,23 +114,23 @@ def conditional_probabilities(
     available: int,
     remaining_share: Callable[[], float],
 ) -> NDArray[np.float64]:
-    """The probability of each of some successive draws without replacement, given those before it.
+    """Return the probability of each successive draw, given the draws before it.
 
     Parameters
     ----------
-    shares : float64[n]
-        Of the total, in the order of the draws.
+    shares : ndarray of float64, shape (n,)
+        Share of each draw in the total weight, in draw order.
     uniform : bool
-        All shares are alike.
+        True if all shares are equal.
     available : int
-        How many rows can be drawn.
+        Number of rows that can be drawn.
     remaining_share : callable
-        The share of what was not drawn, summed up; asked for where too little is left to tell by a
-        subtraction.
+        Returns the share of the rows not drawn, computed as a sum. Called if the remainder is
+        too small for a subtraction.
 
     Returns
     -------
-    float64[n]
+    ndarray of float64, shape (n,)
     """
     if uniform:
         return np.asarray(1.0 / (available - np.arange(len(shares), dtype=np.int64)))
