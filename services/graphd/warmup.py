@@ -48,7 +48,7 @@ def compile_kernels() -> None:
     for piece in (sizes, sizes.astype(np.int64), sizes.astype(np.int8)):
         byte_rows.scatter_rows(piece.copy(), ids[:2], piece)
     relabeling = relabel.Relabeling()
-    for id_array in (ids, np.arange(20_000, dtype=np.int64)):  # the second makes it grow
+    for id_array in (ids, np.arange(20_000, dtype=np.int64)):  # the second grows the table
         relabeling.assign(id_array)
     relabel.Relabeling().assign(ids, trees)
     edges = np.array([0, 2, 4], np.int64)

@@ -1,4 +1,4 @@
-"""Filters: storageds find the matching rows once, and draws are from these rows alone.
+"""Filters: storageds find the matching rows once, and sampling uses these rows alone.
 
 The share of each partition depends on its matching rows, so their totals are computed first. Each
 total is an exact sum over one partition, so it does not depend on the host. A storaged may lack the
@@ -93,7 +93,7 @@ def with_filter(
 def _count_matches(
     context: RequestContext, key: FilterKey, predicates: dict[int, Predicate]
 ) -> FilteredTotals:
-    """Read from the storageds which rows match a filter."""
+    """Let the storageds find the rows that match a filter; return their totals."""
     space = context.space
     where = storaged_pb.RowFilter(
         expression=key.text,

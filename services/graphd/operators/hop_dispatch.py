@@ -31,7 +31,7 @@ class HopDispatch:
     frontiers : mapping
         Frontier of each node type that expands.
     temporal_filter : TemporalFilter, optional
-        Filter of the seeds, in the trees of which the nodes are.
+        Filter of the seeds; a node uses the time of its tree's seed.
     """
 
     def __init__(

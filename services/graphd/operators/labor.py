@@ -1,8 +1,8 @@
 """LABOR subgraphs: storageds select edges by one random variate per neighbor.
 
-Without importance steps the nodes are independent. With them, storageds compute in each step how
-much their nodes need each neighbor, and graphd sends the largest value back. Only neighbor ids and
-these values travel, not edges."""
+Without importance steps the nodes are independent. With them, each storaged reports in every step
+the largest level of its nodes for each neighbor, and graphd returns the resulting importances. Only
+neighbor ids and these values travel, not edges."""
 
 from __future__ import annotations
 

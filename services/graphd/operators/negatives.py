@@ -22,10 +22,10 @@ from graphd.operators.without_replacement import smallest_key_rows
 from graphd.routing import split_merge
 
 MAX_ATTEMPTS = 512
-"""Attempts to replace an excluded draw before all remaining rows are considered at once.
+"""Attempts to replace an excluded draw before exponential-key selection among all nodes.
 
-Independent of the request. Part of the sampling contract: changing it changes results for a given
-seed.
+The number is independent of the request. Part of the sampling contract: changing it changes results
+for a given seed.
 """
 _ATTEMPTS_PER_ROUND = 1 << 16
 """Approximate number of attempts per round, of all draws together."""

@@ -48,7 +48,7 @@ class PagerankParams:
     alpha: float
     """Probability that a walk ends at a step."""
     epsilon: float
-    """Tolerance: no node of degree d keeps more than ``epsilon * d`` unsettled mass."""
+    """Tolerance: a node with total edge weight d keeps at most ``epsilon * d`` unsettled."""
     top_k: int
 
 
@@ -59,7 +59,7 @@ class _TooManyPairs(Exception):
 def pagerank(
     context: RequestContext, params: PagerankParams, nodes: Ids, node_type: int, types: Types | None
 ) -> Sections:
-    """Return the nodes with the highest scores for each start node.
+    """Return the nodes with the highest personalized PageRank for each start node.
 
     The sections are those of PersonalizedPagerankReply.
 

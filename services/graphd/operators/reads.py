@@ -45,7 +45,7 @@ class WeightHistogram:
     """Histogram of the weights of a type's rows on a logarithmic scale."""
 
     counts: NDArray[np.int64]
-    """int64[1108]: number of rows with weight w such that floor(4 log2 w) = b - 596."""
+    """int64[1108]: element b counts the rows with weight w and floor(4 log2 w) = b - 596."""
     sums: NDArray[np.float64]
     """float64[1108]: sum of their weights."""
 
@@ -272,7 +272,7 @@ def scan_nodes(
 
 
 def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Return nodes of a type by their position in a scan of all partitions, and their count."""
+    """Return nodes of a type by position in a scan of all partitions, and the node count."""
     description = f"nodes of type {context.space.schema.node_types[type_id].name!r}"
     head = storaged_pb.ReadNodesAtRequest(version_ref=context.version_ref(), type_id=type_id)
     sections, count = _read_places(
@@ -282,7 +282,7 @@ def nodes_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sec
 
 
 def edges_at(context: RequestContext, type_id: int, positions: Ids) -> tuple[Sections, int]:
-    """Return edges of a type by their position in a scan of all partitions, and their count."""
+    """Return edges of a type by position in a scan of all partitions, and the edge count."""
     description = f"edges of type {context.space.schema.edge_types[type_id].name!r}"
     head = storaged_pb.ReadEdgesAtRequest(
         version_ref=context.version_ref(), type_id=type_id, weight=context.weight_name

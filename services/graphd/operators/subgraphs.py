@@ -1,4 +1,4 @@
-"""K-hop subgraphs: one request to the storageds per hop, or a single one to a lone host."""
+"""K-hop subgraphs: one round of requests per hop, or one request if there is one host."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SubgraphParams:
     want_weights: bool
     temporal_filter: TemporalFilter | None = None
     labor: storaged_pb.LaborParams | None = None
-    """LABOR parameters: edges are selected by its variates instead of drawn per node."""
+    """LABOR parameters: edges are selected by LABOR's variates instead of drawn per node."""
 
 
 def sample_subgraph(

@@ -311,7 +311,7 @@ class _WalkState:
     def _places(self, rows: Ids) -> Ids | slice:
         """Return an index of these walks that avoids a copy if it covers all walks.
 
-        Rows ascend, so rows as many as the walks are all of them.
+        Rows ascend without repeats, so an index as long as the walks covers all of them.
         """
         return slice(None) if len(rows) == len(self.steps_done) else rows
 

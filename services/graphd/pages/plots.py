@@ -18,7 +18,7 @@ MAX_RANGES = 250
 _OCTAVE, _ONE = 4, 596
 """Histogram bins per octave, and the first bin of weights from 1 on."""
 _FEW, _MANY = 4, 40
-"""Numbers that are always written in full, and maximum number of ranges in a text."""
+"""Count up to which a progression is not abbreviated, and maximum ranges in a text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,7 +236,7 @@ class EulerTraversal:
         )
 
     def _sample_lnb(self, step: EulerStep) -> list[Any]:
-        """Return layers: n nodes for each of the [batch, m] nodes' rows, and their adjacency."""
+        """Return a layer of nodes for each row of ``width`` nodes, and the adjacency of both."""
         edge_types, width, count, *rest = step.arguments
         options = [self._bound(argument) for argument in rest]
         measure = str(options[0]) if len(options) == 2 and isinstance(options[0], str) else ""
@@ -274,7 +274,7 @@ class EulerTraversal:
     def _label(self, step: EulerStep) -> list[Any]:
         return [np.asarray(self._euler.get_node_type(self._here()))]
 
-    # -- what steps are made of --
+    # -- building blocks of steps --
 
     def _feature(self, name: str) -> tuple[list[int], Array]:
         """Return a feature of the current nodes or edges: row lengths and all values."""

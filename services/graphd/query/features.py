@@ -34,8 +34,9 @@ class FeatureReader:
     version: int
     items: Sequence[YieldItem]
     possible_node_types: Callable[[], Collection[int]]
-    """Returns the node types that rows may have. The type of a column depends on these, not on
-    the types that happen to be sampled.
+    """Returns the node types that rows may have.
+
+    The type of a column depends on these, not on the types that happen to be sampled.
     """
     possible_edge_types: Callable[[], Collection[int]]
     """Returns the edge types that rows may have."""

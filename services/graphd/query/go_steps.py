@@ -123,7 +123,7 @@ def sample_steps(
     -----
     Each direction is sampled separately, and `asterism_graphkit.operators.bidirectional` merges the
     samples. All randomness is keyed by the seed, the step, and a node's position among the nodes of
-    the step."""
+    the step. Part of the sampling contract: changing it changes results for a given seed."""
     step_nodes, pieces = start_nodes(request), []
     version, seed = request.version, request.seed
     for step, (hop, count) in enumerate(zip(hops, counts, strict=True), 1):

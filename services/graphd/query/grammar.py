@@ -1,4 +1,4 @@
-"""Grammars and their error messages. A pure module, and the only one that imports lark."""
+"""Grammars and their error messages. A pure module, the only one that runs lark's parser."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class FilterTotalsCache:
                 self._entries.pop(next(iter(self._entries)))
 
     def forget(self, space_id: int, version: int) -> None:
-        """Drop a version's entries, after a storaged did not hold the expected data of it."""
+        """Drop a version's entries, because a storaged does not hold the expected data."""
         with self._lock:
             entries: Mapping[FilterKey, FilteredTotals] = self._entries
             self._entries = {

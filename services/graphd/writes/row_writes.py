@@ -246,7 +246,7 @@ def delete_edges(context: WriteContext, type_id: int, sections: Sections) -> Non
 
 
 def nodes_exist(context: WriteContext, type_id: int, ids: Ids) -> NDArray[np.uint8]:
-    """Return 1 for each id that is a node, committed or written by this load, as uint8[n]."""
+    """Return uint8[n]: 1 for each id that is a node, committed or written by this load."""
     head = storaged_pb.ExistsRequest(
         space_id=context.space.space_id,
         type_id=type_id,
