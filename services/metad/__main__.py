@@ -1,4 +1,4 @@
-"""``python -m metad``: settings, the app, its ports, until SIGTERM or SIGINT."""
+"""Entry point of ``python -m metad``: run a metad until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger("metad")
 
 
 def main(arguments: list[str]) -> int:
-    """Run a metad; the exit status is 0 after a signal, 2 where it can not start."""
+    """Run a metad and return its exit status: 0 after a signal, 2 if it cannot start."""
     stop_event = threading.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, lambda *_: stop_event.set())

@@ -1,8 +1,7 @@
-"""What metad is asked over gRPC: handlers by the names of the contract, each a translation around
-one verb.
+"""gRPC handlers of metad, named as in the service contract; each translates one call.
 
-A handler is ``(message, call) -> message``; `metad.app` serves them, and in-process callers use
-them as they are."""
+A handler is ``(message, call) -> message``. `metad.app` serves the handlers, and callers in the
+same process call them directly."""
 
 from __future__ import annotations
 
@@ -27,11 +26,11 @@ from metad.wire import hosts, jobs
 
 _MAX_WAIT_S = 60.0
 _REPLY_MARGIN_S = 0.1
-"""What a parked poll leaves of its caller's time for the way back."""
+"""Seconds of its caller's deadline that a parked poll leaves for the reply."""
 
 
 class CatalogApi:
-    """`asterism.v1.Catalog`."""
+    """Handlers of `asterism.v1.Catalog`."""
 
     def __init__(self, service: CatalogService, followers: Followers) -> None:
         self._service = service
@@ -40,31 +39,31 @@ class CatalogApi:
     def create_space(
         self, request: metad_pb.CreateSpaceRequest, call: CallContext
     ) -> common_pb.Space:
-        """A new space."""
+        """Create a space."""
         schema = Schema.from_proto(request.schema)
         return wire.space_to_proto(
             self._service.create_space(request.name, schema, if_not_exists=request.if_not_exists)
         )
 
     def describe_space(self, request: metad_pb.SpaceRequest, call: CallContext) -> common_pb.Space:
-        """One space."""
+        """Return one space."""
         return wire.space_to_proto(self._service.space(request.space))
 
     def list_spaces(self, request: common_pb.Empty, call: CallContext) -> metad_pb.SpaceList:
-        """All spaces."""
+        """Return all spaces."""
         return metad_pb.SpaceList(
             spaces=[wire.space_to_proto(space) for space in self._service.spaces()]
         )
 
     def drop_space(self, request: metad_pb.DropSpaceRequest, call: CallContext) -> common_pb.Empty:
-        """The end of a space."""
+        """Delete a space."""
         self._service.drop_space(request.space, if_exists=request.if_exists)
         return common_pb.Empty()
 
     def export_space(
         self, request: metad_pb.ExportSpaceRequest, call: CallContext
     ) -> metad_pb.SpaceRecord:
-        """What a backup keeps of the catalog."""
+        """Return the catalog record that a backup of a space keeps."""
         return wire.space_record_to_proto(
             self._service.export_space(request.space, request.version)
         )
@@ -72,7 +71,7 @@ class CatalogApi:
     def import_space(
         self, request: metad_pb.ImportSpaceRequest, call: CallContext
     ) -> common_pb.Space:
-        """A space that waits for its data."""
+        """Create a space from a record; it waits for its data."""
         return wire.space_to_proto(
             self._service.import_space(
                 request.name,
@@ -90,11 +89,11 @@ class CatalogApi:
     def adopt_catalog(
         self, request: metad_pb.AdoptCatalogRequest, call: CallContext
     ) -> metad_pb.CatalogState:
-        """Have daemons follow this catalog; gives the state as it was before."""
+        """Have daemons follow this catalog; return its state before the adoption."""
         return hosts.catalog_state_to_proto(self._followers.adopt(request.cluster))
 
     def begin_load(self, request: metad_pb.BeginLoadRequest, call: CallContext) -> metad_pb.Load:
-        """A new load, or the one to resume."""
+        """Begin a load, or return the one to resume."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         return wire.load_to_proto(
             *self._service.begin_load(
@@ -105,7 +104,7 @@ class CatalogApi:
     def register_chunks(
         self, request: metad_pb.RegisterChunksRequest, call: CallContext
     ) -> metad_pb.RegisterChunksReply:
-        """Chunks with their bases."""
+        """Register chunks and acknowledgements; return the chunks with their edge id bases."""
         chunks = [wire.new_chunk_from_proto(chunk) for chunk in request.chunks]
         registered = self._service.register_chunks(request.load_id, chunks, request.written)
         return metad_pb.RegisterChunksReply(
@@ -113,7 +112,7 @@ class CatalogApi:
         )
 
     def commit_load(self, request: metad_pb.CommitLoadRequest, call: CallContext) -> metad_pb.Load:
-        """A load's place in the order of writes."""
+        """Commit a load, or return the hosts to seal first."""
         load, unsealed, seal_number = self._service.commit_load(
             request.load_id,
             rejected=request.rejected,
@@ -129,24 +128,24 @@ class CatalogApi:
         return reply
 
     def abandon_load(self, request: metad_pb.LoadRequest, call: CallContext) -> metad_pb.Load:
-        """The end of a load."""
+        """Abandon a load."""
         return wire.load_to_proto(self._service.abandon_load(request.load_id))
 
     def get_load(self, request: metad_pb.LoadRequest, call: CallContext) -> metad_pb.Load:
-        """A load with its chunks."""
+        """Return a load with its chunks."""
         return wire.load_to_proto(*self._service.load(request.load_id))
 
     def list_commits(
         self, request: metad_pb.ListCommitsRequest, call: CallContext
     ) -> metad_pb.CommitList:
-        """The committed loads of a space after a commit."""
+        """Return the committed loads of a space after a commit."""
         pairs = self._service.commits(request.space, after=request.after)
         return metad_pb.CommitList(
             loads=[load_id for _, load_id in pairs], commits=[commit for commit, _ in pairs]
         )
 
     def submit_job(self, request: metad_pb.SubmitJobRequest, call: CallContext) -> common_pb.Job:
-        """A new job, or the identical one in flight."""
+        """Submit a job, or return the identical one in flight."""
         return jobs.job_to_proto(
             self._service.submit_job(
                 request.space, request.kind, options=dict(request.options), version=request.version
@@ -154,11 +153,11 @@ class CatalogApi:
         )
 
     def get_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
-        """One job."""
+        """Return one job."""
         return jobs.job_to_proto(self._service.job(request.job_id))
 
     def list_jobs(self, request: metad_pb.ListJobsRequest, call: CallContext) -> metad_pb.JobList:
-        """A page of jobs."""
+        """Return a page of jobs."""
         page = self._service.jobs(
             space=request.space,
             states=jobs.states_from_proto(request.states),
@@ -173,15 +172,15 @@ class CatalogApi:
         )
 
     def stop_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
-        """A job on its way to its end."""
+        """Request that a job stop."""
         return jobs.job_to_proto(self._service.stop_job(request.job_id))
 
     def recover_job(self, request: metad_pb.JobRequest, call: CallContext) -> common_pb.Job:
-        """A job under way again."""
+        """Resume a failed or stopped job."""
         return jobs.job_to_proto(self._service.recover_job(request.job_id))
 
     def list_hosts(self, request: common_pb.Empty, call: CallContext) -> metad_pb.HostList:
-        """Every daemon."""
+        """Return all daemons."""
         return metad_pb.HostList(
             hosts=[hosts.host_to_proto(host, parts=parts) for host, parts in self._service.hosts()]
         )
@@ -189,7 +188,7 @@ class CatalogApi:
     def list_versions(
         self, request: metad_pb.SpaceRequest, call: CallContext
     ) -> metad_pb.VersionList:
-        """The versions of a space."""
+        """Return the versions of a space."""
         return metad_pb.VersionList(
             versions=[
                 wire.manifest_to_proto(manifest, totals=False)
@@ -200,11 +199,11 @@ class CatalogApi:
     def get_manifest(
         self, request: metad_pb.ManifestRequest, call: CallContext
     ) -> common_pb.Manifest:
-        """One version with all its totals."""
+        """Return one version with all its totals."""
         return wire.manifest_to_proto(self._service.manifest(request.space, request.version))
 
     def pin_version(self, request: metad_pb.PinVersionRequest, call: CallContext) -> metad_pb.Pin:
-        """A lease on a version."""
+        """Pin a version."""
         return wire.pin_to_proto(
             self._service.pin(
                 request.space, request.version, term_s=request.term_s, owner=request.owner
@@ -212,23 +211,23 @@ class CatalogApi:
         )
 
     def renew_pin(self, request: metad_pb.PinRequest, call: CallContext) -> metad_pb.Pin:
-        """A lease for another term."""
+        """Renew a pin for another term."""
         return wire.pin_to_proto(self._service.renew_pin(request.pin_id))
 
     def release_pin(self, request: metad_pb.PinRequest, call: CallContext) -> common_pb.Empty:
-        """The end of a lease."""
+        """Release a pin."""
         self._service.release_pin(request.pin_id)
         return common_pb.Empty()
 
     def list_pins(self, request: metad_pb.ListPinsRequest, call: CallContext) -> metad_pb.PinList:
-        """The leases that there are."""
+        """Return the pins of a space, or all."""
         return metad_pb.PinList(
             pins=[wire.pin_to_proto(pin) for pin in self._service.pins(request.space)]
         )
 
 
 class HeartbeatsApi:
-    """`asterism.v1.Heartbeats`."""
+    """Handlers of `asterism.v1.Heartbeats`."""
 
     def __init__(
         self,
@@ -254,7 +253,7 @@ class HeartbeatsApi:
     def heartbeat(
         self, request: metad_pb.HeartbeatRequest, call: CallContext
     ) -> metad_pb.HeartbeatReply:
-        """A daemon's word, taken."""
+        """Record a heartbeat."""
         heartbeat, follower = (
             hosts.heartbeat_from_proto(request),
             hosts.follower_from_proto(request),
@@ -273,7 +272,7 @@ class HeartbeatsApi:
         )
 
     def poll(self, request: metad_pb.PollRequest, call: CallContext) -> metad_pb.PollReply:
-        """The desired state, once it is another than the known one or the wait is over."""
+        """Return the desired state once it differs from the known one, or when the wait is over."""
         role = hosts.role_from_proto(request.role)
         uuid = HostId(request.uuid)
         if not uuid:
@@ -310,7 +309,7 @@ class HeartbeatsApi:
     def find_dead_loads(
         self, request: metad_pb.FindDeadLoadsRequest, call: CallContext
     ) -> metad_pb.FindDeadLoadsReply:
-        """The loads of which a storaged may remove what it holds."""
+        """Return the loads that a storaged may remove."""
         self._check_caller(request.uuid, request.cluster)
         if self._followers.is_ahead(HostId(request.uuid)):
             return metad_pb.FindDeadLoadsReply()
@@ -321,7 +320,7 @@ class HeartbeatsApi:
     def admit_load(
         self, request: metad_pb.AdmitLoadRequest, call: CallContext
     ) -> metad_pb.AdmitLoadReply:
-        """Whether a storaged may write blocks of a load."""
+        """Admit a storaged to write blocks of a load."""
         self._check_caller(request.uuid, request.cluster)
         admission, is_first, chunk = self._service.admit_load(
             request.load_id,
@@ -336,7 +335,7 @@ class HeartbeatsApi:
     def list_fingerprints(
         self, request: metad_pb.ListFingerprintsRequest, call: CallContext
     ) -> metad_pb.FingerprintList:
-        """What committed loads wrote, for whoever is about to read it."""
+        """Return fingerprints of the committed loads that the caller is about to read."""
         self._check_caller(request.uuid, request.cluster)
         loads, next_after = self._service.fingerprints(
             request.space_id, after=request.after, cut=request.cut
@@ -347,7 +346,7 @@ class HeartbeatsApi:
         )
 
     def report_inventory(self, request: metad_pb.Inventory, call: CallContext) -> common_pb.Empty:
-        """Take what a storaged holds that does not follow this catalog, or is about to."""
+        """Record the inventory of a storaged that does not follow this catalog, or is about to."""
         if not request.uuid:
             raise InvalidRequest("uuid='': expected the uuid of a storaged")
         self._followers.record_inventory(
@@ -363,9 +362,9 @@ class HeartbeatsApi:
             )
 
     def _check_cluster(self, follower: Follower) -> None:
-        """Refuse a daemon with another cluster's data: it would be dealt parts here, and lose what
-        it holds.
-        """
+        """Refuse a daemon that holds data of another cluster.
+
+        It would be assigned partitions here, and lose the data that it holds."""
         if follower.cluster and follower.cluster != self._catalog.cluster:
             self._followers.record_follower(follower)
             raise Conflict(

@@ -1,7 +1,7 @@
-"""Composition of metad: its components over a store, and the servers in front of them.
+"""Composition of metad: its components over a store, and the servers that expose them.
 
 This is the only module that names the concrete store and the servers. `Components` works over any
-store and without a server; `Metad` opens the folder, the ports and the gauges."""
+store and without a server. `Metad` opens the data folder, the ports and the gauges."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from metad.wire import storage
 
 
 class Components:
-    """The components of a metad over one store, and their gRPC handlers."""
+    """Components of a metad over one store, and their gRPC handlers."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class Components:
             now_ms=clock(),
         )
         self.store = store = self.catalog.store
-        # Above every revision of an earlier process on this store, so that a poll never waits for a
-        # past that was longer than ours.
+        # Revisions start above those of every earlier process on this store. Otherwise a poll that
+        # knows a revision of a longer-lived process would wait for this one to reach it.
         self.change_feed = ChangeFeed(self.catalog.start_number << 32)
         hosts = [storage.decode_host(value) for _, value in store.range(keys.HOSTS)]
         self.cluster = Cluster(
@@ -148,7 +148,7 @@ class Components:
         )
 
     def _recoverable_jobs(self) -> list[Job]:
-        """The jobs that may still go on with what they left on their storageds."""
+        """Return the ended jobs that can still resume from the data left on their storageds."""
         current_manifests = {
             space.space_id: self.catalog.versions.current(space.space_id)
             for space in self.catalog.spaces.all()
@@ -162,14 +162,16 @@ class Components:
 
 
 class Metad:
-    """A metad on its folder. ``handlers`` answer in this process; `open_ports` lets others in.
+    """A metad over its data folder.
+
+    `handlers` serve callers in this process; `open_ports` serves the network.
 
     Raises
     ------
     Conflict
-        Where another metad has the folder open.
+        If another metad has the folder open.
     Corrupt
-        Where its catalog is not what was written.
+        If the stored catalog cannot be decoded.
     """
 
     def __init__(self, settings: MetadSettings) -> None:
@@ -206,12 +208,12 @@ class Metad:
         self.http_port = 0
 
     def start(self) -> None:
-        """Begin to look at the clock: leases, retries, expiry."""
+        """Start the maintenance thread, which checks leases, retries and expiry."""
         self.components.maintenance.start()
         self._started = True
 
     def open_ports(self) -> None:
-        """Answer gRPC and HTTP; `grpc_port` and `http_port` say where."""
+        """Serve gRPC and HTTP; `grpc_port` and `http_port` are set to the ports in use."""
         clear_ports(self.settings.ports_file)
         services = metad_pb.DESCRIPTOR.services_by_name
         self._grpc = GrpcServer(
@@ -241,13 +243,13 @@ class Metad:
         write_ports(self.settings.ports_file, grpc=self.grpc_port, http=self.http_port)
 
     def ready(self) -> list[str]:
-        """What is missing before it can do its work; empty when nothing is."""
+        """Return the reasons why metad is not ready; empty if it is."""
         missing = [] if self._started and not self._stopped else ["metad is not started"]
         fault = self._store.fault() or self.components.followers.fault()
         return [*missing, fault] if fault else missing
 
     def status(self) -> dict[str, Any]:
-        """What it is and holds, for ``/status``."""
+        """Return the fields that ``/status`` reports."""
         return {
             "uuid": self._identity.uuid,
             "cluster": self.components.catalog.cluster,
@@ -262,7 +264,7 @@ class Metad:
         }
 
     def stop(self) -> None:
-        """Send parked polls home, close the doors, then the store; again, nothing."""
+        """Release parked polls, close the servers, then the store. Idempotent."""
         if self._stopped:
             return
         self._stopped = True

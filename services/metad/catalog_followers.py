@@ -1,10 +1,9 @@
-"""The daemons that follow this metad's catalog, and those that followed a newer one.
+"""Tracking of daemons that follow this metad's catalog, or followed a newer one.
 
-`metad.heartbeats` and `metad.api` pass in the positions that daemons report; `metad.service` calls
-`Followers.check_writable` before every change. After a start, metad assigns no identifier until
-every storaged that was online has reported its position: a restored copy of the catalog would
-assign the identifiers of the original a second time.
-"""
+`metad.heartbeats` and `metad.api` pass in the positions that daemons report. `metad.service`
+calls `Followers.check_writable` before every change. After a start, metad assigns no identifier
+until every storaged that was online has reported its position: a restored copy of the catalog
+would assign the identifiers of the original a second time."""
 
 from __future__ import annotations
 
@@ -39,11 +38,13 @@ from metad.model.ids import HostId
 logger = logging.getLogger(__name__)
 
 _CONFIRM_SLACK_S = 1.0
-"""Added to the lease: seconds that a change waits for storageds after a start."""
+"""Seconds that a change waits for storageds after a start, in addition to the lease."""
 _MAX_WAIT_S = 0.5
-"""The longest single wait for confirmation: not every lease that ends wakes a waiter."""
+"""Longest single wait for confirmation, in seconds.
+
+Not every lease that ends wakes a waiter."""
 _FOREIGN_LIMIT = 1000
-"""The most hosts of other clusters that are remembered."""
+"""Maximum number of remembered hosts of other clusters."""
 REMEDY = (
     "stop metad and put its newer data folder back, or list what would be given up with "
     "`asterism metad adopt --dry-run`, then run "
@@ -52,14 +53,16 @@ REMEDY = (
 
 
 class FollowerStatus(Enum):
-    """The relation of a daemon to the catalog."""
+    """Relation of a daemon to the catalog."""
 
     FOLLOWING = 1
-    """The catalog contains the position that it followed."""
+    """The catalog contains the position that the daemon followed."""
     GIVEN_UP = 2
-    """It followed a position that was given up: it follows once its inventory is reported."""
+    """The daemon followed a position that was given up.
+
+    It follows this catalog once its inventory is reported."""
     AHEAD = 3
-    """It followed a newer or a different catalog: it is assigned no tasks."""
+    """The daemon followed a newer or a different catalog; it is assigned no tasks."""
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class Followers:
     Parameters
     ----------
     change_feed, catalog, cluster, driver, clock
-        Of the metad. Every method takes the lock of ``change_feed``.
+        Components of the metad. Every method takes the lock of ``change_feed``.
     lease_s : float
         Seconds after which a storaged that sends no heartbeat is offline.
     """
@@ -93,7 +96,7 @@ class Followers:
     def status_of(
         self, position: CatalogPosition | None, highest_ids: HighestIds
     ) -> FollowerStatus:
-        """Return the standing of a daemon by its position and the highest ids that it holds."""
+        """Return the status of a daemon by its position and the highest ids that it holds."""
         history = self.catalog.history
         if highest_ids.exceeds(history.highest_ids()):
             return FollowerStatus.AHEAD
@@ -108,7 +111,7 @@ class Followers:
             return (position.history, position.term) == (current.history, current.term)
 
     def record_follower(self, follower: Follower) -> FollowerStatus:
-        """Record the position that a daemon reports, and return its standing."""
+        """Record the position that a daemon reports, and return its status."""
         with self.change_feed.lock:
             is_foreign = bool(follower.cluster) and follower.cluster != self.catalog.cluster
             status = (
@@ -120,7 +123,7 @@ class Followers:
                 follower.uuid in self._ahead
             ):
                 self._unconfirmed.discard(follower.uuid)
-                self.change_feed.wake_waiters()  # requests that wait for it
+                self.change_feed.wake_waiters()  # requests may wait for this confirmation
             if status is not FollowerStatus.AHEAD:
                 if self._ahead.pop(follower.uuid, None) is not None:
                     logger.info("follower_agrees", extra={"host": follower.uuid})
@@ -173,7 +176,7 @@ class Followers:
             return ""
 
     def _foreign_clusters(self) -> list[str]:
-        """Return the clusters of online storageds if none of them belongs to this one."""
+        """Return the clusters of online storageds, unless some belong to this cluster."""
         clusters = sorted({f.cluster for f in self._ahead.values()} - {"", self.catalog.cluster})
         if not clusters or self.cluster.online(Role.STORAGED):
             return []
@@ -197,9 +200,14 @@ class Followers:
             return not self._unconfirmed and not self.fault()
 
     def check_writable(self) -> None:
-        """Wait until storageds have confirmed the catalog after a start; NotReady if they do not.
+        """Wait until storageds have confirmed the catalog after a start.
 
-        Called with the board's lock, which is released while waiting.
+        Called with the lock of the change feed, which is released while waiting.
+
+        Raises
+        ------
+        NotReady
+            If daemons do not follow the catalog, or do not confirm it in time.
         """
         deadline = time.monotonic() + self.lease_s + _CONFIRM_SLACK_S
         while not self.is_writable():
@@ -226,7 +234,7 @@ class Followers:
             )
 
     def record_inventory(self, follower: Follower, inventory: Inventory) -> None:
-        """Record a storaged's inventory, and order the removal of what was given up."""
+        """Record a storaged's inventory, and request removal of data that was given up."""
         with self.change_feed.lock:
             status = self.record_follower(follower)
             self._inventories[follower.uuid] = inventory
@@ -267,10 +275,9 @@ class Followers:
         Raises
         ------
         Conflict
-            If the daemons belong to another cluster, or to several, and ``cluster`` names none of
-            them.
+            If the daemons belong to other clusters, and ``cluster`` is not one of them.
         NotReady
-            If an online storaged has not reported its inventory yet.
+            If a storaged to adopt has not reported its inventory yet.
         """
         with self.change_feed.lock:
             followers = self._followers_to_adopt(cluster)
@@ -335,11 +342,11 @@ class Followers:
                 f"there is {known_clusters}"
             )
         target_cluster = cluster or self.catalog.cluster
-        # A graphd names no cluster: it follows the metad that it was given.
+        # A graphd reports no cluster: it follows the metad that it is configured with.
         return [f for f in self._ahead.values() if f.cluster in ("", target_cluster)]
 
     def _stop_open_work(self) -> None:
-        """End what is under way: daemons may hold more of it than the catalog knows."""
+        """End open loads and jobs: daemons may hold more of them than the catalog knows."""
         now_ms = self.clock()
         for load_id in self._loads().open_ids():
             self._loads().abandon(load_id, now_ms=now_ms)
@@ -353,12 +360,14 @@ class Followers:
     def _unknown_data(
         self, host: HostId, inventory: Inventory, adoptions: tuple[Adoption, ...] | None
     ) -> list[UnknownData]:
-        """Return what a storaged holds that the catalog does not know.
+        """Return the data of a storaged that the catalog does not know.
 
         Parameters
         ----------
+        host : HostId
+        inventory : Inventory
         adoptions : tuple of Adoption or None
-            What was given up so far; None: as if the catalog were adopted now.
+            Adoptions so far; None to compute the result as if the catalog were adopted now.
         """
         highest_ids = self.catalog.history.highest_ids()
 

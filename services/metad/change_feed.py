@@ -1,6 +1,6 @@
-"""The board that daemons watch: one lock over metad's state, and a revision that grows with what
-they should know.
-"""
+"""Change feed: one lock over metad's state, and the revision of the desired state.
+
+Daemons watch the revision with long polls."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from asterism_proto.errors import Unavailable
 
 
 class ChangeFeed:
-    """The revision of the desired state. Whoever reads or changes metad's state holds ``lock``
-    meanwhile.
-    """
+    """Revision of the desired state, and the lock that guards all state of metad.
+
+    Hold ``lock`` while reading or changing metad's state."""
 
     def __init__(self, first_revision: int) -> None:
-        """Start at revision ``first_revision``, which must be above those of every earlier process
-        on the same store.
-        """
+        """Start at ``first_revision``.
+
+        It must exceed the revisions of every earlier process on the same store."""
         self.lock = threading.RLock()
         self._changed = threading.Condition(self.lock)
         self._revision = first_revision
@@ -27,24 +27,28 @@ class ChangeFeed:
 
     @property
     def revision(self) -> int:
-        """The newest revision."""
+        """Newest revision."""
         with self.lock:
             return self._revision
 
     def advance(self) -> None:
-        """Something that daemons should know has changed: wake those who wait."""
+        """Begin a new revision after a change that daemons must see, and wake all waiters."""
         with self.lock:
             self._revision += 1
             self._changed.notify_all()
 
     def wake_waiters(self) -> None:
-        """Wake those who wait, without a new revision."""
+        """Wake all waiters without a new revision."""
         with self.lock:
             self._changed.notify_all()
 
     def wait_for_wakeup(self, seconds: float) -> None:
-        """Wait until something wakes, at most so long; the lock is let go of meanwhile. Unavailable
-        at the close.
+        """Wait for a wake-up, at most ``seconds``; the lock is released meanwhile.
+
+        Raises
+        ------
+        Unavailable
+            If the feed is closed.
         """
         with self.lock:
             if self._closed:
@@ -58,7 +62,7 @@ class ChangeFeed:
         is_active: Callable[[], bool],
         on_end: Callable[[Callable[[], None]], object],
     ) -> None:
-        """Wait until the revision is not ``known_revision``; metad does not wake for it meanwhile.
+        """Wait until the revision differs from ``known_revision``.
 
         A revision above the current one comes from a store that is gone: its holder needs the
         current state too.
@@ -68,17 +72,17 @@ class ChangeFeed:
         known_revision : int
             The revision that the caller has.
         deadline : float
-            When to return at the latest, by time.monotonic().
+            Latest time to return, by time.monotonic().
         is_active : callable
-            Returns whether the caller waits.
+            Returns whether the caller still waits.
         on_end : callable
-            Registers a function that is called when the caller hangs up
+            Registers a function to call when the caller hangs up
             (`asterism_daemonkit.calls.CallContext.on_end`).
 
         Raises
         ------
         Unavailable
-            When metad stops.
+            If metad stops.
         """
         is_waiting = True
 
@@ -100,7 +104,7 @@ class ChangeFeed:
                 is_waiting = False
 
     def close(self) -> None:
-        """Send everybody home."""
+        """Close the feed and wake all waiters; further waits raise Unavailable."""
         with self.lock:
             self._closed = True
             self._changed.notify_all()

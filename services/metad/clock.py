@@ -1,7 +1,8 @@
-"""The time, told in milliseconds since 1970 and never running backwards while a process lives.
+"""Clock of metad: milliseconds since 1970 that never run backwards within a process.
 
-Leases and retries need a clock that nobody sets; what is written down must make sense after a
-restart. So: the wall's time at the start, plus what a monotonic clock counted since."""
+Leases and retries need a clock that adjustments of the system time do not affect, while stored
+times must stay meaningful after a restart. The clock is therefore the system time at the start plus
+the time that a monotonic clock has counted since."""
 
 from __future__ import annotations
 
@@ -9,10 +10,10 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], int]
-"""Milliseconds since 1970."""
+"""Function that returns milliseconds since 1970."""
 
 
 def steady_clock() -> Clock:
-    """A clock that starts at the wall's time now."""
+    """Return a clock that starts at the current system time."""
     offset = time.time() - time.monotonic()
     return lambda: int((offset + time.monotonic()) * 1000)

@@ -1,6 +1,4 @@
-"""What a daemon should know and do: the whole desired state, as one reply. Called by `metad.api`
-for each poll.
-"""
+"""Desired state of a daemon, composed as one reply for each poll. Called by `metad.api`."""
 
 from __future__ import annotations
 
@@ -25,14 +23,14 @@ from metad.wire import hosts
 
 
 class DesiredStateBuilder:
-    """Composes replies from the catalog, the cluster and the jobs.
+    """Builder of poll replies from the catalog, the cluster and the jobs.
 
     Parameters
     ----------
     change_feed, catalog, cluster, driver
-        What is told.
+        Sources of the desired state.
     recoverable_jobs : callable
-        The jobs whose leftovers stay.
+        Returns the jobs that storageds must keep leftovers of.
     """
 
     def __init__(
@@ -50,14 +48,14 @@ class DesiredStateBuilder:
         self._driver = driver
         self._recoverable_jobs = recoverable_jobs
         self._manifest_messages: dict[tuple[int, int], common_pb.Manifest] = {}
-        """Manifests as messages, by (space, version): a manifest never changes and may carry many
-        totals.
-        """
+        """Cached manifest messages by (space, version).
+
+        A manifest never changes and may carry many totals."""
 
     def reply(self, role: Role, uuid: HostId, status: FollowerStatus) -> metad_pb.PollReply:
-        """The desired state of one daemon, at one revision; nothing of it for one that is ahead of
-        the catalog.
-        """
+        """Return the desired state of one daemon at one revision.
+
+        A daemon that is ahead of the catalog gets the position only."""
         with self._change_feed.lock:
             self._evict_manifests()
             reply = metad_pb.PollReply(
@@ -120,7 +118,7 @@ class DesiredStateBuilder:
         )
 
     def _restored_manifest(self, job: Job) -> common_pb.Manifest | None:
-        """What a restore is to bring back; of other jobs none."""
+        """Return the manifest that a restore job reproduces; None for other jobs."""
         manifest = (
             self._catalog.restores.awaited_manifest(job.space_id)
             if find_kind(job.kind).restores

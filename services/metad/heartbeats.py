@@ -1,4 +1,4 @@
-"""Heartbeats: the daemons of a cluster and reports of their tasks. Called by `metad.api`."""
+"""Registry of the daemons of a cluster, fed by heartbeats. Called by `metad.api`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ logger = logging.getLogger(__name__)
 
 
 class HostRegistry:
-    """Keeps the cluster up to date, on disk where that must last, and tells the machine of
-    storageds.
-    """
+    """Registry of the cluster's hosts.
+
+    It stores lasting changes, and forwards events of storageds to the job machine."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class HostRegistry:
         self._change_feed = change_feed
         self._catalog = catalog
         self._purged_by: dict[LoadId, set[HostId]] = {}
-        """Abandoned load -> the storageds without a block of it. They say it again at every
-        beat.
-        """
+        """Abandoned load -> storageds that hold no block of it.
+
+        In memory only: each heartbeat repeats this report."""
         self._cluster = cluster
         self._driver = driver
         self._clock = clock
@@ -58,10 +58,10 @@ class HostRegistry:
         follower: Follower,
         completed_removals: Sequence[int] = (),
     ) -> int:
-        """Take a daemon's word; the revision that it should know. Stale if the sender is fenced.
+        """Record a heartbeat and return the current revision; Stale if the sender is fenced.
 
-        What a daemon says that does not follow this catalog (yet) is about another one: only that
-        it is there counts."""
+        If the sender does not follow this catalog, the rest of its report refers to another
+        catalog. Only its presence is recorded then."""
         with self._change_feed.lock:
             now_ms = self._clock()
             self._cluster.check_sender(
@@ -76,8 +76,8 @@ class HostRegistry:
                 )
             self._update_host(self._cluster.host_after(heartbeat, now_ms), now_ms)
             if heartbeat.role is Role.STORAGED:
-                # What the machine knows counts: where its own write failed, it is to hear of the
-                # host at the next beat.
+                # Compare with the machine's own state. If its last write failed, the next heartbeat
+                # reports the host again.
                 host_status = self._driver.state.hosts.get(heartbeat.uuid)
                 if (
                     host_status is None
@@ -113,9 +113,7 @@ class HostRegistry:
             logger.info("removal_acknowledged", extra=fields)
 
     def _mark_purged_loads(self, heartbeat: HeartbeatReport) -> None:
-        """Be done with abandoned loads of which no storaged of their space holds a block any
-        more.
-        """
+        """Mark abandoned loads as purged once no storaged of their space holds a block of them."""
         for space in self._catalog.spaces.all() if heartbeat.dropped_loads else ():
             for load_id in heartbeat.dropped_loads.intersection(
                 self._catalog.loads.unpurged_in_space(space.space_id)
@@ -128,7 +126,7 @@ class HostRegistry:
                     logger.info("load_finalized", extra={"space": space.name, "load": load_id})
 
     def expire_leases(self) -> None:
-        """Take those for gone whose lease is over."""
+        """Mark hosts with an expired lease as offline."""
         with self._change_feed.lock:
             now_ms = self._clock()
             for host in self._cluster.expired_hosts(now_ms):
@@ -139,9 +137,9 @@ class HostRegistry:
                     self._driver.apply_event(jobs.HostLost(now_ms=now_ms, host=uuid))
 
     def forget_graphds(self, silent_ms: int) -> None:
-        """Forget graphds that have been silent for so long: they hold nothing, and each start may
-        be a new one.
-        """
+        """Remove graphds that have been silent for ``silent_ms``.
+
+        They hold no data, and each start of a graphd may have a new uuid."""
         with self._change_feed.lock:
             for uuid in self._cluster.offline_since(Role.GRAPHD, self._clock() - silent_ms):
                 self._store.write({keys.host(uuid): None})
@@ -166,4 +164,4 @@ class HostRegistry:
         if host.role is Role.STORAGED:
             self._change_feed.advance()
         else:
-            self._change_feed.wake_waiters()  # the end of its lease may be the next one
+            self._change_feed.wake_waiters()  # its lease may be the next one to end

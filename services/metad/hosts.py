@@ -1,7 +1,7 @@
 """The daemons of a cluster: their leases, addresses and the versions that they hold.
 
-Pure: the time is an argument. `Cluster` returns the new record of a host; its caller
-(`metad.heartbeats`) stores the record where it must last, then puts it in."""
+Pure: the time is an argument. `Cluster` returns the new record of a host. The caller
+(`metad.heartbeats`) stores the record if it must last, then puts it into the cluster."""
 
 from __future__ import annotations
 
@@ -14,19 +14,17 @@ from metad.model.ids import HostId, SpaceId
 
 
 class Cluster:
-    """Every daemon that ever beat, less the graphds that are long gone."""
+    """All known daemons, except graphds that were removed after a long silence."""
 
     def __init__(self, hosts: Iterable[Host], *, lease_ms: int, drain_ms: int, now_ms: int) -> None:
-        """Take up ``hosts`` as they were left; those that were online get a full lease from now.
+        """Start from stored ``hosts``; those that were online get a full lease from now.
 
-        ``drain_ms`` is how long a graphd must have known a version before nothing that it began
-        earlier is under way."""
+        After a graphd has known a version for ``drain_ms``, no request that it began earlier is
+        still running."""
         self._lease_ms = lease_ms
         self._drain_ms = drain_ms
         self._routed_versions: dict[HostId, dict[SpaceId, list[tuple[int, int]]]] = {}
-        """graphd -> space -> (version, when it was first heard to route by it), ascending; from its
-        first beat on.
-        """
+        """graphd -> space -> (version, time of the first heartbeat that reported it), ascending."""
         self._hosts = {host.uuid: host for host in hosts}
         self._lease_end_ms = {
             host.uuid: now_ms + lease_ms for host in self._hosts.values() if host.online
@@ -34,26 +32,35 @@ class Cluster:
 
     @property
     def hosts(self) -> Mapping[HostId, Host]:
-        """By uuid."""
+        """Hosts by uuid."""
         return self._hosts
 
     def get(self, uuid: HostId) -> Host | None:
-        """The host, if it ever beat."""
+        """Return a host; None if it never sent a heartbeat."""
         return self._hosts.get(uuid)
 
     def online(self, role: Role) -> list[Host]:
-        """Those that are there, by uuid."""
+        """Return the online hosts of a role, by uuid."""
         return sorted(
             (host for host in self._hosts.values() if host.online and host.role is role),
             key=lambda host: host.uuid,
         )
 
     def check_sender(self, uuid: HostId, role: Role, incarnation: int, start: int = 0) -> None:
-        """Refuse a sender that another one with its uuid has followed (Stale) or that claims
-        another role (InvalidRequest).
+        """Refuse a sender that is not the current process of its uuid.
 
-        Two processes with one uuid and one incarnation come from a copied folder: the first one is
-        heard while it is online."""
+        Two processes with the same uuid and incarnation come from a copied folder. The first one is
+        accepted while it is online.
+
+        Raises
+        ------
+        Stale
+            If a later start of the daemon has reported.
+        InvalidRequest
+            If the uuid belongs to a daemon of another role.
+        Conflict
+            If another process with this uuid is online.
+        """
         current = self._hosts.get(uuid)
         if current is None:
             return
@@ -63,8 +70,8 @@ class Cluster:
                 f"{role.name.lower()}; give each daemon its own data folder"
             )
         if incarnation < current.incarnation:
-            # A graphd counts its starts by the wall clock, which may have been set back, and holds
-            # nothing.
+            # A graphd derives its incarnation from the wall clock, which may have been set back. It
+            # holds no data, so a smaller incarnation is accepted once the other is offline.
             if role is Role.GRAPHD and start and current.start_id and start != current.start_id:
                 if not current.online:
                     return
@@ -91,7 +98,7 @@ class Cluster:
             )
 
     def host_after(self, heartbeat: HeartbeatReport, now_ms: int) -> Host:
-        """What the sender of ``heartbeat`` becomes; Stale if it is fenced."""
+        """Return the record of the sender of a heartbeat; Stale if it is fenced."""
         self.check_sender(heartbeat.uuid, heartbeat.role, heartbeat.incarnation, heartbeat.start_id)
         return Host(
             uuid=heartbeat.uuid,
@@ -108,7 +115,7 @@ class Cluster:
         )
 
     def expired_hosts(self, now_ms: int) -> list[Host]:
-        """What those become whose lease is over."""
+        """Return offline records of the hosts that have an expired lease."""
         return [
             replace(self._hosts[uuid], online=False)
             for uuid, end in sorted(self._lease_end_ms.items())
@@ -116,11 +123,11 @@ class Cluster:
         ]
 
     def next_lease_end_ms(self) -> int | None:
-        """Return when the first lease ends that is not renewed; None where there is none."""
+        """Return when the next lease ends if it is not renewed; None if no host is online."""
         return min(self._lease_end_ms.values(), default=None)
 
     def put(self, host: Host, now_ms: int) -> None:
-        """Take on what a host has become; being online starts its lease anew."""
+        """Set the record of a host; if it is online, a new lease starts."""
         if host.role is Role.GRAPHD:
             self._track_versions(host, now_ms)
         self._hosts[host.uuid] = host
@@ -130,9 +137,9 @@ class Cluster:
             self._lease_end_ms.pop(host.uuid, None)
 
     def _track_versions(self, host: Host, now_ms: int) -> None:
-        """Note since when a graphd routes by which versions; one that restarted or went away has to
-        say so anew.
-        """
+        """Record since when a graphd routes by which versions.
+
+        The record starts over when the graphd restarts or goes offline."""
         previous = self._hosts.get(host.uuid)
         if not host.online or previous is None or previous.incarnation != host.incarnation:
             self._routed_versions.pop(host.uuid, None)
@@ -149,7 +156,7 @@ class Cluster:
                 del versions[0]
 
     def offline_since(self, role: Role, before_ms: int) -> list[HostId]:
-        """Hosts of a role that are offline and were last heard before ``before_ms``."""
+        """Return hosts of a role that are offline and were last heard before ``before_ms``."""
         return sorted(
             host.uuid
             for host in self._hosts.values()
@@ -157,17 +164,16 @@ class Cluster:
         )
 
     def remove(self, uuid: HostId) -> None:
-        """Forget a host."""
+        """Remove a host."""
         self._hosts.pop(uuid, None)
         self._routed_versions.pop(uuid, None)
         self._lease_end_ms.pop(uuid, None)
 
     def is_superseded(self, space_id: SpaceId, version: int, now_ms: int) -> bool:
-        """Whether every graphd that is there has routed by something newer than ``version`` of a
-        space for long enough.
+        """Return whether all online graphds have routed by newer versions for ``drain_ms``.
 
-        One that was there when metad stopped, and has not spoken since, may route by anything.
-        """
+        A graphd that was online when metad stopped, and has sent no heartbeat since, may route
+        by any version."""
         for host in self.online(Role.GRAPHD):
             versions_by_space = self._routed_versions.get(host.uuid)
             if versions_by_space is None:

@@ -1,6 +1,4 @@
-"""What happens with time alone: leases end, retries fall due; old jobs, versions, pins and loads,
-and gone graphds go.
-"""
+"""Maintenance: leases and retries, and expiry of jobs, versions, pins, loads and graphds."""
 
 from __future__ import annotations
 
@@ -27,13 +25,13 @@ logger = logging.getLogger(__name__)
 _FORGET_GRAPHD_MS = 3_600_000
 _LEFTOVER_CHECK_MS = 1000
 _IDLE_TICKS = 20
-"""Ticks between two looks at everything while no job runs and nothing changes. Leases and pins are
-looked at when the first of them ends; the rest is due to no second.
-"""
+"""Ticks between two full checks while no job runs and nothing changes.
+
+Leases and pins are checked when the first of them ends; the rest need not be punctual."""
 
 
 class Maintenance:
-    """A thread that looks at the clock."""
+    """Background thread that carries out time-driven work."""
 
     def __init__(
         self,
@@ -68,33 +66,34 @@ class Maintenance:
         self._keep_loads_ms = keep_loads_ms
         self._recoverable_jobs = recoverable_jobs
         self._recoverable_ids: set[int] = set()
-        """Ids of the jobs whose leftovers stayed when it was last looked at."""
+        """Ids of the jobs that could resume from their leftovers at the last check."""
         self._leftovers_checked_ms = 0
         self._ticked_ms = 0
         self._ticked_revision = -1
-        """Time and revision at the last look."""
+        """Revision at the last tick."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metad-upkeep", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, and wait for it."""
+        """Stop the thread and wait for it."""
         self._stopping.set()
         self._change_feed.wake_waiters()
         if self._thread.is_alive():
             self._thread.join()
 
     def tick(self) -> None:
-        """Do what is due."""
+        """Carry out everything that is due."""
         self._ticked_ms, self._ticked_revision = self._clock(), self._change_feed.revision
         self._host_registry.expire_leases()
         with self._change_feed.lock:
             self._driver.apply_event(model.Tick(now_ms=self._clock()))
             self._expire_pins()
-            if self._followers.is_writable():  # an older copy of the catalog decides about nothing
+            # an older copy of the catalog must not delete anything
+            if self._followers.is_writable():
                 self._retire_versions()
                 self._expire_loads()
                 self._release_leftovers()
@@ -111,9 +110,9 @@ class Maintenance:
             logger.info("pin_expired", extra=fields)
 
     def _retire_versions(self) -> None:
-        """Let old versions go that nobody pins and nobody routes by: a newer one is known for
-        longer than any request takes.
-        """
+        """Retire old versions that are not pinned, not read by jobs and no longer routed to.
+
+        A newer version must have been known for longer than any request takes."""
         now_ms = self._clock()
         for space in self._catalog.spaces.all():
             served_versions = self._catalog.versions.served_versions(space.space_id)
@@ -138,7 +137,7 @@ class Maintenance:
             logger.info("versions_retired", extra={"space": space.name, "versions": retired})
 
     def _versions_read_by_jobs(self, space_id: SpaceId) -> set[int]:
-        """The versions of a space that jobs read which are not over."""
+        """Return the versions of a space that unfinished jobs read."""
         jobs = self._driver.state.jobs.values()
         return {
             job.target_version
@@ -147,9 +146,7 @@ class Maintenance:
         }
 
     def _expire_loads(self) -> None:
-        """Abandon the open loads whose clients are gone, and forget those that were abandoned long
-        ago.
-        """
+        """Abandon open loads with an expired lease; forget loads that were abandoned long ago."""
         now_ms = self._clock()
         for load in self._catalog.loads.expired(now_ms - self._load_lease_ms):
             self._catalog.loads.abandon(load.load_id, now_ms=now_ms)
@@ -161,9 +158,9 @@ class Maintenance:
         self._catalog.loads.forget_abandoned(now_ms - self._keep_loads_ms)
 
     def _release_leftovers(self) -> None:
-        """Tell storageds once the leftovers of a job are to go. Nobody is in a hurry: all jobs are
-        looked at for it.
-        """
+        """Notify storageds once the leftovers of a job may be removed.
+
+        Checked at most once a second: removal is not urgent, and each check reads all jobs."""
         if self._clock() - self._leftovers_checked_ms < _LEFTOVER_CHECK_MS:
             return
         self._leftovers_checked_ms = self._clock()
@@ -174,7 +171,7 @@ class Maintenance:
         self._order_leftover_removals(recoverable_ids)
 
     def _order_leftover_removals(self, recoverable_ids: set[JobId]) -> None:
-        """Order away what jobs left that are over and may not be recovered from it."""
+        """Request removal of the leftovers of ended jobs that can no longer resume from them."""
         catalog_removals, now_ms = self._catalog.removals, self._clock()
         ended_jobs = [
             job
@@ -199,7 +196,7 @@ class Maintenance:
         return any(not job.state.is_final for job in self._driver.state.jobs.values())
 
     def next_due_ms(self) -> int:
-        """Return when something ends, or everything is looked at again."""
+        """Return when the next lease or pin ends, or the next full check is due."""
         ends_ms = (self._cluster.next_lease_end_ms(), self._catalog.pins.next_end_ms())
         return min(
             [
@@ -226,7 +223,7 @@ class Maintenance:
                 self.tick()
             except (
                 AsterismError
-            ) as error:  # the store's word: readiness says so, and the next tick tries again
+            ) as error:  # readiness reports this error, and the next tick retries
                 logger.error("maintenance_failed", extra={"cause": error.message})
-            except Exception:  # one bad tick must not end all later ones
+            except Exception:  # one failed tick must not end the thread
                 logger.exception("maintenance_failed")

@@ -1,8 +1,7 @@
-"""What may be asked of metad, as verbs on records: both doors (`metad.api` and `metad.http`) call
-these.
+"""Operations of metad on records, called by both the gRPC and the HTTP API.
 
-Every verb takes the board's lock, so that what it reads belongs together and what it writes is
-alone."""
+Every operation takes the lock of the change feed, so its reads are consistent and its writes are
+exclusive."""
 
 from __future__ import annotations
 
@@ -39,22 +38,22 @@ from metad.model.jobs import Job, JobState
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 1000
 _FINGERPRINTS_PER_PAGE = 1000
-"""Loads whose fingerprints are given at a time."""
+"""Loads per page of fingerprints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPage:
-    """Some jobs, newest first."""
+    """A page of jobs, newest first."""
 
     jobs: tuple[Job, ...]
     next_before: int
-    """Ask for those before this id next; 0: there are no more."""
+    """Job id to pass as ``before`` for the next page; 0 if there are no more."""
     total: int
-    """Those that were asked for, on all pages."""
+    """Number of matching jobs on all pages."""
 
 
 class CatalogService:
-    """The verbs."""
+    """Operations on spaces, loads, jobs, hosts, versions and pins."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class CatalogService:
     # Spaces.
 
     def create_space(self, name: str, schema: Schema, *, if_not_exists: bool) -> Space:
-        """A new space, or the equal one that is there if that is fine."""
+        """Create a space, or return the equal existing one if ``if_not_exists``."""
         with self._change_feed.lock:
             self._followers.check_writable()
             storageds = [host.uuid for host in self._cluster.online(Role.STORAGED)]
@@ -90,17 +89,17 @@ class CatalogService:
             return space
 
     def space(self, name: str) -> Space:
-        """The space of this name."""
+        """Return the space of this name."""
         with self._change_feed.lock:
             return self._catalog.spaces.find_by_name(name)
 
     def spaces(self) -> list[Space]:
-        """All spaces, by id."""
+        """Return all spaces, by id."""
         with self._change_feed.lock:
             return self._catalog.spaces.all()
 
     def describe_spaces(self, name: str = "") -> list[tuple[Space, Manifest | None]]:
-        """The space of this name, or all by id, each with the manifest of its current version."""
+        """Return one space, or all by id, each with the manifest of its current version."""
         with self._change_feed.lock:
             spaces = (
                 [self._catalog.spaces.find_by_name(name)] if name else self._catalog.spaces.all()
@@ -111,14 +110,14 @@ class CatalogService:
             ]
 
     def export_space(self, name: str, version: int) -> SpaceRecord:
-        """All that the catalog knows of a space up to a version; 0 is the current one."""
+        """Return everything known of a space up to a version; 0 is the current one."""
         with self._change_feed.lock:
             return self._catalog.space_record(self._catalog.spaces.find_by_name(name), version)
 
     def import_space(self, name: str, record: SpaceRecord, *, address: str = "") -> Space:
-        """A space made of a record, which waits for its data; none where the address that these are
-        to come from is not allowed.
-        """
+        """Create a space from a record; it waits for its data.
+
+        ``address`` is the folder that the data will come from; it must be an allowed address."""
         if address:
             self._addresses.check("from", address)
         with self._change_feed.lock:
@@ -131,7 +130,7 @@ class CatalogService:
             return space
 
     def drop_space(self, name: str, *, if_exists: bool) -> None:
-        """End a space, its loads, its versions and its jobs."""
+        """Delete a space with its loads, its versions and its jobs."""
         with self._change_feed.lock:
             self._followers.check_writable()
             try:
@@ -147,9 +146,10 @@ class CatalogService:
     def begin_load(
         self, space: str, *, source: str, resume_key: str, chunks: Sequence[NewChunk] = ()
     ) -> tuple[LoadRecord, list[Chunk]]:
-        """A new load, or the one with this resume key that is open or came from an equal source,
-        with its chunks and these.
-        """
+        """Begin a load, or return the one to resume, with all its registered chunks.
+
+        A load with this resume key is resumed if it is open or was committed from an equal source.
+        ``chunks`` are registered in the same call."""
         with self._change_feed.lock:
             self._followers.check_writable()
             loads, target_space = self._catalog.loads, self._catalog.spaces.find_by_name(space)
@@ -165,7 +165,7 @@ class CatalogService:
     def register_chunks(
         self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int]
     ) -> list[Chunk]:
-        """Take up chunks and acknowledgements; the chunks with their edge id bases."""
+        """Record chunks and acknowledgements; return the chunks with their edge id bases."""
         with self._change_feed.lock:
             self._followers.check_writable()
             return self._catalog.loads.register_chunks(
@@ -182,10 +182,10 @@ class CatalogService:
         deletes: bool = False,
         seals: Sequence[Seal] = (),
     ) -> tuple[LoadRecord, list[HostId], int]:
-        """Give a load its place in the order of writes.
+        """Commit a load, or return the hosts to seal first and the number to seal them under.
 
-        It stays open where nodes were deleted after commit ``resolved_commit``, or where hosts have
-        to be sealed first, which are returned with the number to seal them under."""
+        The load stays open if nodes were deleted after commit ``resolved_commit``, or if hosts have
+        to be sealed."""
         with self._change_feed.lock:
             self._followers.check_writable()
             loads = self._catalog.loads
@@ -202,17 +202,25 @@ class CatalogService:
     def admit_load(
         self, load_id: int, *, space_id: int, host: HostId, chunk: int
     ) -> tuple[int, bool, Chunk]:
-        """Let a storaged write blocks of an open load; its number, whether it is the host's first,
-        and the chunk.
+        """Admit a storaged to write blocks of an open load.
+
+        Returns
+        -------
+        int
+            Number of the admission.
+        bool
+            True if it is the host's first admission to the load.
+        Chunk
+            The registered chunk.
         """
         with self._change_feed.lock:
             self._followers.check_writable()
             return self._catalog.loads.admit(load_id, space_id=space_id, host=host, index=chunk)
 
     def fingerprints(self, space_id: int, *, after: int, cut: int) -> tuple[list[LoadRecord], int]:
-        """Some committed loads of a space with their fingerprints, in commit order; and after which
-        one to go on, 0 at the end.
-        """
+        """Return a page of a space's committed loads with fingerprints, in commit order.
+
+        The second value is the commit to continue after, 0 at the end."""
         with self._change_feed.lock:
             pairs = [
                 pair
@@ -225,7 +233,7 @@ class CatalogService:
         return loads, loads[-1].commit if len(pairs) > _FINGERPRINTS_PER_PAGE else 0
 
     def abandon_load(self, load_id: int) -> LoadRecord:
-        """Give a load up, and have its blocks removed."""
+        """Abandon a load, and have its blocks removed."""
         with self._change_feed.lock:
             self._followers.check_writable()
             was_open = self._catalog.loads.get(load_id).state is LoadState.OPEN
@@ -235,26 +243,24 @@ class CatalogService:
             return load
 
     def load(self, load_id: int) -> tuple[LoadRecord, list[Chunk]]:
-        """A load with its chunks."""
+        """Return a load with its chunks."""
         with self._change_feed.lock:
             load = self._catalog.loads.get(load_id)
             return load, self._catalog.loads.chunks(load)
 
     def dead_loads(self, space_id: int, loads: Iterable[int]) -> list[LoadId]:
-        """Which of the loads that a storaged holds blocks of are neither open nor committed."""
+        """Return those of a storaged's loads that are neither open nor committed."""
         with self._change_feed.lock:
             adoptions = (
                 self._catalog.history.adoption_records()
-            )  # those go by a removal order, after a copy was taken
+            )  # removed by a removal request instead, after a copy was taken
             return self._catalog.loads.dead_loads(
                 SpaceId(space_id),
                 [load for load in loads if not was_given_up(adoptions, "load_id", load)],
             )
 
     def commits(self, space: str, *, after: int) -> list[tuple[int, LoadId]]:
-        """(commit number, load) of a space's committed loads with a larger number, in commit
-        order.
-        """
+        """Return (commit number, load id) of a space's committed loads after a commit, in order."""
         with self._change_feed.lock:
             return self._catalog.loads.committed_after(
                 self._catalog.spaces.find_by_name(space).space_id, after
@@ -265,7 +271,9 @@ class CatalogService:
     def submit_job(
         self, space: str, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
     ) -> Job:
-        """A job of what is committed and published by now, or the identical one in flight."""
+        """Submit a job on the current data, or return the identical one in flight.
+
+        The job works on the loads committed by now and on published versions."""
         for key, address in address_options(kind, options or {}).items():
             self._addresses.check(key, address)
         with self._change_feed.lock:
@@ -275,7 +283,7 @@ class CatalogService:
             )
 
     def job(self, job_id: int) -> Job:
-        """One job."""
+        """Return one job."""
         return machine.find_job(self._driver.state, job_id)
 
     def jobs(
@@ -287,7 +295,7 @@ class CatalogService:
         limit: int = 0,
         before: int = 0,
     ) -> JobPage:
-        """A page of jobs, newest first."""
+        """Return a page of jobs, newest first."""
         if limit < 0 or limit > _MAX_PAGE:
             raise InvalidRequest(
                 f"limit {limit}: expected 1 to {_MAX_PAGE}, or 0 for {_DEFAULT_PAGE}"
@@ -317,12 +325,12 @@ class CatalogService:
         )
 
     def stop_job(self, job_id: int) -> Job:
-        """Order a job's end."""
+        """Request that a job stop."""
         with self._change_feed.lock:
             return self._driver.stop(job_id)
 
     def recover_job(self, job_id: int) -> Job:
-        """Order a failed or stopped job to go on."""
+        """Resume a failed or stopped job."""
         with self._change_feed.lock:
             self._followers.check_writable()
             return self._driver.recover(job_id)
@@ -330,9 +338,7 @@ class CatalogService:
     # Hosts and versions.
 
     def hosts(self) -> list[tuple[Host, int]]:
-        """Every daemon that is known, with the number of parts that it holds; by role, then
-        uuid.
-        """
+        """Return all known daemons by role and uuid, each with its number of partitions."""
         with self._change_feed.lock:
             spaces = self._catalog.spaces.all()
             hosts = sorted(
@@ -344,7 +350,7 @@ class CatalogService:
             ]
 
     def versions(self, space: str) -> list[Manifest]:
-        """The versions of a space that are served, newest first."""
+        """Return the served versions of a space, newest first."""
         with self._change_feed.lock:
             return list(
                 reversed(
@@ -355,35 +361,35 @@ class CatalogService:
             )
 
     def manifest(self, space: str, version: int) -> Manifest:
-        """One version of a space; 0 is the current one."""
+        """Return one version of a space; 0 is the current one."""
         with self._change_feed.lock:
             return self._catalog.versions.get(self._catalog.spaces.find_by_name(space), version)
 
     # Pins.
 
     def pin(self, space: str, version: int, *, term_s: float, owner: str) -> Pin:
-        """A lease on a version, 0 for the current one."""
+        """Pin a version; 0 is the current one."""
         with self._change_feed.lock:
             pinned_space = self._catalog.spaces.find_by_name(space)
             manifest = self._catalog.versions.get(pinned_space, version)
             pin = self._catalog.pins.create(
                 pinned_space, manifest, term_s=term_s, owner=owner, now_ms=self._clock()
             )
-            self._change_feed.wake_waiters()  # it may be the next to end
+            self._change_feed.wake_waiters()  # its end may be the next one to wait for
             return pin
 
     def renew_pin(self, pin_id: int) -> Pin:
-        """A full term from now."""
+        """Grant a pin a full term from now."""
         with self._change_feed.lock:
             return self._catalog.pins.renew(pin_id, now_ms=self._clock())
 
     def release_pin(self, pin_id: int) -> None:
-        """End a pin; one that has ended is none to complain of."""
+        """End a pin. A pin that has ended already is not an error."""
         with self._change_feed.lock:
             self._catalog.pins.release(pin_id)
 
     def pins(self, space: str = "") -> list[Pin]:
-        """The pins of a space, or all, by id."""
+        """Return the pins of a space, or all, by id."""
         with self._change_feed.lock:
             return (
                 self._catalog.pins.of_space(self._catalog.spaces.find_by_name(space).space_id)

@@ -1,6 +1,4 @@
-"""What a metad is told at its start: environment (``ASTERISM_METAD_...``) or flags, read once in
-`metad.__main__`.
-"""
+"""Settings of metad, read once at start from ``ASTERISM_METAD_...`` variables or flags."""
 
 from __future__ import annotations
 
@@ -21,63 +19,64 @@ class MetadSettings(DaemonSettings):
     model_config = SettingsConfigDict(env_prefix="ASTERISM_METAD_")
 
     data: Path = Path("data/metad")
-    """Folder of the catalog. One metad owns it."""
+    """Folder of the catalog. Exactly one metad may use it."""
     listen: str = "127.0.0.1:9559"
-    """host:port of the gRPC door; port 0 takes a free one."""
+    """host:port of the gRPC server; port 0 picks a free one."""
     http_listen: str = "127.0.0.1:19559"
-    """host:port of the HTTP door; port 0 takes a free one."""
+    """host:port of the HTTP server; port 0 picks a free one."""
     grpc_workers: int = Field(default=128, ge=4, le=4096)
-    """Threads that answer gRPC calls. Every storaged and graphd keeps one of them with its parked
-    poll.
-    """
+    """Threads that serve gRPC calls. The parked poll of each storaged and graphd occupies one."""
     stop_grace_s: float = Field(default=5.0, ge=0, le=600)
-    """Seconds that calls under way get when the daemon stops. Parked polls are sent home at
-    once.
-    """
+    """Seconds that running calls get to finish at shutdown. Parked polls return at once."""
 
     lease_s: float = Field(default=5.0, gt=0)
-    """Seconds without a heartbeat after which a daemon is offline. A larger value delays the
-    detection of failures; a smaller one reports slow daemons as offline."""
+    """Seconds without a heartbeat after which a daemon is offline.
+
+    A larger value delays the detection of failures; a smaller one reports slow daemons as
+    offline."""
     tick_s: float = Field(default=0.1, gt=0, le=1.0)
-    """Seconds between two looks at leases and retries while a job runs. While none does, leases are
-    looked at when they end, and the rest twenty times less often.
-    """
+    """Seconds between two checks of leases and retries while a job runs.
+
+    Without a running job, leases are checked when they end, and everything else one twentieth as
+    often."""
 
     max_attempts: int = Field(default=3, ge=1, le=100)
     """Failed attempts of a task before its job fails."""
     retry_backoff_s: float = Field(default=1.0, gt=0)
-    """Before the second attempt, give or take a half; doubled at each further one."""
+    """Seconds before the second attempt, give or take a half; doubled for each further one."""
     retry_backoff_limit_s: float = Field(default=60.0, gt=0)
-    """The longest back-off."""
+    """Upper bound of the retry back-off, in seconds."""
     host_away_limit_s: float = Field(default=600.0, gt=0)
-    """A job whose storaged stays away longer fails."""
+    """Seconds that a storaged may stay offline before its job fails."""
     keep_jobs_s: float = Field(default=7 * 86400.0, gt=0)
-    """How long ended jobs, and loads that were abandoned, are remembered."""
+    """Seconds for which ended jobs and abandoned loads are remembered."""
 
     keep_builds_s: float = Field(default=86400.0, ge=0)
-    """How long a failed or stopped build can be recovered from where it was; then its storageds
-    remove what it left.
-    """
+    """Seconds during which a failed or stopped build can resume.
+
+    Afterwards its storageds delete its data."""
     load_lease_s: float = Field(default=7 * 86400.0, gt=0)
-    """An open load whose client is not heard of for longer is abandoned, and its blocks are
-    removed.
-    """
+    """Seconds without a request of the client after which an open load is abandoned.
+
+    Its blocks are then removed."""
 
     keep_versions: int = Field(default=2, ge=1, le=100)
-    """Published versions of a space that are served, beside those that are pinned."""
+    """Published versions that each space serves, not counting pinned ones."""
     retire_after_s: float = Field(default=60.0, ge=0)
-    """How long every graphd must have known a newer version before one too many goes: longer than
-    the longest request.
-    """
+    """Seconds for which every graphd must know a newer version before an old one is retired.
+
+    Set it longer than the longest request."""
     pin_limit_s: float = Field(default=86400.0, ge=1)
-    """The longest term of a pin."""
+    """Longest term of a pin, in seconds."""
     pins_per_space: int = Field(default=1000, ge=1)
-    """Pins that a space may have at a time."""
+    """Maximum number of pins that a space has at a time."""
 
     allowed_addresses: str = ""
-    """Folders that jobs may read and write, with commas between: file:///srv/exports,
-    s3://bucket/prefix, sftp://host/folder. Empty: none but each storaged's own folder of exports.
-    `*`: all, for development machines. Set it for metad and for every storaged alike."""
+    """Comma-separated folders that jobs may read and write.
+
+    Examples: file:///srv/exports, s3://bucket/prefix, sftp://host/folder. Empty allows only each
+    storaged's own folder of exports. `*` allows every address, for development machines. Set the
+    same value for metad and for every storaged."""
 
     @field_validator("allowed_addresses")
     @classmethod
@@ -109,11 +108,11 @@ class MetadSettings(DaemonSettings):
         return AllowedAddresses.parse(self.allowed_addresses, daemon="metad", reserved=self.data)
 
     def pin_limits(self) -> PinLimits:
-        """What may be pinned."""
+        """Return the limits on pins."""
         return PinLimits(max_term_ms=int(self.pin_limit_s * 1000), max_pins=self.pins_per_space)
 
     def job_policy(self) -> JobPolicy:
-        """The machine's share of the settings."""
+        """Return the policy of the job machine: attempts, back-off and retention."""
         return JobPolicy(
             max_attempts=self.max_attempts,
             backoff_ms=int(self.retry_backoff_s * 1000),

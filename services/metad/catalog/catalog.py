@@ -1,4 +1,4 @@
-"""The rooms of the catalog together, read from one store."""
+"""The catalog: spaces, loads, versions, restores, pins and removals over one store."""
 
 from __future__ import annotations
 
@@ -26,18 +26,26 @@ _FORMAT = b"1"
 
 
 class Catalog:
-    """Spaces, loads, versions, restores and pins, and the cluster that they are of.
+    """Spaces, loads, versions, restores, pins and removals, and the id of their cluster.
 
     Parameters
     ----------
     store : MetaStore
     folder_uuid : str
-        Of metad's folder: what the cluster of a catalog is called that was written before catalogs
-        had a name of their own.
-    accept_other_folder : bool
-        Take over a catalog of another folder.
+        UUID of metad's data folder. It becomes the cluster id of a catalog that was written before
+        catalogs had a cluster id of their own.
+    accept_other_folder : bool, default True
+        Accept a catalog that belongs to another data folder, and bind it to this one.
     pin_limits : PinLimits, optional
     now_ms : int
+        Current time in milliseconds since 1970.
+
+    Raises
+    ------
+    Corrupt
+        If the catalog has another storage format.
+    Conflict
+        If the catalog belongs to another folder and ``accept_other_folder`` is False.
     """
 
     def __init__(
@@ -57,8 +65,8 @@ class Catalog:
             )
         cluster_id = store.get(keys.CLUSTER)
         if cluster_id is None:
-            # An empty catalog is a new cluster, whatever lies beside it: storageds of the old one
-            # must not take it for theirs.
+            # An empty catalog is always a new cluster. Storageds of an earlier cluster must not
+            # take it for their own.
             cluster_id = uuid4().hex.encode() if stored_format is None else folder_uuid.encode()
             store.write({keys.FORMAT: _FORMAT, keys.CLUSTER: cluster_id})
         self.cluster = cluster_id.decode()
@@ -72,12 +80,12 @@ class Catalog:
             )
         if folder != folder_uuid:
             store.write({keys.FOLDER: folder_uuid.encode()})
-        # Of the catalog, not of metad's folder, whose identity may be lost; and of the clock, for a
-        # catalog may be an older state of itself.
+        # Stored in the catalog, because the identity in metad's folder may be lost. At least the
+        # clock in seconds, because the catalog may be a restored older copy of itself.
         self.start_number = max(
             storage.decode_number(store.get(keys.START), default=0) + 1, now_ms // 1000
         )
-        """Larger at every start on this catalog."""
+        """Number of this start; larger at every start on this catalog."""
         self.store = store = store if isinstance(store, RevisionedStore) else RevisionedStore(store)
         store.write({keys.START: storage.encode_number(self.start_number)})
         self.history = History(store)
@@ -91,7 +99,7 @@ class Catalog:
         self.pins = Pins(store, pin_limits or PinLimits(), now_ms=now_ms)
 
     def drop(self, space: Space, *, now_ms: int) -> PendingWrite:
-        """The end of a space with everything in it, and the orders to remove its data."""
+        """Return the write that deletes a space and requests removal of its data."""
         removal = PendingRemoval(
             request=RemovalRequest(
                 kind=RemovalKind.SPACE,
@@ -111,9 +119,9 @@ class Catalog:
         )
 
     def publish(self, space: Space, job: Job, outcome: TaskOutcome, *, now_ms: int) -> PendingWrite:
-        """What a finished job made, as the current version of its space; of a restore, the version
-        that the space waits for.
-        """
+        """Return the write that publishes the outcome of a finished job as the current version.
+
+        For a restore job, the published version is the one that the space waits for."""
         origin = self.restores.awaited_manifest(space.space_id)
         return _combined(
             self.versions.publish(space, job, outcome, now_ms=now_ms, origin=origin),
@@ -121,7 +129,7 @@ class Catalog:
         )
 
     def retire(self, space: Space, versions: list[int], *, now_ms: int) -> PendingWrite:
-        """The end of old versions, and the orders to remove what their jobs built."""
+        """Return the write that retires old versions and requests removal of their builds."""
         removals = [
             PendingRemoval(
                 request=RemovalRequest(
@@ -141,8 +149,9 @@ class Catalog:
         )
 
     def adopt(self, given_up: Mapping[str, int], highest_id: int, *, cluster: str) -> None:
-        """Record that this catalog is the one to follow, over positions of these histories; skip
-        every identifier they used.
+        """Make this catalog the one to follow, over the given positions of other histories.
+
+        Every identifier that those histories used is skipped. ``cluster`` becomes the cluster id.
         """
         self.history.adopt(given_up, highest_id, {keys.CLUSTER: cluster.encode()})
         self.cluster = cluster
@@ -153,7 +162,7 @@ class Catalog:
         self.removals.skip_ids(first_id)
 
     def space_record(self, space: Space, version: int) -> SpaceRecord:
-        """All that is known of a space up to a version: what a backup keeps."""
+        """Return everything known of a space up to a version, as a backup keeps it."""
         self.restores.check_not_restoring(space)
         manifest = self.versions.get(space, version)
         loads = [

@@ -28,38 +28,40 @@ from metad.store.revisions import RevisionedStore
 from metad.wire import storage
 
 _MAX_ID = 1 << 31
-"""Identifiers of spaces are uint32 in messages."""
+"""Upper bound of identifiers: space ids are uint32 in messages."""
 MAX_TERMS = 10_000
-"""The most terms that are stored. A daemon that last followed an earlier one has to be adopted."""
+"""Maximum number of stored terms; a daemon that last followed an older one is adopted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """One adoption of this catalog over others."""
+    """One adoption of this catalog over other histories."""
 
     given_up: Mapping[str, int]
-    """history -> the last revision that is given up, for positions that this catalog lacks."""
+    """history -> last revision given up, for positions that this catalog lacks."""
     before: HighestIds
-    """The highest identifiers that this catalog itself had assigned."""
+    """Highest identifiers that this catalog itself had assigned before."""
     last: int
-    """The largest identifier that was given up."""
+    """Largest identifier that was given up."""
 
 
 @dataclass(frozen=True, slots=True)
 class _CatalogTerm:
     name: str
     first_revision: int
-    """The revision of the write that recorded it."""
+    """Revision of the write that recorded the term."""
 
 
 @dataclass(slots=True)
 class History:
-    """The history of one catalog, which begins a term when it is opened.
+    """History of one catalog. A start of metad on it begins a new term.
+
+    Not thread-safe: called under the lock of `metad.change_feed`.
 
     Parameters
     ----------
     store : RevisionedStore
-        The catalog. Not thread-safe: called under the lock of `metad.change_feed`.
+        Store of the catalog.
     """
 
     store: RevisionedStore
@@ -68,7 +70,7 @@ class History:
     _terms: list[_CatalogTerm] = field(init=False)
     _term_index: dict[str, int] = field(init=False)
     _highest_ids: tuple[bytes | None, HighestIds] | None = field(init=False, default=None)
-    """Of a revision as the store has it."""
+    """Cache: the stored revision with the highest identifiers at that revision."""
 
     def __post_init__(self) -> None:
         stored_terms = self.store.range(keys.TERMS)
@@ -91,13 +93,13 @@ class History:
 
     @property
     def position(self) -> CatalogPosition:
-        """The newest position."""
+        """Newest position of this catalog."""
         return CatalogPosition(
             history=self.history_id, term=self._terms[-1].name, revision=self.store.revision
         )
 
     def contains(self, position: CatalogPosition) -> bool:
-        """Return whether a position is part of this catalog's history."""
+        """Return whether this catalog's history contains a position."""
         index = self._term_index.get(position.term)
         if index is None or position.history != self.history_id:
             return False
@@ -114,8 +116,8 @@ class History:
 
     def highest_ids(self) -> HighestIds:
         """Return the highest identifiers that were assigned."""
-        # Every write has a revision. It is read each time: heartbeats must fail where the store
-        # does.
+        # Every write changes the revision, so it validates the cache. It is read from the store on
+        # each call because heartbeats must fail if the store does.
         revision = self.store.get(keys.REVISION)
         if self._highest_ids is None or self._highest_ids[0] != revision:
             space_id, job_id, load_id = (
@@ -135,12 +137,12 @@ class History:
 
         Parameters
         ----------
-        given_up : mapping
-            history -> revision.
+        given_up : mapping of str to int
+            history -> last revision given up.
         highest_id : int
-            The highest identifier that a storaged holds.
+            Highest identifier that a storaged holds.
         extra_changes : mapping
-            Further changes of the same write.
+            Further changes to include in the same write.
 
         Raises
         ------

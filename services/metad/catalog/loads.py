@@ -1,4 +1,4 @@
-"""Loads: runs of chunks that become visible as one, with their durable manifest of chunks."""
+"""Loads: sets of chunks that become visible together, with their durable manifests."""
 
 from __future__ import annotations
 
@@ -17,12 +17,22 @@ from metad.store.port import MetaStore
 from metad.wire import storage
 
 _SEEN_INTERVAL_MS = 60_000
-"""How often it is written down that a load's client is still there, where nothing else is."""
+"""Milliseconds between two stored times of a client's last contact.
+
+Other writes of the load store it as well."""
 
 
 class Loads:
-    """Every load there is. Open ones are in memory with their chunks, of the others only what
-    builds ask.
+    """All loads. Open loads are in memory with their chunks; of others, only what builds need.
+
+    Parameters
+    ----------
+    store : MetaStore
+    spaces : Spaces
+    first_admission : int, default 0
+        Admission number to start after.
+    now_ms : int, default 0
+        Start time of this process in milliseconds since 1970.
     """
 
     def __init__(
@@ -30,26 +40,24 @@ class Loads:
     ) -> None:
         self._store = store
         self._started_ms = now_ms
-        """The start of this process: the wall clock may have been set meanwhile, so earlier times
-        do not end a lease.
-        """
+        """Start time of this process, in milliseconds since 1970.
+
+        The wall clock may have been set in the meantime, so earlier times do not end a lease."""
         self._spaces = spaces
         self._admission = first_admission
-        """The number of the last admission; above those of every earlier start."""
+        """Number of the last admission; above those of every earlier start."""
         self._admitted: dict[LoadId, dict[HostId, int]] = {}
-        """Of each open load: the hosts that may have written it, and their last admissions."""
+        """Open load -> host that may have written it -> number of its last admission."""
         self._next = storage.decode_number(store.get(keys.NEXT_LOAD), default=1)
         self._open: dict[LoadId, LoadRecord] = {}
         self._chunks: dict[LoadId, dict[int, Chunk]] = {}
         self._committed: dict[SpaceId, list[tuple[int, LoadId]]] = {}
         self._last_delete: dict[SpaceId, int] = {}
-        """The newest commit of a space that deletes nodes."""
+        """Space -> newest commit that deletes nodes."""
         self._abandoned: dict[LoadId, LoadRecord] = {}
-        """Until their records go too."""
+        """Abandoned loads that still have a stored record."""
         self._by_resume_key: dict[tuple[SpaceId, str, str], LoadId] = {}
-        """(space, resume key, source) -> the load that was committed under these, where the key is
-        not empty.
-        """
+        """(space, resume key, source) -> committed load, for loads with a resume key."""
         for _, value in store.range(keys.LOADS):
             self._index_load(storage.decode_load(value))
         for committed in self._committed.values():
@@ -57,7 +65,7 @@ class Loads:
         for load_id in self._open:
             self._chunks[load_id] = {chunk.index: chunk for chunk in self._stored_chunks(load_id)}
         for load_id, load in self._open.items():
-            # Who was admitted by an earlier process is not known: any host of the space may have
+            # Admissions of an earlier process are not stored, so any host of the space may have
             # written.
             space = spaces.get(load.space_id)
             hosts = (
@@ -70,11 +78,11 @@ class Loads:
     def begin(
         self, space: Space, *, source: str, resume_key: str, now_ms: int
     ) -> tuple[LoadRecord, list[Chunk]]:
-        """A new load, or with a resume key one of the space that bears it, with what it has so far.
+        """Begin a load, or return the load with this resume key, with its registered chunks.
 
-        That is the one committed from an equal source, else the open one, from whatever source it
-        was begun: whoever goes on with it brings all its chunks again, so that from now on it is a
-        load of the new source."""
+        With a resume key, a load committed from an equal source takes precedence. Otherwise the
+        open load of the space with that key is resumed, from whatever source it was begun. A client
+        that resumes sends all chunks again, so the load takes the new source."""
         if resume_key:
             committed_id = self._by_resume_key.get((space.space_id, resume_key, source))
             if committed_id is not None:
@@ -114,9 +122,9 @@ class Loads:
     def import_loads(
         self, space: Space, loads: Sequence[tuple[LoadRecord, tuple[Chunk, ...]]]
     ) -> PendingWrite:
-        """Committed loads of another space, with their chunks, under new ids and the old commit
-        numbers.
-        """
+        """Return the write that copies committed loads and chunks into a space under new load ids.
+
+        Commit numbers are kept."""
         adopted = [
             replace(load, load_id=LoadId(self._next + i), space_id=space.space_id, space=space.name)
             for i, (load, _) in enumerate(loads)
@@ -139,7 +147,13 @@ class Loads:
         return PendingWrite(changes, apply)
 
     def get(self, load_id: int) -> LoadRecord:
-        """The load; NotFound says which there are."""
+        """Return a load.
+
+        Raises
+        ------
+        NotFound
+            If it does not exist; the message gives the newest id.
+        """
         load = self._open.get(LoadId(load_id))
         if load is None:
             value = self._store.get(keys.load(load_id)) if load_id else None
@@ -150,7 +164,7 @@ class Loads:
         return load
 
     def chunks(self, load: LoadRecord) -> list[Chunk]:
-        """Its chunks, by index."""
+        """Return the chunks of a load, by index."""
         open_chunks = self._chunks.get(load.load_id)
         if open_chunks is None:
             return self._stored_chunks(load.load_id)
@@ -159,12 +173,11 @@ class Loads:
     def register_chunks(
         self, load_id: int, chunks: Sequence[NewChunk], written: Iterable[int], *, now_ms: int
     ) -> list[Chunk]:
-        """Take up chunks and acknowledgements, durably; gives the chunks of the call with their
-        bases.
+        """Record chunks and acknowledgements durably; return the call's chunks with their bases.
 
-        The same chunk again gives the same answer. Another content under an index that is taken is
-        a Conflict, written or not: of a chunk that was cut off, blocks may lie at parts that the
-        other content would not overwrite."""
+        Registering the same chunk again gives the same result. Different content under a registered
+        index is a Conflict, even if the chunk is not yet written: an interrupted write may have
+        left blocks at partitions that the new content would not overwrite."""
         load = self.get(load_id)
         known_chunks = self._writable_chunks(load)
         changed_chunks, pending_write = self._register_step(load, known_chunks, chunks, written)
@@ -179,7 +192,7 @@ class Loads:
         ]
 
     def _renew_lease(self, load: LoadRecord, now_ms: int) -> PendingWrite:
-        """A load whose client was heard of just now."""
+        """Return the write that extends the lease of an open load after a request of its client."""
         if load.state is not LoadState.OPEN or now_ms - _last_seen_ms(load) < _SEEN_INTERVAL_MS:
             return PendingWrite()
         load = replace(load, seen_ms=now_ms)
@@ -204,7 +217,7 @@ class Loads:
         chunks: Sequence[NewChunk],
         written: Iterable[int],
     ) -> tuple[dict[int, Chunk], PendingWrite]:
-        """The chunks of a load that a call changes, by index."""
+        """Return the chunks that a call changes, by index, and the write that stores them."""
         new_chunks = self._new_chunks(load, known_chunks, chunks)
         assigned_bases, bases_write = self._spaces.allocate_edge_ids(
             load.space_id,
@@ -250,9 +263,9 @@ class Loads:
     def _new_chunks(
         self, load: LoadRecord, known_chunks: dict[int, Chunk], chunks: Sequence[NewChunk]
     ) -> list[NewChunk]:
-        """Those of ``chunks`` that are new; refuses those whose index has another content."""
+        """Return the chunks that are new; refuse those that differ from the registered content."""
         space = self._spaces.get(load.space_id)
-        assert space is not None  # loads go with their space
+        assert space is not None  # dropping a space drops its loads
         new_chunks: dict[int, NewChunk] = {}
         for new_chunk in chunks:
             _check_chunk(new_chunk, space)
@@ -283,23 +296,23 @@ class Loads:
     def admit(
         self, load_id: int, *, space_id: int, host: HostId, index: int
     ) -> tuple[int, bool, Chunk]:
-        """Let a host write blocks of a chunk of an open load.
+        """Allow a host to write blocks of a chunk of an open load.
 
         Returns
         -------
         int
-            The admission's number.
+            Number of the admission.
         bool
-            Whether the host was never admitted to the load before.
+            True if the host was never admitted to the load before.
         Chunk
-            As it was registered.
+            The registered chunk.
 
         Raises
         ------
         Conflict
-            Where the load is not open, or of another space.
+            If the load is not open, or belongs to another space.
         InvalidRequest
-            Where the chunk was not registered, or the host holds no partition of the space.
+            If the chunk was not registered, or the host holds no partition of the space.
         """
         load = self.get(load_id)
         if load.space_id != space_id:
@@ -329,9 +342,7 @@ class Loads:
         return self._admission, is_first, chunk
 
     def unsealed_hosts(self, load_id: int, seals: Iterable[Seal] = ()) -> tuple[list[HostId], int]:
-        """Return the hosts that have to be sealed before a load is committed, and the number to
-        seal them under.
-        """
+        """Return the hosts to seal before a commit, and the number to seal them under."""
         seal_numbers = {seal.host: seal.number for seal in seals}
         admitted = self._admitted.get(LoadId(load_id), {})
         return sorted(
@@ -348,11 +359,11 @@ class Loads:
         deletes: bool,
         seals: Sequence[Seal] = (),
     ) -> LoadRecord:
-        """Give a load its place in the order of writes; again, the same answer.
+        """Commit a load under the next commit number. Idempotent.
 
-        Every part knows which nodes the load brings back that were deleted up to commit
-        ``resolved_commit``. Where nodes were deleted since, or a host may write that is not sealed,
-        the load stays open."""
+        By now every partition knows which nodes the load revives that were deleted up to commit
+        ``resolved_commit``. If nodes were deleted since then, or a host that may write is not
+        sealed, the load stays open."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             return load
@@ -385,7 +396,7 @@ class Loads:
         return load
 
     def abandon(self, load_id: int, *, now_ms: int) -> LoadRecord:
-        """Give a load up; again, the same answer. What is committed stays."""
+        """Abandon an open load. Idempotent; a committed load is a Conflict."""
         load = self.get(load_id)
         if load.state is LoadState.COMMITTED:
             raise Conflict(
@@ -403,9 +414,9 @@ class Loads:
         return load
 
     def expired(self, since_ms: int) -> list[LoadRecord]:
-        """Return the open loads without a request since; every load has a whole lease after a
-        start.
-        """
+        """Return the open loads without a request since a time.
+
+        Every load gets a full lease after a start of metad."""
         return [
             load
             for load in self._open.values()
@@ -413,13 +424,13 @@ class Loads:
         ]
 
     def mark_purged(self, load_id: LoadId) -> None:
-        """No block of an abandoned load is left anywhere: nobody need be told of it any more."""
+        """Record that no storaged holds blocks of an abandoned load any more."""
         load = replace(self._abandoned[load_id], is_purged=True)
         self._store.write({keys.load(load_id): storage.encode_load(load)})
         self._abandoned[load_id] = load
 
     def forget_abandoned(self, before_ms: int) -> None:
-        """Remove the records of loads that were abandoned before, and are settled."""
+        """Delete the records of purged loads that were abandoned before a time."""
         purged_ids = [
             load.load_id
             for load in self._abandoned.values()
@@ -431,10 +442,10 @@ class Loads:
                 del self._abandoned[load_id]
 
     def dead_loads(self, space_id: SpaceId, load_ids: Iterable[int]) -> list[LoadId]:
-        """Those of a storaged's loads of a space that are neither open nor committed.
+        """Return those of a storaged's loads of a space that are neither open nor committed.
 
-        Never one that this catalog has not given out yet: it was restored from an older state of
-        itself, and knows no better."""
+        Load ids that this catalog has not assigned yet are left out: the catalog may be a restored
+        older copy that does not know them."""
         alive = {load_id for _, load_id in self._committed.get(space_id, ())} | set(self._open)
         return sorted(
             LoadId(load_id)
@@ -453,11 +464,11 @@ class Loads:
         self._index_load(load)
 
     def skip_ids(self, first_id: int) -> None:
-        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        """Assign no identifier below ``first_id`` from now on; the store has it already."""
         self._next = max(self._next, first_id)
 
     def drop(self, space_id: SpaceId) -> PendingWrite:
-        """The end of a space's loads."""
+        """Return the write that deletes all loads of a space."""
         changes: dict[bytes, bytes | None] = {}
         open_ids = [load_id for load_id, load in self._open.items() if load.space_id == space_id]
         abandoned_ids = [
@@ -489,15 +500,15 @@ class Loads:
         return PendingWrite(changes, apply)
 
     def open_ids(self) -> list[LoadId]:
-        """Return all open loads."""
+        """Return the ids of all open loads."""
         return sorted(self._open)
 
     def open_in_space(self, space_id: SpaceId) -> list[LoadId]:
-        """The open loads of a space."""
+        """Return the ids of the open loads of a space."""
         return sorted(load.load_id for load in self._open.values() if load.space_id == space_id)
 
     def unpurged_in_space(self, space_id: SpaceId) -> list[LoadId]:
-        """The abandoned loads of a space that some storaged may still hold blocks of."""
+        """Return the abandoned loads of a space that some storaged may still hold blocks of."""
         return sorted(
             load.load_id
             for load in self._abandoned.values()
@@ -505,11 +516,11 @@ class Loads:
         )
 
     def committed_up_to(self, space_id: SpaceId, cut: int) -> list[tuple[int, LoadId]]:
-        """(commit number, load) of a space up to a cut, in commit order."""
+        """Return (commit number, load id) of a space up to a commit watermark, in commit order."""
         return [pair for pair in self._committed.get(space_id, ()) if pair[0] <= cut]
 
     def committed_after(self, space_id: SpaceId, after: int) -> list[tuple[int, LoadId]]:
-        """(commit number, load) of a space after a commit, in commit order."""
+        """Return (commit number, load id) of a space after a commit, in commit order."""
         committed = self._committed.get(space_id, [])
         return committed[bisect_right(committed, after, key=lambda pair: pair[0]) :]
 
@@ -549,7 +560,13 @@ def _check_chunk(chunk: NewChunk, space: Space) -> None:
 
 
 def _combined_fingerprint(load: LoadRecord, seals: Sequence[Seal]) -> tuple[PartFingerprint, ...]:
-    """Return what all hosts together hold of a load, by partition."""
+    """Return the fingerprint of a load on each partition, merged over all hosts.
+
+    Raises
+    ------
+    Corrupt
+        If two hosts hold different fingerprints of a partition.
+    """
     fingerprints: dict[int, PartFingerprint] = {}
     for seal in seals:
         for fingerprint in seal.parts:

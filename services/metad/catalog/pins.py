@@ -1,6 +1,4 @@
-"""Pins: leases on versions. A version that somebody pins is served, however many newer ones there
-are.
-"""
+"""Pins: leases on versions. A pinned version stays served, however many newer ones exist."""
 
 from __future__ import annotations
 
@@ -21,18 +19,18 @@ _MAX_OWNER_CHARS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinLimits:
-    """What may be pinned."""
+    """Limits on pins."""
 
     max_term_ms: int = 86_400_000
-    """The longest term."""
+    """Longest term of a pin, in milliseconds."""
     max_pins: int = 1000
-    """Pins of one space at a time."""
+    """Maximum number of pins of one space at a time."""
 
 
 class Pins:
-    """Every pin there is. Renewals live in memory: whoever had a pin when metad stopped has a full
-    term from its start.
-    """
+    """All pins.
+
+    Renewals are kept in memory only: a restart of metad grants each pin a full term."""
 
     def __init__(self, store: MetaStore, limits: PinLimits, *, now_ms: int) -> None:
         self._store = store
@@ -44,14 +42,25 @@ class Pins:
     def create(
         self, space: Space, manifest: Manifest, *, term_s: float, owner: str, now_ms: int
     ) -> Pin:
-        """A new pin on a version, for a term of seconds; 0 for a minute.
+        """Create a pin on a version.
+
+        Parameters
+        ----------
+        space : Space
+        manifest : Manifest
+            Version to pin.
+        term_s : float
+            Term in seconds; 0 for the default of one minute.
+        owner : str
+            Label of at most 256 characters.
+        now_ms : int
 
         Raises
         ------
         InvalidRequest
-            For a term or an owner out of bounds.
+            If the term or the owner is out of bounds.
         Busy
-            Where the space has as many pins as it may.
+            If the space has the maximum number of pins.
         """
         limit_s = self._limits.max_term_ms / 1000
         if term_s != 0 and not _MIN_TERM_MS / 1000 <= term_s <= limit_s:
@@ -92,7 +101,7 @@ class Pins:
         return pin
 
     def renew(self, pin_id: int, *, now_ms: int) -> Pin:
-        """Grant a pin a full term from now; NotFound where it has ended."""
+        """Grant a pin a full term from now; NotFound if it has ended."""
         pin = self._pins.get(PinId(pin_id))
         if pin is None or pin.expires_ms <= now_ms:
             newest = f"the newest is {self._next - 1}" if self._next > 1 else "there was none yet"
@@ -104,41 +113,41 @@ class Pins:
         return pin
 
     def release(self, pin_id: int) -> Pin | None:
-        """End a pin; None where it has ended already."""
+        """End a pin and return it; None if it has ended already."""
         pin = self._pins.get(PinId(pin_id))
         if pin is not None:
             self._delete([pin])
         return pin
 
     def expire(self, now_ms: int) -> list[Pin]:
-        """End the pins whose term is over."""
+        """Delete the expired pins and return them."""
         expired = [pin for pin in self._pins.values() if pin.expires_ms <= now_ms]
         if expired:
             self._delete(expired)
         return expired
 
     def next_end_ms(self) -> int | None:
-        """Return when the first pin ends that is not renewed; None where there is none."""
+        """Return when the next pin ends if it is not renewed; None without pins."""
         return min((pin.expires_ms for pin in self._pins.values()), default=None)
 
     def all(self) -> list[Pin]:
-        """By id."""
+        """Return all pins, by id."""
         return list(self._pins.values())
 
     def of_space(self, space_id: SpaceId) -> list[Pin]:
-        """Those of a space, by id."""
+        """Return the pins of a space, by id."""
         return [pin for pin in self._pins.values() if pin.space_id == space_id]
 
     def pinned_versions(self, space_id: SpaceId) -> set[int]:
-        """The versions of a space that somebody pins."""
+        """Return the pinned versions of a space."""
         return {pin.version for pin in self.of_space(space_id)}
 
     def skip_ids(self, first_id: int) -> None:
-        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        """Assign no identifier below ``first_id`` from now on; the store has it already."""
         self._next = max(self._next, first_id)
 
     def drop(self, space_id: SpaceId) -> PendingWrite:
-        """The end of a space's pins."""
+        """Return the write that ends all pins of a space."""
         space_pins = self.of_space(space_id)
         return PendingWrite(
             {keys.pin(pin.pin_id): None for pin in space_pins}, lambda: self._forget(space_pins)

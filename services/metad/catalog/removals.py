@@ -1,4 +1,4 @@
-"""Removal orders: data that storageds have to remove, kept until each of them has done so."""
+"""Removal requests: data that storageds have to remove, kept until each has done so."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from metad.wire import storage
 
 
 class Removals:
-    """The orders of a catalog. Not thread-safe: called under the lock of `metad.change_feed`."""
+    """Pending removal requests of a catalog.
+
+    Not thread-safe: called under the lock of `metad.change_feed`."""
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
@@ -28,24 +30,26 @@ class Removals:
         self._cleaned = {keys.last_number(key) for key, _ in store.range(keys.CLEANED_JOBS)}
 
     def of_host(self, host: HostId) -> list[PendingRemoval]:
-        """Return the orders that a storaged has not carried out yet, by id."""
+        """Return the requests that a storaged has not carried out yet, by id."""
         return [removal for removal in self._pending.values() if host in removal.hosts]
 
     def pending(self) -> list[PendingRemoval]:
-        """Return all orders, by id."""
+        """Return all pending requests, by id."""
         return list(self._pending.values())
 
     def add(
         self, removals: Iterable[PendingRemoval], *, cleaned: Iterable[int] = ()
     ) -> PendingWrite:
-        """Return the step that adds orders, and marks jobs whose leftovers they remove."""
+        """Return the write that adds requests, and marks the jobs in ``cleaned`` as cleaned.
+
+        A job is cleaned once removal of its leftovers was requested."""
         new_removals = [
             replace(removal, request=replace(removal.request, removal_id=self._next + i))
             for i, removal in enumerate(r for r in removals if r.hosts)
         ]
         self._next += len(
             new_removals
-        )  # even if the step is not taken: several may be parts of one write
+        )  # skipped even if the write is dropped: one write may combine several
         newly_cleaned = set(cleaned) - self._cleaned
         changes: dict[bytes, bytes | None] = {
             keys.removal(removal.request.removal_id): _encode_removal(removal)
@@ -62,11 +66,11 @@ class Removals:
         return PendingWrite(changes, apply)
 
     def is_cleaned(self, job_id: int) -> bool:
-        """Return whether the removal of a job's leftovers was ordered."""
+        """Return whether removal of a job's leftovers was requested."""
         return job_id in self._cleaned
 
     def cancel_job(self, job_id: int) -> PendingWrite:
-        """Return the step that cancels a job's orders, so that it can resume from its leftovers."""
+        """Return the write that cancels a job's requests, so it can resume from its leftovers."""
         removal_ids = [
             removal_id
             for removal_id, removal in self._pending.items()
@@ -90,13 +94,13 @@ class Removals:
         self._next = max(self._next, first_id)
 
     def clear_cleaned(self, job_id: int) -> PendingWrite:
-        """Return the step that clears the mark of a job's leftovers; the orders stay."""
+        """Return the write that clears the mark of a job's leftovers; the requests stay."""
         if job_id not in self._cleaned:
             return PendingWrite()
         return PendingWrite({keys.cleaned_job(job_id): None}, lambda: self._cleaned.discard(job_id))
 
     def acknowledge(self, host: HostId, removal_ids: Sequence[int]) -> list[PendingRemoval]:
-        """Record durably which orders a storaged has carried out; return those that are new."""
+        """Record durably which requests a storaged has carried out; return those that are new."""
         completed = [
             r
             for removal_id in removal_ids

@@ -1,6 +1,4 @@
-"""Restores: spaces that were made of a backup and wait for their data, each with the version that
-is to come out.
-"""
+"""Restores: spaces created from a backup that wait for data, with the version to produce."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from metad.wire import storage
 
 
 class Restores:
-    """The spaces under way from a backup."""
+    """Spaces that are being restored from a backup."""
 
     def __init__(self, store: MetaStore, spaces: Spaces, loads: Loads) -> None:
         self._store, self._spaces, self._loads = store, spaces, loads
@@ -27,11 +25,11 @@ class Restores:
         }
 
     def awaited_manifest(self, space_id: int) -> Manifest | None:
-        """The version that a space waits for; None where it waits for none."""
+        """Return the manifest that a space waits for; None if it is not being restored."""
         return self._manifests.get(SpaceId(space_id))
 
     def check_not_restoring(self, space: Space) -> None:
-        """NotReady where a space still waits for its data."""
+        """Raise NotReady if a space still waits for its data."""
         manifest = self.awaited_manifest(space.space_id)
         if manifest is not None:
             raise NotReady(
@@ -43,9 +41,9 @@ class Restores:
     def begin(
         self, name: str, record: SpaceRecord, *, storageds: Sequence[HostId], now_ms: int
     ) -> Space:
-        """A space of a record, in one write; the one that waits for the same version where there is
-        one.
-        """
+        """Create a space from a record in one write.
+
+        A space of this name that already waits for the same version is returned instead."""
         existing = next((space for space in self._spaces.all() if space.name == name), None)
         if existing is not None:
             awaited_manifest = self.awaited_manifest(existing.space_id)
@@ -73,7 +71,7 @@ class Restores:
         return space
 
     def end(self, space_id: SpaceId) -> PendingWrite:
-        """A space that waits no more: it has its data, or is dropped."""
+        """Return the write that ends a restore: the space has its data, or is dropped."""
         if space_id not in self._manifests:
             return PendingWrite()
 

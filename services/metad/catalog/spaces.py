@@ -1,4 +1,4 @@
-"""Spaces: their schemas, their parts and hosts, their edge id bases and commit numbers."""
+"""Spaces: their schemas, partitions and hosts, edge id bases and commit numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_EDGE_ID = (1 << 62) - 1
 
 
 class Spaces:
-    """Every space there is, by id and by name."""
+    """All spaces, by id and by name."""
 
     def __init__(self, store: MetaStore) -> None:
         self._store = store
@@ -38,15 +38,15 @@ class Spaces:
         }
 
     def all(self) -> list[Space]:
-        """By id."""
+        """Return all spaces, by id."""
         return [self._by_id[space_id] for space_id in sorted(self._by_id)]
 
     def get(self, space_id: int) -> Space | None:
-        """The space with this id, if it is there."""
+        """Return the space with this id; None if it does not exist."""
         return self._by_id.get(SpaceId(space_id))
 
     def find_by_name(self, name: str) -> Space:
-        """The space of this name; NotFound says which there are."""
+        """Return the space of this name; NotFound lists the existing ones."""
         if not name:
             raise InvalidRequest("which space? its name is empty")
         space = self._by_name.get(name)
@@ -65,9 +65,9 @@ class Spaces:
         storageds: Sequence[HostId],
         now_ms: int,
     ) -> tuple[Space, bool]:
-        """A new space with its parts dealt round-robin to ``storageds``, or the equal one that is
-        there; and whether it is new.
-        """
+        """Create a space, or return the equal existing one, and whether it is new.
+
+        Partitions are assigned round-robin to ``storageds``."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(
                 f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
@@ -102,7 +102,7 @@ class Spaces:
         storageds: Sequence[HostId],
         now_ms: int,
     ) -> tuple[Space, PendingWrite]:
-        """A new space whose commit numbers and edge ids go on from where another one's were."""
+        """Return a new space that continues given commit numbers and edge ids, and its write."""
         if not NAME_PATTERN.fullmatch(name):
             raise InvalidRequest(
                 f"space {name!r}: a name is a letter or _, then up to 127 letters, digits, _ . or -"
@@ -150,11 +150,11 @@ class Spaces:
         )
 
     def skip_ids(self, first_id: int) -> None:
-        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        """Assign no identifier below ``first_id`` from now on; the store has it already."""
         self._next = max(self._next, first_id)
 
     def drop(self, space: Space) -> PendingWrite:
-        """The end of a space. Its id is never given again."""
+        """Return the write that deletes a space. Its id is never reused."""
         changes: dict[bytes, bytes | None] = {
             keys.space(space.space_id): None,
             keys.commit(space.space_id): None,
@@ -176,25 +176,25 @@ class Spaces:
         return PendingWrite(changes, apply)
 
     def set_version(self, space: Space, version: int) -> PendingWrite:
-        """The space with a newer current version."""
+        """Return the write that sets the current version of a space."""
         space = replace(space, version=version)
         return PendingWrite(
             {keys.space(space.space_id): storage.encode_space(space)}, lambda: self._put(space)
         )
 
     def last_commit(self, space_id: SpaceId) -> int:
-        """The newest commit number of a space; 0 = none."""
+        """Return the newest commit number of a space; 0 if it has none."""
         return self._commits.get(space_id, 0)
 
     def next_edge_ids(self, space: Space) -> tuple[int, ...]:
-        """The next edge id of every edge type."""
+        """Return the next edge id of every edge type."""
         return tuple(
             self._bases.get((space.space_id, type_id), 0)
             for type_id in range(len(space.schema.edge_types))
         )
 
     def next_commit(self, space_id: SpaceId) -> tuple[int, PendingWrite]:
-        """The next commit number of a space."""
+        """Return the next commit number of a space, and the write that takes it."""
         number = self.last_commit(space_id) + 1
         return number, PendingWrite(
             {keys.commit(space_id): storage.encode_number(number)},
@@ -204,7 +204,7 @@ class Spaces:
     def allocate_edge_ids(
         self, space_id: SpaceId, runs: Sequence[tuple[int, int]]
     ) -> tuple[list[int], PendingWrite]:
-        """First edge ids for runs of (edge type, rows), never given before."""
+        """Return unused first edge ids for runs of (edge type, rows), and their write."""
         bases = dict(self._bases)
         first_ids = []
         changes: dict[bytes, bytes | None] = {}
@@ -229,17 +229,17 @@ class Spaces:
 
 
 def parts_of_host(space: Space, host: HostId) -> list[int]:
-    """The parts of a space that a storaged holds."""
+    """Return the partitions of a space that a storaged holds."""
     return [part for part, hosts in enumerate(space.parts) if host in hosts]
 
 
 def space_hosts(space: Space) -> set[HostId]:
-    """The storageds that hold a part of a space."""
+    """Return the storageds that hold a partition of a space."""
     return {host for hosts in space.parts for host in hosts}
 
 
 def parts_by_host(space: Space) -> dict[HostId, list[int]]:
-    """The parts of a space by the storaged that builds them: the first of each part's hosts."""
+    """Return the partitions of a space by the storaged that builds them, their first host."""
     host_parts: dict[HostId, list[int]] = {}
     for part, hosts in enumerate(space.parts):
         host_parts.setdefault(hosts[0], []).append(part)

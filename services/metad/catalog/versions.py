@@ -1,4 +1,4 @@
-"""Versions: the manifests of what is published and still served."""
+"""Versions: manifests of the published versions that are still served."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from metad.wire import catalog, storage
 
 
 class Versions:
-    """The served versions of each space, ascending."""
+    """Served versions of each space, ascending."""
 
     def __init__(self, store: MetaStore, spaces: Spaces) -> None:
         self._spaces = spaces
@@ -26,16 +26,16 @@ class Versions:
             self._served[manifest.space_id] = (*self._served.get(manifest.space_id, ()), manifest)
 
     def served_versions(self, space_id: SpaceId) -> tuple[Manifest, ...]:
-        """Those to serve, ascending; the last is the current one."""
+        """Return the served versions of a space, ascending; the last one is current."""
         return self._served.get(space_id, ())
 
     def current(self, space_id: SpaceId) -> Manifest | None:
-        """The newest one, where there is one."""
+        """Return the newest version of a space; None if it has none."""
         manifests = self.served_versions(space_id)
         return manifests[-1] if manifests else None
 
     def get(self, space: Space, version: int) -> Manifest:
-        """One version, 0 for the current one; NotFound says which there are."""
+        """Return one version, 0 for the current one; NotFound lists the existing ones."""
         manifests = self.served_versions(space.space_id)
         if not manifests:
             raise NotFound(f"space {space.name!r} has no published version yet; submit a build")
@@ -57,9 +57,9 @@ class Versions:
         now_ms: int,
         origin: Manifest | None = None,
     ) -> PendingWrite:
-        """A finished build as the current version of its space, or what a restore brought back of
-        ``origin``: manifest and space in one step.
-        """
+        """Return the write that publishes a finished build, or a restore of ``origin``.
+
+        The manifest and the current version of the space change in one write."""
         manifest = catalog.with_digest(
             Manifest(
                 space_id=space.space_id,
@@ -97,7 +97,7 @@ class Versions:
         )
 
     def retire(self, space_id: SpaceId, versions: list[int]) -> PendingWrite:
-        """The end of old versions: storageds then delete them."""
+        """Return the write that retires old versions, which storageds then delete."""
 
         def apply() -> None:
             self._served[space_id] = tuple(
@@ -107,7 +107,7 @@ class Versions:
         return PendingWrite({keys.version(space_id, version): None for version in versions}, apply)
 
     def drop(self, space_id: SpaceId) -> PendingWrite:
-        """The end of a space's versions."""
+        """Return the write that deletes the versions of a space."""
         changes: dict[bytes, bytes | None] = {
             keys.version(space_id, manifest.version): None
             for manifest in self.served_versions(space_id)

@@ -1,4 +1,4 @@
-"""What the routes of jobs answer with."""
+"""Views of jobs: response and request models of the job routes."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ _STATE_NAMES: dict[JobState, StateName] = {
 
 
 class TypeAuditView(ApiModel):
-    """What an audit found of one type, over the parts of one storaged."""
+    """Audit result of one type, over the partitions of one storaged."""
 
     element: ElementName
     type_id: int
     count: int
-    """Live rows."""
+    """Number of live rows."""
     positive: int
-    """Rows of positive weight: columns of its tables."""
+    """Number of rows with positive weight: the columns of its alias tables."""
     weight: float
-    """Their sum."""
+    """Sum of the weights."""
     table_tv: float
-    """Largest total variation between a table's law and the weights."""
+    """Largest total variation between the distribution of a table and the weights."""
     table_rel: float
-    """Largest relative error of one of its shares."""
+    """Largest relative error of one probability in a table."""
     alias_rows: int
-    """Nodes whose own alias row was rebuilt, over both directions."""
+    """Nodes with a rebuilt alias row of their own, over both directions."""
     row_tv: float
     """Largest total variation of an alias row."""
     row_rel: float
-    """Largest relative error of one of its shares."""
+    """Largest relative error of one probability in an alias row."""
     underflow: int
-    """Shares of tables below 2^-64."""
+    """Number of probabilities in tables below 2^-64."""
 
 
 class ExportedFileView(ApiModel):
-    """A table as a file."""
+    """A table exported as a file."""
 
     path: str = Field(examples=["p00000-n0-weight.parquet"])
-    """Below the task's folder."""
+    """Path below the task's folder."""
     part: int
     element: ElementName
     type_id: int
@@ -68,118 +68,116 @@ class ExportedFileView(ApiModel):
 
 
 class PartUnitsView(ApiModel):
-    """How much of a part a build linked from versions before, and how much it made."""
+    """Units of a partition that a build linked from earlier versions, and those that it built."""
 
     part: int
     linked: int
-    """Units: pieces of a part with an input of their own."""
+    """Units linked; a unit is a piece of a partition with its own input."""
     built: int
     bytes_linked: int
-    """Of files: on disk once, whatever versions share them."""
+    """Bytes of linked files, which are on disk once for all versions that share them."""
     bytes_built: int
 
 
 class ResultView(ApiModel):
-    """What a task made, by the kind of its job; what another kind makes is empty."""
+    """Result of a task. Fields of other job kinds are empty."""
 
     audit: list[TypeAuditView]
     files_read: int
-    """By an audit: files of images, every byte of them."""
+    """Image files that an audit read completely."""
     bytes_read: int
     folder: str
-    """Of exported tables: a path on the storaged's host, or the address that was asked for."""
+    """Folder of exported tables: a path on the storaged's host, or the requested address."""
     files: list[ExportedFileView]
-    """Empty in lists of jobs."""
+    """Exported files; empty in lists of jobs."""
     bytes_before: int
-    """Of the graph database, before a compaction."""
+    """Size of the graph database before a compaction."""
     bytes_after: int
     units: list[PartUnitsView]
-    """Of each part that was built; empty in lists of jobs."""
+    """Units of each partition that was built; empty in lists of jobs."""
 
 
 class TaskView(ApiModel):
-    """A job's share on one storaged."""
+    """The share of a job on one storaged."""
 
     task_id: int
     host: str
-    """uuid of the storaged."""
+    """UUID of the storaged."""
     parts: list[int]
     attempt: int
-    """Number of the latest order; 0: none yet."""
+    """Number of the latest attempt; 0 if there was none."""
     state: StateName
     phase: str
-    """What the storaged says that it is doing."""
+    """Current activity, as reported by the storaged."""
     rows_done: int
     rows_total: int
-    """0 while it is not known."""
+    """Rows to process; 0 while not known."""
     rows_per_s: float | None
-    """Of the attempt under way; null while it is not known."""
+    """Rate of the current attempt; null while not known."""
     eta_s: float | None
-    """Seconds to its end at that rate; null while it is not known."""
+    """Seconds to its end at that rate; null while not known."""
     retry_at_ms: int
-    """Of a waiting task: not ordered before; 0: at once."""
+    """Earliest time of the next attempt of a waiting task; 0: at once."""
     causes: list[str]
-    """Of every attempt that came to nothing."""
+    """Causes of all unsuccessful attempts."""
     started_ms: int
     finished_ms: int
     result: ResultView | None
-    """Of a finished task."""
+    """Result of a finished task."""
 
 
 class ProgressView(ApiModel):
-    """How far a job is."""
+    """Progress of a job."""
 
     rows_done: int
     rows_total: int
     fraction: float | None
-    """0 to 1; null while some task has not counted its rows."""
+    """Fraction done, 0 to 1; null while some task has not counted its rows."""
     rows_per_s: float | None
-    """Of all running tasks together; null where nothing runs."""
+    """Sum of the rates of all running tasks; null if nothing runs."""
     eta_s: float | None
-    """Seconds to the end, if the slowest task goes on as it did; null where that can not be
-    told.
-    """
+    """Seconds to the end if the slowest task keeps its rate; null if not known."""
 
 
 class JobView(ApiModel):
-    """Work asked of metad. Times are milliseconds since 1970, 0 = not yet."""
+    """A unit of work submitted to metad. Times are milliseconds since 1970; 0 = not yet."""
 
     job_id: int = Field(examples=[12])
     space: str = Field(examples=["papers"])
     space_id: int
     kind: str = Field(examples=["build"])
     options: dict[str, str]
-    """As submitted, defaults filled in."""
+    """Submitted options, with defaults filled in."""
     target_version: int
-    """The version that it reads; 0: none."""
+    """Version that the job reads; 0: none."""
     state: StateName
     ending: StateName | None
-    """What a RUNNING job is on its way to: STOPPED or FAILED."""
+    """State that a RUNNING job is about to enter: STOPPED or FAILED."""
     cut: int
-    """The space's last commit when it was submitted: what a build shows."""
+    """The space's last commit at submission: the state that a build contains."""
     version: int
-    """What it published; 0: nothing."""
+    """Version that the job published; 0: none."""
     cause: str
-    """Why it failed or was stopped."""
+    """Why the job failed or was stopped."""
     submitted_ms: int
     started_ms: int
     finished_ms: int
     progress: ProgressView
     tasks: list[TaskView]
     hygiene: list[WeightStatsView]
-    """Of a finished build, asked for by itself: what the weights of its version are like, by type
-    and name, while it is served.
-    """
+    """Weight statistics of the version that a build published, by type and weight name.
+
+    Filled if a single job is requested, while its version is served."""
 
 
 class JobPageView(ApiModel):
-    """Some jobs, newest first."""
+    """A page of jobs, newest first."""
 
     jobs: list[JobView]
     next_before: int
     """`before` of the next page; 0: there are no more."""
     total: int
-    """Jobs that were asked for, on all pages."""
+    """Number of matching jobs on all pages."""
 
 
 class NewJob(ApiModel):
@@ -192,17 +190,18 @@ class NewJob(ApiModel):
         examples=["build", "index", "audit", "export-tables", "compact"],
     )
     options: dict[str, str] = Field(default_factory=dict, examples=[{"format": "csv"}])
-    """By kind; `export-tables` knows `format` (parquet, csv or both) and `to` (an allowed address),
-    `index` `type`, `on`, `kind` and `drop`.
-    """
+    """Options by kind.
+
+    `export-tables` takes `format` (parquet, csv or both) and `to` (an allowed address); `index`
+    takes `type`, `on`, `kind` and `drop`."""
     version: int = Field(default=0, ge=0, lt=1 << 64)
-    """For kinds that read a version; 0: the current one."""
+    """Version to read, for kinds that read one; 0: the current one."""
 
 
 def job_view(
     job: Job, *, files: bool = True, weight_stats: list[WeightStatsView] | None = None
 ) -> JobView:
-    """A job as it is shown; in lists without the names of what it exported."""
+    """Return the view of a job; ``files=False`` leaves out its exported files, for lists."""
     return JobView(
         job_id=job.job_id,
         space=job.space,

@@ -1,4 +1,4 @@
-"""The routes under ``/api/v1``: each a verb of `metad.service`, its answer a view."""
+"""Routes under ``/api/v1``: each calls one operation of `metad.service`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _REFUSALS = {
 
 
 def router(service: CatalogService) -> APIRouter:
-    """The routes of jobs, spaces, versions and hosts."""
+    """Return the routes of jobs, spaces, versions and hosts."""
     api = APIRouter(
         prefix="/api/v1", responses={status: _REFUSALS[status] for status in (404, 422)}
     )
@@ -67,7 +67,7 @@ def _job_routes(service: CatalogService) -> APIRouter:
             int, Query(ge=0, description="Only jobs with a smaller id; 0: from the newest.")
         ] = 0,
     ) -> JobPageView:
-        """Jobs, newest first."""
+        """Return a page of jobs, newest first."""
         page = service.jobs(
             space=space,
             states=[JobState[name] for name in state or ()],
@@ -83,9 +83,9 @@ def _job_routes(service: CatalogService) -> APIRouter:
 
     @api.get("/jobs/{job_id}")
     def get_job(job_id: JobNumber) -> JobView:
-        """One job with its tasks and its progress; of a build also what the weights are like that
-        it published.
-        """
+        """Return one job with its tasks and progress.
+
+        For a build, the reply includes the weight statistics of the version that it published."""
         job = service.job(_parse_id("job", job_id))
         return job_view(job, weight_stats=_published_weight_stats(service, job))
 
@@ -93,21 +93,21 @@ def _job_routes(service: CatalogService) -> APIRouter:
         "/jobs", status_code=202, responses={status: _REFUSALS[status] for status in (400, 409)}
     )
     def submit_job(new: NewJob) -> JobView:
-        """Ask for a job on what is committed and published of a space by now; the identical job in
-        flight where there is one.
-        """
+        """Submit a job on the committed and published data of a space.
+
+        If an identical job is in flight, that job is returned."""
         return job_view(
             service.submit_job(new.space, new.kind, options=new.options, version=new.version)
         )
 
     @api.post("/jobs/{job_id}/stop", status_code=202, responses={409: _REFUSALS[409]})
     def stop_job(job_id: JobNumber) -> JobView:
-        """End a job: STOPPED once every host gave its word or lost its lease."""
+        """Stop a job. It is STOPPED once every host confirmed or lost its lease."""
         return job_view(service.stop_job(_parse_id("job", job_id)))
 
     @api.post("/jobs/{job_id}/recover", status_code=202, responses={409: _REFUSALS[409]})
     def recover_job(job_id: JobNumber) -> JobView:
-        """Go on with a failed or stopped job, with the same input."""
+        """Resume a failed or stopped job with the same input."""
         return job_view(service.recover_job(_parse_id("job", job_id)))
 
     return api
@@ -118,19 +118,19 @@ def _space_routes(service: CatalogService) -> APIRouter:
 
     @api.get("/spaces")
     def list_spaces() -> list[SpaceView]:
-        """All spaces, by id."""
+        """Return all spaces, by id."""
         return [space_view(*entry) for entry in service.describe_spaces()]
 
     @api.get("/spaces/{name}")
     def get_space(name: SpaceName) -> SpaceView:
-        """One space: schema, parts, current version and its totals."""
+        """Return one space: schema, partitions, current version and its totals."""
         return space_view(*service.describe_spaces(name)[0])
 
     @api.post(
         "/spaces", status_code=201, responses={status: _REFUSALS[status] for status in (400, 409)}
     )
     def create_space(new: NewSpace) -> SpaceView:
-        """Make a space; its parts are dealt to the storageds that are online."""
+        """Create a space; its partitions are assigned to the storageds that are online."""
         space = service.create_space(
             new.name, Schema.from_dict(new.schema_), if_not_exists=new.if_not_exists
         )
@@ -143,19 +143,19 @@ def _space_routes(service: CatalogService) -> APIRouter:
             bool, Query(description="Whether it is fine that there is no such space.")
         ] = False,
     ) -> None:
-        """Remove a space with everything in it: loads, versions, data. Its jobs are stopped."""
+        """Delete a space with everything in it: loads, versions, data. Its jobs are stopped."""
         service.drop_space(name, if_exists=if_exists)
 
     @api.get("/spaces/{name}/versions")
     def list_versions(name: SpaceName) -> list[VersionView]:
-        """The versions that are served, newest first, with who pins them."""
+        """Return the served versions of a space, newest first, with their pins."""
         space = service.space(name)
         pins = service.pins(name)
         return [version_view(space, manifest, pins) for manifest in service.versions(name)]
 
     @api.get("/spaces/{name}/versions/{version}")
     def get_version(name: SpaceName, version: VersionNumber) -> VersionView:
-        """One version."""
+        """Return one version."""
         space = service.space(name)
         return version_view(
             space,
@@ -165,9 +165,9 @@ def _space_routes(service: CatalogService) -> APIRouter:
 
     @api.get("/spaces/{name}/versions/{version}/hygiene")
     def get_hygiene(name: SpaceName, version: VersionNumber) -> list[WeightStatsView]:
-        """What a version's weights are like, by type and name: odd values, effective sample size,
-        largest share, error bound.
-        """
+        """Return weight statistics of a version, by type and weight name.
+
+        They cover invalid values, effective sample size, largest share and error bound."""
         manifest = service.manifest(name, _parse_id("version", version, minimum=1))
         return weight_stats_views(service.space(name).schema, manifest.totals)
 
@@ -175,7 +175,7 @@ def _space_routes(service: CatalogService) -> APIRouter:
 
 
 def _published_weight_stats(service: CatalogService, job: Job) -> list[WeightStatsView]:
-    """What the weights of the version are like that a job published; nothing once it is gone."""
+    """Return weight statistics of the version that a job published; empty once it is gone."""
     try:
         return (
             weight_stats_views(
@@ -189,7 +189,7 @@ def _published_weight_stats(service: CatalogService, job: Job) -> list[WeightSta
 
 
 def _parse_id(label: str, text: str, *, minimum: int = 0) -> int:
-    """An id out of a path: what is no number names nothing."""
+    """Return the id in a path; NotFound if it is not a number."""
     if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) < minimum:
         raise NotFound(f"{label} {text!r} does not exist: its id is a number from 1")
     return int(text)

@@ -1,6 +1,6 @@
-"""What the routes answer with, as pydantic models: their docstrings are OpenAPI's descriptions.
-Jobs are in `job_views`.
-"""
+"""Response models of the routes; their docstrings are the descriptions in OpenAPI.
+
+Views of jobs are in `job_views`."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from metad.model.hosts import Host
 
 
 class ApiModel(BaseModel):
-    """What all of them have in common."""
+    """Base of all views."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class Problem(ApiModel):
-    """Why a request was refused."""
+    """Reason why a request was refused."""
 
     error: str = Field(examples=["NotFound"])
-    """Class of the error; `docs` list them."""
+    """Class of the error; the documentation lists them."""
     message: str = Field(examples=["job 99 does not exist; the newest is 12"])
-    """What was wrong, with the value, and what to do."""
+    """Description of the problem, with the value and the remedy."""
 
 
 class TypeTotalView(ApiModel):
-    """What a version holds of one type, over all parts."""
+    """Totals of one type in a version, over all partitions."""
 
     element: Literal["node", "edge"]
     type: str = Field(examples=["paper", "author:writes:paper"])
     count: int
-    """Live rows."""
+    """Number of live rows."""
     positive: int
-    """Rows of positive weight: what weighted draws choose from."""
+    """Number of rows with positive weight, which weighted sampling selects from."""
     weight: float
-    """Sum of weights."""
+    """Sum of the weights."""
     dropped: int
-    """Edges left out because an end is deleted."""
+    """Edges left out because an endpoint is deleted."""
     audit_tv: float
-    """Largest total variation, among the parts, between the tables' exact law and the weights."""
+    """Largest total variation between a partition's exact table distribution and its weights."""
 
 
 class PinView(ApiModel):
@@ -54,12 +54,12 @@ class PinView(ApiModel):
 
     pin_id: int
     owner: str = Field(examples=["trainer-3 (pid 4711)"])
-    """Who asked for it."""
+    """Label of the owner."""
     term_s: float
-    """What each renewal grants, in seconds."""
+    """Length of the lease that each renewal grants, in seconds."""
     created_ms: int
     expires_ms: int
-    """Unless it is renewed."""
+    """Time at which the lease ends unless it is renewed."""
 
 
 class VersionView(ApiModel):
@@ -67,40 +67,40 @@ class VersionView(ApiModel):
 
     version: int = Field(examples=[3])
     cut: int
-    """The commit number that it shows."""
+    """Commit watermark of the version: the last commit that it contains."""
     job_id: int
-    """The build that made it."""
+    """Build job that made the version."""
     created_ms: int
     digest: str
-    """sha256 of its manifest."""
+    """sha256 of the manifest."""
     current: bool
     pins: list[PinView]
-    """Who keeps it from going."""
+    """Pins that keep the version from being retired."""
     totals: list[TypeTotalView]
     indexes: list[str] = Field(examples=[["range of item on price"]])
-    """That draws under conditions may take."""
+    """Indexes that filtered sampling can use."""
 
 
 class SpaceView(ApiModel):
-    """A graph with its schema and parts."""
+    """A graph space with its schema and partitions."""
 
     space_id: int
     name: str = Field(examples=["papers"])
     version: int
-    """The current published version; 0: none yet."""
+    """Current published version; 0: none yet."""
     created_ms: int
     schema_: dict[str, Any] = Field(alias="schema")
-    """As a schema file has it: parts, ids, placement, direction, nodes, edges."""
+    """Schema as in a schema file: parts, ids, placement, direction, nodes, edges."""
     parts: list[list[str]]
-    """The storageds (uuids) of each part."""
+    """UUIDs of the storageds that hold each partition."""
     parts_by_host: dict[str, list[int]]
-    """The parts that each storaged builds."""
+    """Partitions that each storaged builds."""
     totals: list[TypeTotalView]
-    """Of the current version; empty while there is none."""
+    """Totals of the current version; empty while there is none."""
 
 
 class NewSpace(ApiModel):
-    """A space to make."""
+    """A space to create."""
 
     name: str = Field(max_length=128, examples=["papers"])
     schema_: dict[str, Any] = Field(
@@ -113,9 +113,9 @@ class NewSpace(ApiModel):
             }
         ],
     )
-    """As a schema file has it. Types get their ids in the order that they are named in."""
+    """Schema as in a schema file. Types get their ids in the order in which they are listed."""
     if_not_exists: bool = False
-    """A space of that name with an equal schema is then no conflict."""
+    """If true, an existing space of that name with an equal schema is accepted."""
 
 
 class HostView(ApiModel):
@@ -130,16 +130,16 @@ class HostView(ApiModel):
     last_beat_ms: int = Field(json_schema_extra={"deprecated": True})
     """Deprecated name of `last_heartbeat_ms`; the next release drops it."""
     incarnation: int
-    """Number of its start."""
+    """Number of the daemon's start."""
     parts: int
-    """That it holds, over all spaces."""
+    """Number of partitions that it holds, over all spaces."""
     free_bytes: int
     held_bytes: int
-    """What all that lies in its folder takes of the disk, linked files once; 0: not known."""
+    """Disk space that the daemon's folder takes, linked files counted once; 0: not known."""
 
 
 def space_view(space: Space, current: Manifest | None) -> SpaceView:
-    """A space as it is shown."""
+    """Return the view of a space."""
     return SpaceView(
         space_id=space.space_id,
         name=space.name,
@@ -153,7 +153,7 @@ def space_view(space: Space, current: Manifest | None) -> SpaceView:
 
 
 def version_view(space: Space, manifest: Manifest, pins: Sequence[Pin]) -> VersionView:
-    """A version as it is shown."""
+    """Return the view of a version."""
     return VersionView(
         version=manifest.version,
         cut=manifest.cut,
@@ -201,7 +201,7 @@ def _type_totals(schema: Schema, totals: Sequence[PartitionStats]) -> list[TypeT
 
 
 def host_view(host: Host, parts: int) -> HostView:
-    """A daemon as it is shown."""
+    """Return the view of a daemon."""
     return HostView(
         uuid=host.uuid,
         role="storaged" if host.role.name == "STORAGED" else "graphd",

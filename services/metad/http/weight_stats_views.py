@@ -1,4 +1,4 @@
-"""What is shown of a version's weights: how even, how odd, how exactly they are drawn by."""
+"""Views of weight statistics of a version: skew, invalid values, sampling error."""
 
 from __future__ import annotations
 
@@ -16,53 +16,51 @@ from metad.http.views import ApiModel
 
 
 class WeightStatsView(ApiModel):
-    """What the weights of one type and name are like, over all parts."""
+    """Statistics of the weights of one type and weight name, over all partitions."""
 
     element: Literal["node", "edge"]
     type: str = Field(examples=["paper", "author:writes:paper"])
     weight_name: str = Field(examples=["", "popular"])
-    """Empty: the rows' own weights; else a table's name."""
+    """Name of the weight table; empty for the rows' own weights."""
     expression: str = Field(examples=["", "pow(clicks, 0.75)"])
-    """What the weights are made of; empty: they are the rows' own."""
+    """Expression that computes the weights; empty for the rows' own weights."""
     count: int
-    """Live rows: positive, zero, negative, nan and infinite together."""
+    """Number of live rows: positive, zero, negative, nan and infinite together."""
     positive: int
-    """Rows of positive weight: what draws by weight choose from."""
+    """Number of rows with positive weight, which weighted sampling selects from."""
     zero: int
-    """Rows that weigh 0 by themselves."""
+    """Number of rows with a weight of exactly 0."""
     subnormal: int
-    """Positive weights below 2^-126, which have lost bits."""
+    """Number of positive weights below 2^-126, which have lost precision."""
     negative: int
-    """Rows for which the expression gave a negative number; these and the next two weigh 0."""
+    """Number of rows with a negative weight; negative, nan and infinite weights count as 0."""
     nan: int
     infinite: int
-    """Of either sign, or beyond float32."""
+    """Number of infinite weights of either sign, or beyond float32."""
     weight: float
-    """The sum of weights, W."""
+    """Sum of the weights, W."""
     effective: float | None
-    """Effective sample size, W^2 / sum of squares: how many rows of equal weight would be as even;
-    null where nothing can be drawn.
-    """
+    """Effective sample size, W^2 / sum of squares; null if no row can be sampled.
+
+    It is the number of rows of equal weight that would be as even."""
     largest_share: float | None
-    """Of the heaviest row."""
+    """Share of the heaviest row."""
     audit_tv: float
-    """Largest total variation between a part's table and its weights, as found when it was
-    built.
-    """
+    """Largest total variation between a partition's table and its weights, at build time."""
     audit_rel: float
-    """Largest relative error of one share within its part."""
+    """Largest relative error of one probability within its partition."""
     underflow: int
-    """Shares below 2^-64, which are never drawn."""
+    """Number of probabilities below 2^-64, which are never sampled."""
     error_bound: float
-    """How far draws by these weights can be from them, in total variation, over tables, random
-    words and the choice among parts.
-    """
+    """Bound of the total variation between samples and weights.
+
+    It covers tables, random words and the choice among partitions."""
 
 
 def weight_stats_views(schema: Schema, totals: Sequence[PartitionStats]) -> list[WeightStatsView]:
-    """A version's weights: nodes, then edges, of each type its own weights and then its tables by
-    name.
-    """
+    """Return weight statistics of a version: nodes, then edges, by type.
+
+    For each type, its own weights come first, then its tables by name."""
     groups: dict[tuple[int, int, str], list[PartitionStats]] = {}
     for stats in totals:
         name = canonical_weight_name(stats.weight_name)

@@ -1,8 +1,7 @@
-"""The thin shell around `machine`: it feeds events, writes what the machine commands, then takes
-the new state on.
+"""Driver of the job machine: applies events, stores the commands, adopts the state.
 
-One event is one write, so that whatever a crash leaves behind is a state that the machine was in.
-Called under the board's lock by `metad.service`, `metad.heartbeats` and `metad.maintenance`."""
+One event is one write, so a crash always leaves a state that the machine was in. Called under
+the lock of the change feed by `metad.service`, `metad.heartbeats` and `metad.maintenance`."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 
 class Driver:
-    """The jobs of a metad."""
+    """Driver of the jobs of a metad."""
 
     def __init__(
         self,
@@ -52,15 +51,15 @@ class Driver:
 
     @property
     def state(self) -> MachineState:
-        """The machine's state; it never changes in place."""
+        """State of the machine; never changed in place."""
         return self._state
 
     def submit(
         self, space: Space, kind: str, *, options: Mapping[str, str] | None = None, version: int = 0
     ) -> Job:
-        """The job that does this with what is committed, and where it reads a version, published of
-        a space by now.
-        """
+        """Submit a job on the committed data, or return the identical one in flight.
+
+        A job that reads a version reads ``version``, or the current one if it is 0."""
         cut = self._catalog.spaces.last_commit(space.space_id)
         index: Index | None = None
         indexes: tuple[Index, ...] = ()
@@ -85,7 +84,8 @@ class Driver:
                     f"index {index.describe(space.schema)}: the schema declares it, so that "
                     "every version has it"
                 )
-            options |= {"on": index.column}  # equal wishes are equal options
+            # canonical column, so that equal requests have equal options
+            options |= {"on": index.column}
         commands = self.apply_event(
             jobs.SubmitJob(
                 now_ms=self._clock(),
@@ -112,7 +112,7 @@ class Driver:
         ]
 
     def _awaited_manifest(self, space: Space) -> Manifest:
-        """What a space waits for."""
+        """Return the manifest that a space waits for; Conflict if it waits for none."""
         manifest = self._catalog.restores.awaited_manifest(space.space_id)
         if manifest is None:
             raise Conflict(
@@ -122,14 +122,12 @@ class Driver:
         return manifest
 
     def stop(self, job_id: int) -> Job:
-        """Order a job's end."""
+        """Request that a job stop."""
         self.apply_event(jobs.StopJob(now_ms=self._clock(), job_id=JobId(job_id)))
         return machine.find_job(self._state, job_id)
 
     def recover(self, job_id: int) -> Job:
-        """Order a failed or stopped job to go on; Conflict where its space is gone, and with it
-        whoever would do it.
-        """
+        """Resume a failed or stopped job; Conflict if its space was dropped."""
         job = machine.find_job(self._state, job_id)
         if self._catalog.spaces.get(job.space_id) is None:
             raise Conflict(
@@ -143,7 +141,7 @@ class Driver:
         return machine.find_job(self._state, job_id)
 
     def drop_space(self, space: Space) -> None:
-        """End a space and its jobs, in one write."""
+        """Delete a space and stop its jobs, in one write."""
         pending_write = self._catalog.drop(space, now_ms=self._clock())
         for job in self._state.jobs.values():
             if job.space_id == space.space_id:
@@ -158,7 +156,7 @@ class Driver:
         logger.info("space_dropped", extra={"space": space.name, "space_id": space.space_id})
 
     def skip_ids(self, first_id: int) -> None:
-        """Give out no identifier below ``first_id`` from now on; the store has it already."""
+        """Assign no identifier below ``first_id`` from now on; the store has it already."""
         self._state = replace(
             self._state,
             next_job=max(self._state.next_job, first_id),
@@ -166,15 +164,15 @@ class Driver:
         )
 
     def assigned_tasks(self, host: HostId) -> list[tuple[Job, Task]]:
-        """What a storaged should be working on."""
+        """Return the tasks that are assigned to a storaged, each with its job."""
         return machine.assigned_tasks(self._state, host)
 
     def apply_event(
         self, event: jobs.Event, *, extra_write: PendingWrite | None = None
     ) -> list[jobs.Command]:
-        """Let the machine decide on ``event``, make that durable (with ``extra_write``, in one
-        write), and only then true.
-        """
+        """Let the machine handle ``event``, store the changes, then make them visible.
+
+        ``extra_write`` is stored in the same write."""
         state, commands = machine.handle(self._state, event)
         changes: dict[bytes, bytes | None] = dict(extra_write.changes) if extra_write else {}
         callbacks: list[Callable[[], None]] = [extra_write.apply] if extra_write else []
@@ -218,7 +216,9 @@ class Driver:
                 return PendingWrite()
 
     def _delete_job(self, job: Job) -> PendingWrite:
-        """The end of a job's record; what it left is ordered away by then."""
+        """Return the write that deletes a job's record.
+
+        It also requests removal of the job's leftovers, unless that was requested before."""
         removals = self._catalog.removals
         leftovers = (
             [] if removals.is_cleaned(job.job_id) else leftover_removals(job, now_ms=self._clock())
@@ -247,9 +247,9 @@ def _outcome_deletions(job: Job) -> dict[bytes, bytes | None]:
 def _load_state(
     store: MetaStore, catalog: Catalog, hosts: Iterable[Host], policy: JobPolicy, now_ms: int
 ) -> MachineState:
-    """The machine's state as the store has it. Hosts that were there count as there until their
-    lease ends.
-    """
+    """Return the stored state of the machine.
+
+    Hosts that were online count as online until their lease ends."""
     jobs_by_id = {}
     for _, value in store.range(keys.JOBS):
         job = storage.decode_job(value)
@@ -291,7 +291,7 @@ def _restore_outcome(store: MetaStore, job: Job, task: Task) -> Task:
 
 
 def _log_changes(before: MachineState, after: MachineState) -> None:
-    """Say which jobs and tasks have changed their states."""
+    """Log the jobs and tasks that have changed their states."""
     if before.jobs is after.jobs:
         return
     for job_id, job in after.jobs.items():

@@ -1,4 +1,4 @@
-"""How fast tasks go and how long they will take, from their reports; a quiet room."""
+"""Rates and remaining times of tasks and jobs, from task reports. Pure module."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from metad.model.jobs import Job, JobState, Task
 
 _MIN_INTERVAL_MS = 200
-"""Reports that are closer to each other say nothing about a rate."""
+"""Minimum distance of two rate measurements; closer reports are too noisy."""
 _DECAY_MS = 5_000
-"""A rate forgets what is longer ago, exponentially."""
+"""Time constant of the exponential average of a rate, in milliseconds."""
 
 
 def with_rate(task: Task, rows_done: int, now_ms: int) -> Task:
-    """The task with its rate after a report of ``rows_done`` at ``now_ms``; its rows are not
-    touched.
-    """
+    """Return the task with its rate after a report of ``rows_done`` at ``now_ms``.
+
+    The task's own ``rows_done`` stays unchanged."""
     elapsed = now_ms - task.measured_ms
     if task.measured_ms == 0 or elapsed < 0 or rows_done < task.measured_rows:
         return replace(task, measured_ms=now_ms, measured_rows=rows_done, rows_per_s=0.0)
@@ -30,12 +30,12 @@ def with_rate(task: Task, rows_done: int, now_ms: int) -> Task:
 
 
 def without_rate(task: Task) -> Task:
-    """The task without a rate: nothing of it is under way."""
+    """Return the task without a rate, for a task that is not running."""
     return replace(task, measured_ms=0, measured_rows=0, rows_per_s=0.0)
 
 
 def task_eta_s(task: Task) -> float | None:
-    """Seconds to the end of a task at its rate; None where that can not be told."""
+    """Return the seconds to the end of a task at its rate; None if not known."""
     if task.state is not JobState.RUNNING or task.rows_total <= 0 or task.rows_per_s <= 0:
         return None
     return max(task.rows_total - task.rows_done, 0) / task.rows_per_s
@@ -43,22 +43,20 @@ def task_eta_s(task: Task) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
-    """How far a job is."""
+    """Progress of a job."""
 
     rows_done: int
     rows_total: int
     has_total: bool
-    """Every task has counted its rows: ``rows_total`` is all of them."""
+    """True if every task has counted its rows, so that ``rows_total`` is complete."""
     rows_per_s: float | None
-    """Of all running tasks together; None where none has a rate."""
+    """Sum of the rates of all running tasks; None if none has a rate."""
     eta_s: float | None
-    """Seconds to the end if the slowest task goes on as it does; None where that can not be
-    told.
-    """
+    """Seconds to the end if the slowest task keeps its rate; None if not known."""
 
 
 def job_progress(job: Job) -> JobProgress:
-    """How far ``job`` is, and how fast it goes."""
+    """Return the progress of ``job`` and its rate."""
     running = [task for task in job.tasks if task.state is JobState.RUNNING]
     unfinished = [task for task in job.tasks if task.state is not JobState.FINISHED]
     counted = all(task.rows_total > 0 or task.state is JobState.FINISHED for task in job.tasks)

@@ -1,6 +1,6 @@
-"""Which jobs may still go on with what they left on their storageds; a quiet room that is told the
-time.
-"""
+"""Retention of the data that jobs leave on storageds.
+
+Pure module; the time is an argument."""
 
 from __future__ import annotations
 
@@ -19,15 +19,21 @@ def recoverable_jobs(
     now_ms: int,
     keep_ms: int,
 ) -> list[Job]:
-    """The jobs whose leftovers stay.
+    """Return the jobs that may resume from their leftovers, which storageds therefore keep.
 
     Parameters
     ----------
     jobs : iterable of Job
     current_manifests : mapping
-        Every space there is -> the manifest of its current version.
-    now_ms, keep_ms : int
-        The time, and how long what failed or was stopped may be recovered from where it was.
+        Every existing space -> the manifest of its current version.
+    now_ms : int
+        Current time, in milliseconds since 1970.
+    keep_ms : int
+        Milliseconds after its end during which a failed or stopped job can resume.
+
+    Returns
+    -------
+    list of Job
     """
     return [
         job
@@ -39,24 +45,23 @@ def recoverable_jobs(
 
 def _is_recoverable(job: Job, current: Manifest | None, since_ms: int) -> bool:
     if job.state is JobState.FINISHED or all(task.attempt == 0 for task in job.tasks):
-        return False  # it is done, or it never began
-    # A job that is not over is kept throughout: between two attempts nothing is ordered of a host.
+        return False  # finished, or never started
+    # A job that is not over keeps its data even between two attempts, when no host has an
+    # assignment.
     return not job.state.is_final or (
         job.finished_ms > since_ms and not _is_superseded(job, current)
     )
 
 
 def _is_superseded(job: Job, current: Manifest | None) -> bool:
-    """Whether something newer was published, or the same after the job's end."""
+    """Return whether a newer commit was published, or the same one after the job's end."""
     if current is None or current.cut != job.cut:
         return current is not None and current.cut > job.cut
     return current.created_ms >= job.finished_ms
 
 
 def leftover_removals(job: Job, *, now_ms: int) -> list[PendingRemoval]:
-    """Return the orders to remove what a job that is over left on its storageds, but for a build
-    that it published.
-    """
+    """Return requests to remove the leftovers of an ended job, except a version it published."""
     hosts = tuple(sorted({task.host for task in job.tasks if task.attempt}))
     kinds = (RemovalKind.LEFTOVERS,) if job.version else (RemovalKind.BUILD, RemovalKind.LEFTOVERS)
     return [

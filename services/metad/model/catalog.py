@@ -18,78 +18,78 @@ from metad.store.port import Changes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One graph."""
+    """One graph space."""
 
     space_id: SpaceId
     name: str
     schema: Schema
     parts: tuple[tuple[HostId, ...], ...]
-    """``parts[p]``: the storageds that hold part p, first the preferred one."""
+    """``parts[p]``: storageds that hold partition p, the preferred one first."""
     version: int
-    """The current published version; 0 = none yet."""
+    """Current published version; 0 if there is none yet."""
     created_ms: int
 
 
 class LoadState(Enum):
-    """Where a load is; the numbers are those of the wire."""
+    """State of a load; the values are those of the wire."""
 
     OPEN = 1
-    """It may still grow; nobody sees it."""
+    """More chunks may be added; the load is not visible."""
     COMMITTED = 2
-    """It has its place in the order of writes; builds from then on see it."""
+    """The load has a commit number; builds from then on include it."""
     ABANDONED = 3
-    """Its blocks may go."""
+    """The load was given up; its blocks may be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRecord:
-    """A run of writes that becomes visible as one."""
+    """A set of writes that become visible together."""
 
     load_id: LoadId
     space_id: SpaceId
     space: str
     state: LoadState
     commit: int
-    """Its place in its space's order of writes; 0 = not committed."""
+    """Number of its commit within the space; 0 if it is not committed."""
     source: str
     resume_key: str
     created_ms: int
     rejected: int
-    """Bad rows that the client counted."""
+    """Number of bad rows that the client counted."""
     deletes: bool = False
-    """Whether it deletes nodes; known once it is committed."""
+    """True if the load deletes nodes; known once it is committed."""
     seen_ms: int = 0
-    """When its client was last heard of, give or take a minute; 0 = when it was created."""
+    """Time of the client's last request, to about a minute; 0 if there was none yet."""
     ended_ms: int = 0
-    """When it was abandoned."""
+    """Time at which the load was abandoned."""
     fingerprint: tuple[PartFingerprint, ...] | None = None
-    """Of a committed one: what it wrote, by partition; None where a release before committed it."""
+    """Fingerprint of a committed load by partition; None if an earlier release committed it."""
     is_purged: bool = False
-    """Of an abandoned one: whether every storaged of its space has said that none of its blocks is
-    left.
-    """
+    """True if no storaged of the space holds a block of the load any more.
+
+    Set for an abandoned load once every storaged has confirmed it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seal:
-    """A storaged's word that a load is written no more, and what it holds of it."""
+    """A storaged's confirmation that it writes a load no more, and what it holds of the load."""
 
     host: HostId
     number: int
-    """It covers every admission up to this number."""
+    """Highest admission that the seal covers."""
     parts: tuple[PartFingerprint, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewChunk:
-    """A run of rows of one type, as a client brings it."""
+    """A run of rows of one type, as a client registers it."""
 
     index: int
     element: Element
     type_id: int
     rows: int
     digest: str
-    """Of its content."""
+    """Digest of the content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,9 @@ class Chunk(NewChunk):
     """A registered chunk."""
 
     base: int
-    """The id of its first edge; 0 for nodes."""
+    """Id of the first edge; 0 for nodes."""
     written: bool
-    """Whether every part that it touches has acknowledged it."""
+    """True if every partition that the chunk touches has acknowledged it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,15 +114,15 @@ class Manifest:
     totals: tuple[PartitionStats, ...]
     images: tuple[PartImageDigest, ...]
     digest: str
-    """sha256 of all of the above as it travels; empty before it is sealed. Of a restored version,
-    of the original.
-    """
+    """sha256 of the fields above as serialized; empty until it is computed.
+
+    A restored version keeps the digest of the original."""
     origin_space_id: int = 0
-    """The space whose backup it came from; 0 = it was built here."""
+    """Space that the backup was taken from; 0 if the version was built here."""
     origin_job_id: int = 0
-    """The build that made it there; 0 = it was built here."""
+    """Build job that made the original; 0 if the version was built here."""
     indexes: tuple[Index, ...] = ()
-    """That every part has, ascending; in the digest too."""
+    """Indexes that every partition has, ascending; included in the digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,42 +134,40 @@ class Pin:
     space: str
     version: int
     owner: str
-    """Who asked for it, in words."""
+    """Label of the owner, given by the client."""
     term_ms: int
-    """What each renewal grants."""
+    """Length of the lease that each renewal grants, in milliseconds."""
     created_ms: int
     expires_ms: int
-    """Unless it is renewed."""
+    """Time at which the lease ends unless it is renewed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceRecord:
-    """All that the catalog knows of a space up to one version."""
+    """Everything that the catalog knows of a space up to one version."""
 
     space: Space
     manifest: Manifest
     loads: tuple[tuple[LoadRecord, tuple[Chunk, ...]], ...]
-    """Committed up to the manifest's cut, in commit order."""
+    """Loads committed up to the manifest's watermark, in commit order."""
     last_commit: int
     next_edge_ids: tuple[int, ...]
-    """By edge type."""
+    """Next edge id by edge type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRemoval:
-    """A removal order that is kept until every storaged has carried it out."""
+    """A removal request that is kept until every storaged has carried it out."""
 
     request: RemovalRequest
     hosts: tuple[HostId, ...]
-    """The storageds that have not carried it out yet."""
+    """Storageds that have not carried it out yet."""
     created_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
-    """A change that is decided but not made: what to write, and what to take on once that is
-    durable.
-    """
+    """A prepared change: the keys to write, and the update to apply once the write is durable."""
 
     changes: Changes = field(default_factory=dict)
     apply: Callable[[], None] = lambda: None

@@ -1,4 +1,4 @@
-"""Records of daemons: heartbeats, the catalog positions that they follow, inventories."""
+"""Records of daemons: heartbeats, followed catalog positions, inventories."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from metad.model.ids import HostId, LoadId, SpaceId
 
 
 class Role(Enum):
-    """What a daemon does; the numbers are those of the wire."""
+    """Role of a daemon; the values are those of the wire."""
 
     STORAGED = 1
-    """It holds parts, builds and draws."""
+    """Holds partitions, builds versions and samples from them."""
     GRAPHD = 2
-    """It answers trainers."""
+    """Serves requests of clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatReport:
-    """What a daemon says of itself in a beat."""
+    """Report of a daemon about itself, in a heartbeat."""
 
     uuid: HostId
     role: Role
@@ -27,42 +27,44 @@ class HeartbeatReport:
     address: str
     http_address: str
     held_versions: frozenset[tuple[SpaceId, int]] = frozenset()
-    """(space, version) that it can draw from (storaged) or has seen (graphd)."""
+    """(space, version) that a storaged can sample from, or that a graphd has seen."""
     free_bytes: int = 0
     held_bytes: int = 0
-    """That its folder takes of the disk; 0: not known."""
+    """Disk space that the daemon's folder takes, in bytes; 0 if not known."""
     start_id: int = 0
-    """Random number of the process; 0: not said."""
+    """Random number of the process; 0 if not reported."""
     dropped_loads: frozenset[LoadId] = frozenset()
-    """Of the abandoned loads that it was told of: those that it holds no block of (storaged)."""
+    """Abandoned loads from the desired state that this storaged holds no block of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A daemon as metad knows it."""
+    """Record of a daemon in metad."""
 
     uuid: HostId
     role: Role
     address: str
     http_address: str
     incarnation: int
-    """Larger at each of its starts; an older one is fenced."""
+    """Number of the daemon's start, growing with each; a process with a smaller one is fenced."""
     online: bool
     last_heartbeat_ms: int
     held_versions: frozenset[tuple[SpaceId, int]] = frozenset()
     free_bytes: int = 0
     held_bytes: int = 0
     start_id: int = 0
-    """Random number of its process; 0: not known."""
+    """Random number of the process; 0 if not known."""
 
     def advertised_state(self) -> tuple[str, str, int, bool]:
-        """What others are told of it: while this stays, a beat changes nothing."""
+        """Return the fields that other daemons see.
+
+        A heartbeat that leaves them unchanged is not stored and wakes no poll."""
         return (self.address, self.http_address, self.incarnation, self.online)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogPosition:
-    """A point in a catalog's history."""
+    """A position in a catalog's history."""
 
     history: str
     term: str
@@ -71,7 +73,7 @@ class CatalogPosition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighestIds:
-    """The highest identifiers that a storaged holds; 0 = none."""
+    """Highest identifiers that a daemon or a catalog knows; 0 if it knows none."""
 
     space_id: int = 0
     job_id: int = 0
@@ -88,7 +90,7 @@ class HighestIds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follower:
-    """A daemon that is ahead of the catalog."""
+    """A daemon with the catalog position that it follows."""
 
     uuid: HostId
     role: Role
@@ -99,7 +101,7 @@ class Follower:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryBuild:
-    """The output of one job on a storaged."""
+    """Output of one job on a storaged."""
 
     job_id: int
     version: int
@@ -107,7 +109,7 @@ class InventoryBuild:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventorySpace:
-    """The contents of a storaged's folder for one space."""
+    """Contents of a storaged's folder for one space."""
 
     space_id: int
     name: str
@@ -119,7 +121,7 @@ class InventorySpace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """The contents of a storaged's folder."""
+    """Contents of a storaged's folder."""
 
     spaces: tuple[InventorySpace, ...]
 
@@ -133,19 +135,19 @@ class UnknownData:
     space: str
     bytes: int = 0
     build: InventoryBuild | None = None
-    """None for a whole space, or for loads of it."""
+    """Output of one job; None for a whole space, or for loads of it."""
     loads: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogState:
-    """The catalog's position, and the daemons and data that are ahead of it."""
+    """Position of the catalog, and the daemons and data that are ahead of it."""
 
     cluster: str
     position: CatalogPosition
     ahead: tuple[Follower, ...] = ()
     reported: frozenset[HostId] = frozenset()
-    """The storageds ahead that have reported an inventory."""
+    """Storageds among ``ahead`` that have reported an inventory."""
     unknown: tuple[UnknownData, ...] = ()
     open_loads: tuple[int, ...] = ()
     jobs: tuple[int, ...] = ()

@@ -1,6 +1,4 @@
-"""The ids that metad gives out or is told: the same number is never two things, and mypy sees to
-it.
-"""
+"""Id types of metad. Distinct types let mypy reject an id of the wrong kind."""
 
 from __future__ import annotations
 
@@ -12,4 +10,4 @@ JobId = NewType("JobId", int)
 TaskId = NewType("TaskId", int)
 PinId = NewType("PinId", int)
 HostId = NewType("HostId", str)
-"""A daemon's uuid, which it keeps over restarts and changes of address."""
+"""UUID of a daemon, kept across restarts and changes of address."""

@@ -1,4 +1,4 @@
-"""The kinds of jobs that there are, and what may be asked of each; a quiet room."""
+"""Kinds of jobs and their options. Pure module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from asterism_model.indexes import KINDS as INDEX_KINDS
 from asterism_proto.errors import InvalidRequest
 
 JobOptions = tuple[tuple[str, str], ...]
-"""Keys and values, by key: equal options are equal tuples."""
+"""(key, value) pairs sorted by key, so equal options are equal tuples."""
 
 _FORMATS = ("csv", "parquet")
 _MAX_VALUE_CHARS = 1024
@@ -20,38 +20,36 @@ _MAX_VALUE_CHARS = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOption:
-    """One key that a kind understands."""
+    """One option of a job kind."""
 
     normalize: Callable[[str], str]
-    """The value as it is kept: equal wishes are equal values. InvalidRequest for one that makes no
-    sense.
-    """
+    """Function that returns the canonical form of a value; InvalidRequest for an invalid one."""
     default: str | None = None
-    """Where it is not given; None: it is left out."""
+    """Value if the option is not given; None leaves it out."""
     required: bool = False
     is_address: bool = False
-    """It is a folder's address, which storageds open: `metad.service` holds it against the
-    allow-list.
-    """
+    """True if the value is a folder's address.
+
+    `metad.service` checks addresses against the allow-list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """What a job of this kind is."""
+    """Properties of a job kind."""
 
     name: str
     publishes: bool = False
-    """It ends with a new version; its hosts hold their output until then."""
+    """True if the job ends with a new version. Its hosts keep their output until then."""
     reads_version: bool = False
-    """It is about one published version."""
+    """True if the job reads one published version."""
     restores: bool = False
-    """It brings the version back that its space waits for, and no other kind is for such a
-    space.
-    """
+    """True if the job restores the version that its space waits for.
+
+    Such a space accepts no other kind of job."""
     changes_indexes: bool = False
-    """It adds an index to what the version before has, or takes one away."""
+    """True if the job adds an index to those of the previous version, or removes one."""
     covers_parts: bool = False
-    """Its tasks report totals and the digest of an image for every part."""
+    """True if its tasks report totals and an image digest for every partition."""
     options: Mapping[str, JobOption] = field(default_factory=dict)
 
 
@@ -63,7 +61,7 @@ def _normalize_format(value: str) -> str:
 
 
 def _address_option(key: str, *, required: bool = False) -> JobOption:
-    """Return the option ``key`` for a folder's address, which is kept in canonical form."""
+    """Return the option ``key`` for a folder's address, normalized to canonical form."""
     return JobOption(
         normalize=lambda value: str(parse_address(value, field=key)),
         required=required,
@@ -154,7 +152,7 @@ KINDS: Mapping[str, JobKind] = {
 
 
 def find_kind(name: str) -> JobKind:
-    """The kind of this name; InvalidRequest says which there are."""
+    """Return the kind of this name; InvalidRequest lists the existing ones."""
     if name not in KINDS:
         raise InvalidRequest(
             f"job kind {name!r}: expected {', '.join(list(KINDS)[:-1])} or {list(KINDS)[-1]}"
@@ -172,13 +170,17 @@ def address_options(kind: str, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def redacted_options(options: JobOptions) -> dict[str, str]:
-    """Options as anybody may see them: without the secrets of addresses."""
+    """Return options that are safe to show: without the secrets in addresses."""
     return {key: redact(value) for key, value in options}
 
 
 def normalize_options(kind: JobKind, options: Mapping[str, str]) -> JobOptions:
-    """``options`` as a job of ``kind`` keeps them, defaults filled in; InvalidRequest for a key or
-    value that it does not know.
+    """Return ``options`` in the normalized form of a job, with defaults filled in.
+
+    Raises
+    ------
+    InvalidRequest
+        If a key is unknown, a value is invalid, or a required option is missing.
     """
     for key in options:
         if key not in kind.options:

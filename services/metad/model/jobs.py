@@ -1,4 +1,4 @@
-"""Jobs, tasks and what happens to them, as frozen values; a quiet room."""
+"""Jobs, tasks, and the events and commands of the job machine. Pure module."""
 
 from __future__ import annotations
 
@@ -13,174 +13,177 @@ from metad.model.task_outcomes import TaskOutcome
 
 
 class JobState(Enum):
-    """Where a job or a task is; the numbers are those of the wire."""
+    """State of a job or a task; the values are those of the wire."""
 
     QUEUE = 1
-    """It waits: a job for its turn in its space, a task for its job, its back-off or its host."""
+    """Waiting: a job for its turn in its space, a task for its job, its back-off or its host."""
     RUNNING = 2
-    """A job: its tasks are under way. A task: an attempt is ordered of its host."""
+    """Running. A job: its tasks are in progress. A task: an attempt is assigned to its host."""
     FINISHED = 3
-    """A job: it is done; the version of a build is published. A task: its host has done its
-    share.
-    """
+    """Finished. A build: the version is published. A task: its host has done its share."""
     FAILED = 4
-    """It was given up; its cause says why."""
+    """Given up; the cause is recorded."""
     STOPPED = 5
-    """Somebody asked for its end, and every host gave its word or lost its lease."""
+    """Cancelled on request: every host confirmed, or its lease expired."""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing moves it but a recovery."""
+        """True if only a recovery can leave this state."""
         return self in (JobState.FINISHED, JobState.FAILED, JobState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A job's share on one storaged."""
+    """The share of a job on one storaged."""
 
     task_id: TaskId
     host: HostId
     parts: tuple[int, ...]
     state: JobState = JobState.QUEUE
     attempt: int = 0
-    """Number of the latest order; 0 = none yet. Reports of another one are ignored."""
+    """Number of the latest attempt; 0 if there was none.
+
+    Reports of other attempts are ignored."""
     incarnation: int = 0
-    """Of the host, when the attempt was ordered."""
+    """Incarnation of the host when the attempt was assigned."""
     failures: int = 0
-    """Attempts that the host reported as failed, since the job was submitted or recovered."""
+    """Attempts that the host reported as failed since the job was submitted or recovered."""
     losses: int = 0
-    """Attempts that went down with their host or were given up by it."""
+    """Attempts that were lost with their host, or that the host stopped."""
     retry_at_ms: int = 0
-    """Not ordered before."""
+    """Earliest time of the next attempt, in milliseconds since 1970."""
     phase: str = ""
     rows_done: int = 0
     rows_total: int = 0
     rows_per_s: float = 0.0
-    """Of the attempt under way, as of its last reports; 0 = not known."""
+    """Rate of the current attempt from its latest reports; 0 if not known."""
     measured_ms: int = 0
-    """When the rate was looked at last; 0 = not yet."""
+    """Time of the last rate measurement; 0 if there was none."""
     measured_rows: int = 0
-    """Rows that were done then."""
+    """Rows done at the last rate measurement."""
     causes: tuple[str, ...] = ()
-    """Of every attempt that came to nothing, oldest first."""
+    """Causes of all unsuccessful attempts, oldest first."""
     started_ms: int = 0
-    """When the latest attempt was ordered."""
+    """Time at which the latest attempt was assigned."""
     finished_ms: int = 0
     outcome: TaskOutcome | None = None
-    """Of a finished task: all of it until its job ends, then what no version's manifest tells."""
+    """Outcome of a finished task.
+
+    Complete until the job ends; then only its result is kept, without totals and images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work that somebody asked of metad, on one space."""
+    """A unit of work on one space, submitted to metad."""
 
     job_id: JobId
     space_id: SpaceId
     space: str
     kind: str
-    """One of `metad.model.job_kinds`."""
+    """Name of a kind in `metad.model.job_kinds`."""
     cut: int
-    """The space's last commit number when it was submitted, fixed for ever: a build shows this
-    state, so that a recovery has the same input.
-    """
+    """The space's last commit number at submission.
+
+    It never changes: a build contains exactly this state, so a recovery has the same input."""
     paired: tuple[str, ...]
-    """Names of the edge types by id, where in-copies are kept and must agree; empty where they are
-    not.
-    """
+    """Names of the edge types by id if in-copies are kept and must agree with out-copies.
+
+    Empty if the space keeps no in-copies."""
     tasks: tuple[Task, ...]
     submitted_ms: int
     options: JobOptions = ()
-    """As submitted, defaults filled in."""
+    """Options in normalized form, with defaults filled in."""
     index: Index | None = None
-    """The one that it adds to its version, or takes away; None = neither."""
+    """Index that the job adds to its version, or removes; None for other jobs."""
     indexes: tuple[Index, ...] = ()
-    """That its version is to have: those of the version before, as of when it began, and its own.
-    Of a restore, of what comes back.
-    """
+    """Indexes of the version to produce.
+
+    Determined when the job starts: those of the previous version, with the job's own change. For
+    a restore, those of the restored version."""
     declared: tuple[Index, ...] = ()
-    """That every version of the space has, by its schema."""
+    """Indexes that the schema declares, which every version of the space has."""
     target_version: int = 0
-    """The version that it reads; 0 = none."""
+    """Version that the job reads or restores; 0 if none."""
     state: JobState = JobState.QUEUE
     ending: JobState | None = None
-    """What a RUNNING job becomes once no host works on it any more: STOPPED or FAILED."""
+    """State that a RUNNING job enters once no host works on it any more: STOPPED or FAILED."""
     version: int = 0
-    """What it published; 0 = nothing."""
+    """Version that the job published; 0 if none."""
     started_ms: int = 0
     finished_ms: int = 0
     cause: str = ""
-    """Why it failed, was stopped, or is about to be."""
+    """Why the job failed, was stopped, or is about to be."""
     kept_ms: int = 0
-    """When it was last written down: progress alone is written down seldom."""
+    """Time at which the job was last stored. Progress alone is stored only now and then."""
 
     @property
     def identity(self) -> tuple[SpaceId, str, int, int, JobOptions]:
-        """What it was asked to do: while a job is in flight, a submit of the same is answered with
-        it.
-        """
+        """Return the key by which a submitted job is recognized as identical to one in flight."""
         return (self.space_id, self.kind, self.cut, self.target_version, self.options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStatus:
-    """What the machine knows of a storaged."""
+    """State of a storaged in the job machine."""
 
     incarnation: int
     online: bool
     since_ms: int
-    """When it came or went."""
+    """Time at which the host last came online or went offline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentVersion:
-    """The current version of a space."""
+    """Current version of a space."""
 
     version: int
     cut: int
     indexes: tuple[Index, ...] = ()
-    """That it has."""
+    """Indexes of the version."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPolicy:
-    """How patient the machine is."""
+    """Limits of the job machine on attempts, waiting and retention."""
 
     max_attempts: int = 3
     """Failed attempts of a task before its job fails."""
     max_losses: int = 10
-    """Attempts of a task that may go down with their host: a build that kills its host must end
-    too.
-    """
+    """Attempts of a task that may be lost with their host before its job fails.
+
+    Bounded, so that a build that crashes its host ends."""
     backoff_ms: int = 1_000
-    """Before the second attempt, give or take a half; doubled at each further one."""
+    """Milliseconds before the second attempt, give or take a half.
+
+    Doubled for each further attempt."""
     backoff_limit_ms: int = 60_000
     away_limit_ms: int = 600_000
-    """How long a job waits for a host that is away."""
+    """Milliseconds that a job waits for a host that is offline."""
     keep_jobs_ms: int = 7 * 24 * 3_600_000
-    """How long ended jobs are remembered."""
+    """Milliseconds for which ended jobs are remembered."""
     progress_interval_ms: int = 10_000
-    """How often progress alone is written down."""
+    """Milliseconds between two stored updates of progress alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
-    """The machine's whole state."""
+    """Complete state of the job machine."""
 
     policy: JobPolicy = field(default_factory=JobPolicy)
     jobs: dict[JobId, Job] = field(default_factory=dict)
-    """By id, ascending. Never changed in place."""
+    """Jobs by id, ascending. The mapping is never changed in place."""
     hosts: dict[HostId, HostStatus] = field(default_factory=dict)
     published: dict[SpaceId, CurrentVersion] = field(default_factory=dict)
     next_job: int = 1
     next_task: int = 1
 
 
-# What happens.
+# Events.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostParts:
-    """The parts of a space that one storaged holds."""
+    """Partitions of a space that one storaged holds."""
 
     host: HostId
     parts: tuple[int, ...]
@@ -188,31 +191,31 @@ class HostParts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitJob:
-    """Somebody asks for a job."""
+    """Submission of a job."""
 
     now_ms: int
     space_id: SpaceId
     space: str
     kind: str
     cut: int
-    """The space's last commit number; 0 = nothing was ever committed."""
+    """The space's last commit number; 0 if nothing was ever committed."""
     shares: tuple[HostParts, ...]
     paired: tuple[str, ...]
     options: Mapping[str, str] = field(default_factory=dict)
-    """As they were given."""
+    """Options as they were given."""
     version: int = 0
-    """To read; 0 where none was named and none is published."""
+    """Version to read or restore; 0 if none was given and none is published."""
     index: Index | None = None
-    """What options name of one, where the kind takes one."""
+    """Index that the options name, for kinds that change indexes."""
     indexes: tuple[Index, ...] = ()
-    """Of the version that a restore brings back."""
+    """Indexes of the version that a restore reproduces."""
     declared: tuple[Index, ...] = ()
-    """That the schema of the space declares."""
+    """Indexes that the schema of the space declares."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopJob:
-    """Somebody asks for a job's end."""
+    """Request to stop a job."""
 
     now_ms: int
     job_id: JobId
@@ -220,7 +223,7 @@ class StopJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverJob:
-    """Somebody asks to go on with a failed or stopped job."""
+    """Request to resume a failed or stopped job."""
 
     now_ms: int
     job_id: JobId
@@ -228,7 +231,7 @@ class RecoverJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceDropped:
-    """A space is gone, and with it the point of its jobs."""
+    """Deletion of a space; its jobs are stopped."""
 
     now_ms: int
     space_id: SpaceId
@@ -236,7 +239,7 @@ class SpaceDropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSeen:
-    """A storaged came, came back, or restarted."""
+    """A storaged came online, came back, or restarted."""
 
     now_ms: int
     host: HostId
@@ -245,7 +248,7 @@ class HostSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLost:
-    """A storaged's lease is over."""
+    """The lease of a storaged ended."""
 
     now_ms: int
     host: HostId
@@ -253,7 +256,7 @@ class HostLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskReport:
-    """A storaged's word on one attempt of a task."""
+    """Report of a storaged on one attempt of a task."""
 
     task_id: TaskId
     attempt: int
@@ -263,14 +266,14 @@ class TaskReport:
     rows_total: int = 0
     cause: str = ""
     permanent: bool = False
-    """FAILED only: another attempt would come to the same."""
+    """For FAILED: another attempt would fail as well."""
     outcome: TaskOutcome | None = None
-    """FINISHED only."""
+    """Outcome, for FINISHED only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksReported:
-    """A beat's whole word on tasks: what it does not name does not run there."""
+    """All task reports of one heartbeat. A task that is missing does not run on that host."""
 
     now_ms: int
     host: HostId
@@ -280,7 +283,7 @@ class TasksReported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Time went by."""
+    """Passage of time."""
 
     now_ms: int
 
@@ -288,26 +291,26 @@ class Tick:
 Event = SubmitJob | StopJob | RecoverJob | SpaceDropped | HostSeen | HostLost | TasksReported | Tick
 
 
-# What is to be done. The commands of one event are one write.
+# Commands: effects for the driver to carry out. All commands of one event form one write.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnJob:
-    """The job that a submit led to: a new one, or the identical one in flight."""
+    """Job that a submission led to: a new one, or the identical one in flight."""
 
     job_id: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveJob:
-    """Write the job down before anybody hears of it."""
+    """Store the job before its new state becomes visible."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveOutcome:
-    """Store the part of a finished task's outcome that is kept."""
+    """Store those fields of a finished task's outcome that are kept."""
 
     job_id: JobId
     task_id: TaskId
@@ -316,23 +319,23 @@ class SaveOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishVersion:
-    """Write the job's version down, in the same write as the job itself."""
+    """Store the job's version, in the same write as the job itself."""
 
     job: Job
     outcome: TaskOutcome
-    """Of all tasks together, by part."""
+    """Merged outcome of all tasks, by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteJob:
-    """Remove the job."""
+    """Delete the job."""
 
     job_id: JobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifyStorageds:
-    """What storageds should be doing has changed: answer their polls."""
+    """Answer the polls of storageds: their desired state has changed."""
 
 
 Command = ReturnJob | SaveJob | SaveOutcome | PublishVersion | DeleteJob | NotifyStorageds

@@ -1,8 +1,7 @@
-"""Outcomes of finished tasks: totals, images and results; checks that they are complete, and that
-both copies of every edge agree.
+"""Outcomes of finished tasks: totals, images and results, with consistency checks.
 
-Called by `metad.jobs.machine` before a version is published or an audit ends well.
-"""
+`metad.jobs.machine` checks that they are complete, and that both copies of every edge agree,
+before it publishes a version or finishes an audit."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ _MASK64 = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartImageDigest:
-    """The image of one part, by the digest of its manifest."""
+    """Image of one partition, identified by the digest of its manifest."""
 
     part: int
     digest: str
@@ -26,7 +25,7 @@ class PartImageDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome:
-    """The report of a finished task: its result, with the totals and images of its partitions."""
+    """Outcome of a finished task: its result, with totals and images of its partitions."""
 
     totals: tuple[PartitionStats, ...] = ()
     images: tuple[PartImageDigest, ...] = ()
@@ -34,7 +33,7 @@ class TaskOutcome:
 
 
 def coverage_fault(outcome: TaskOutcome, parts: Sequence[int]) -> str:
-    """Return the reason why ``outcome`` does not cover ``parts``; empty if it does."""
+    """Return why ``outcome`` does not cover exactly ``parts``; empty if it does."""
     image_parts = sorted(image.part for image in outcome.images)
     if image_parts != sorted(parts):
         return f"it reports images of parts {image_parts} where parts {sorted(parts)} were ordered"
@@ -61,11 +60,10 @@ def coverage_fault(outcome: TaskOutcome, parts: Sequence[int]) -> str:
 
 
 def copy_mismatch(totals: Iterable[PartitionStats], edge_types: Sequence[str]) -> str:
-    """Which edge type's out- and in-copies differ over all parts, in edges or in weights of some
-    name; empty if none does.
+    """Return a description of the first edge type with unequal out- and in-copies; else empty.
 
-    ``edge_types`` are names by type id. Sums of mixes are taken modulo 2^64, so that their order
-    does not matter."""
+    Counts and contents are compared over all partitions, for each weight name. ``edge_types``
+    are names by type id. Sums of mixes are taken modulo 2^64, so their order does not matter."""
     groups: dict[tuple[int, str], list[PartitionStats]] = {}
     for stats in totals:
         if stats.element is Element.EDGE:

@@ -1,2 +1,3 @@
 """The `MetaStore` port of metad's durable state, its adapters and its keys.
-What values contain belongs to `metad.wire.storage`; RocksDB is imported by `rocksdb_store` only."""
+
+The format of values belongs to `metad.wire.storage`; only `rocksdb_store` imports RocksDB."""

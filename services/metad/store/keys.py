@@ -1,31 +1,31 @@
-"""Keys of the store: readable, zero-padded so that they sort by number, under the format's version.
+"""Keys of the store: readable, and zero-padded so that they sort by number.
 
-1/format                       what wrote the store
-1/cluster                      the id of the cluster: made with the store, so that an empty one is
-                               another cluster
-1/folder                       uuid of the metad folder that the catalog lies in
-1/history                      the id of the catalog's history, made with it
-1/revision                     number of the latest write, in the same write
-1/term/NUMBER                  a start of a metad on it: a random id, and the revision that it began
-                               with
-1/adoption/NUMBER              positions of other catalogs that this one was adopted over
-1/removal/REMOVAL              an order to remove data, until every storaged that it concerns has
-                               carried it out
-1/cleaned/JOB                  a job whose leftovers were ordered away
-1/start                        number of the latest start of a metad on it: every start has a larger
-                               one
-1/next/SPACE|LOAD|PIN|REMOVAL  the next id of a kind (jobs and tasks: 1/next/JOB)
-1/space/SPACE                  a space, with its parts and its current version
-1/commit/SPACE                 its last commit number
-1/base/SPACE/TYPE              the next edge id of an edge type
-1/load/LOAD                    a load, without its chunks
-1/chunk/LOAD/INDEX             one of its chunks
-1/version/SPACE/VERSION        a manifest
-1/restore/SPACE                the manifest that a space made of a backup waits for
-1/host/UUID                    a daemon's address and incarnation, as last changed
-1/job/JOB                      a job with its tasks
-1/result/JOB/TASK              what a finished task reported, until its job publishes
-1/pin/PIN                      a lease on a version, as it was taken: renewals live in memory
+1/ is the version of the format::
+
+    1/format                       format of the store
+    1/cluster                      id of the cluster; created with the store, so an empty store is
+                                   another cluster
+    1/folder                       uuid of the metad folder that the catalog belongs to
+    1/history                      id of the catalog's history, created with it
+    1/revision                     number of the latest write, part of the same write
+    1/term/NUMBER                  a start of metad: random id, and the revision that it began with
+    1/adoption/NUMBER              positions of other catalogs that this one was adopted over
+    1/removal/REMOVAL              a removal request, until every storaged concerned has carried it
+                                   out
+    1/cleaned/JOB                  a job with leftovers that were requested to be removed
+    1/start                        number of the latest start of metad; larger at every start
+    1/next/SPACE|LOAD|PIN|REMOVAL  next id of a kind (jobs and tasks: 1/next/JOB)
+    1/space/SPACE                  a space, with its partitions and its current version
+    1/commit/SPACE                 last commit number of a space
+    1/base/SPACE/TYPE              next edge id of an edge type
+    1/load/LOAD                    a load, without its chunks
+    1/chunk/LOAD/INDEX             a chunk of a load
+    1/version/SPACE/VERSION        a manifest
+    1/restore/SPACE                manifest that a space created from a backup waits for
+    1/host/UUID                    address and incarnation of a daemon, as last changed
+    1/job/JOB                      a job with its tasks
+    1/result/JOB/TASK              outcome of a finished task, until its job publishes
+    1/pin/PIN                      a lease on a version as it was created; renewals are in memory
 """
 
 from __future__ import annotations
@@ -67,100 +67,100 @@ def _padded(*numbers: int) -> bytes:
 
 
 def space(space_id: int) -> bytes:
-    """Of a space."""
+    """Return the key of a space."""
     return SPACES + _padded(space_id)
 
 
 def commit(space_id: int) -> bytes:
-    """Of a space's last commit number."""
+    """Return the key of a space's last commit number."""
     return COMMITS + _padded(space_id)
 
 
 def bases(space_id: int) -> bytes:
-    """Prefix of a space's edge id bases."""
+    """Return the key prefix of a space's edge id bases."""
     return BASES + _padded(space_id) + b"/"
 
 
 def base(space_id: int, type_id: int) -> bytes:
-    """Of the next edge id of an edge type."""
+    """Return the key of the next edge id of an edge type."""
     return BASES + _padded(space_id, type_id)
 
 
 def load(load_id: int) -> bytes:
-    """Of a load."""
+    """Return the key of a load."""
     return LOADS + _padded(load_id)
 
 
 def chunks(load_id: int) -> bytes:
-    """Prefix of a load's chunks."""
+    """Return the key prefix of a load's chunks."""
     return CHUNKS + _padded(load_id) + b"/"
 
 
 def chunk(load_id: int, index: int) -> bytes:
-    """Of one chunk."""
+    """Return the key of one chunk."""
     return CHUNKS + _padded(load_id, index)
 
 
 def versions(space_id: int) -> bytes:
-    """Prefix of a space's manifests."""
+    """Return the key prefix of a space's manifests."""
     return VERSIONS + _padded(space_id) + b"/"
 
 
 def version(space_id: int, number: int) -> bytes:
-    """Of one manifest."""
+    """Return the key of one manifest."""
     return VERSIONS + _padded(space_id, number)
 
 
 def restore(space_id: int) -> bytes:
-    """Of what a space waits for."""
+    """Return the key of the manifest that a restored space waits for."""
     return RESTORES + _padded(space_id)
 
 
 def host(uuid: str) -> bytes:
-    """Of a daemon."""
+    """Return the key of a daemon."""
     return HOSTS + uuid.encode()
 
 
 def job(job_id: int) -> bytes:
-    """Of a job."""
+    """Return the key of a job."""
     return JOBS + _padded(job_id)
 
 
 def results(job_id: int) -> bytes:
-    """Prefix of a job's results."""
+    """Return the key prefix of a job's results."""
     return RESULTS + _padded(job_id) + b"/"
 
 
 def result(job_id: int, task_id: int) -> bytes:
-    """Of one task's result."""
+    """Return the key of one task's result."""
     return RESULTS + _padded(job_id, task_id)
 
 
 def pin(pin_id: int) -> bytes:
-    """Of a lease on a version."""
+    """Return the key of a pin."""
     return PINS + _padded(pin_id)
 
 
 def term(number: int) -> bytes:
-    """Of a start of a metad."""
+    """Return the key of a term, a start of metad."""
     return TERMS + _padded(number)
 
 
 def adoption(number: int) -> bytes:
-    """Of an adoption."""
+    """Return the key of an adoption."""
     return ADOPTIONS + _padded(number)
 
 
 def removal(removal_id: int) -> bytes:
-    """Of a removal order."""
+    """Return the key of a removal request."""
     return REMOVALS + _padded(removal_id)
 
 
 def cleaned_job(job_id: int) -> bytes:
-    """Of the mark of a job whose leftovers were ordered away."""
+    """Return the key that marks a job as cleaned: removal of its leftovers was requested."""
     return CLEANED_JOBS + _padded(job_id)
 
 
 def last_number(key: bytes) -> int:
-    """The number that a key ends with."""
+    """Return the number that a key ends with."""
     return int(key.rsplit(b"/", 1)[1])

@@ -1,6 +1,4 @@
-"""The store's twin in memory: what RocksDB should do, in a dict. For tests and for graphs that
-nobody keeps.
-"""
+"""In-memory twin of the RocksDB store, for tests and for graphs that are not persisted."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from metad.store.port import Changes
 
 
 class MemoryStore:
-    """A `MetaStore` that forgets everything with its process."""
+    """A `MetaStore` without persistence."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,19 +21,19 @@ class MemoryStore:
         return self._values
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None if there is none."""
+        """Return the value of ``key``; None if there is none."""
         with self._lock:
             return self._open().get(key)
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Every (key, value) whose key begins with ``prefix``, by key."""
+        """Return all (key, value) pairs with this key prefix, by key."""
         with self._lock:
             return sorted(
                 (key, value) for key, value in self._open().items() if key.startswith(prefix)
             )
 
     def write(self, changes: Changes) -> None:
-        """Make ``changes``, together."""
+        """Apply ``changes`` atomically."""
         with self._lock:
             values = dict(self._open())
             for key, value in changes.items():
@@ -46,6 +44,6 @@ class MemoryStore:
             self._values = values
 
     def close(self) -> None:
-        """Forget everything."""
+        """Discard all contents."""
         with self._lock:
             self._values = None

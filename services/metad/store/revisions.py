@@ -1,9 +1,8 @@
 """A store that numbers its writes: the revision of the catalog, which only grows.
 
-The number of a write is part of it, so that a copy of the store has the number of the moment when
-it was taken. It is never below an identifier that was given out: `metad.catalog.history` relies on
-that when it skips the identifiers of a branch that was given up.
-"""
+The number of a write is stored with it, so a copy of the store has the number of the moment when
+it was taken. It is never below an assigned identifier. `metad.catalog.history` relies on that
+when it skips the identifiers of a branch that was given up."""
 
 from __future__ import annotations
 
@@ -15,13 +14,13 @@ from metad.wire import storage
 
 
 class RevisionedStore:
-    """A `MetaStore` over another one, each write with its revision.
+    """A `MetaStore` over another one that stores a revision with each write.
 
     Parameters
     ----------
     store : MetaStore
-        Takes the writes. One that was written before revisions were counted begins at the highest
-        identifier that it has given out.
+        Underlying store. If it was written before revisions were counted, the revision starts at
+        its highest assigned identifier.
     """
 
     def __init__(self, store: MetaStore) -> None:
@@ -42,7 +41,7 @@ class RevisionedStore:
         return self._store.get(key)
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Return all pairs of key and value with a prefix of the key, by key."""
+        """Return all (key, value) pairs with this key prefix, by key."""
         return self._store.range(prefix)
 
     def write(self, changes: Changes) -> None:

@@ -1,4 +1,4 @@
-"""The store on RocksDB: the only module of metad that knows rocksdict."""
+"""Store on RocksDB. This is the only module of metad that imports rocksdict."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 _REMEDY = "restore the catalog from a snapshot"
 MIN_FREE_BYTES = 8 << 20
-"""Below this it is not worth while to open the database again."""
+"""Free disk space in bytes below which reopening the database is not attempted."""
 
 
 class RocksStore:
@@ -27,21 +27,21 @@ class RocksStore:
 
     Notes
     -----
-    Every write is one WriteBatch with a synced log. A write that fails (a full disk) leaves it open
-    whether it is on disk, and RocksDB takes no other one until it is opened anew. So the store
-    answers nothing from then on, until the disk has room: then it is opened anew and the write
-    undone. Its caller was told that it failed, and metad's memory, which takes a change on after
-    its write only, is what the store says again."""
+    Every write is one WriteBatch with a synced log. After a failed write (a full disk), it is
+    unknown whether the write is on disk, and RocksDB accepts no further write until it is
+    reopened. The store therefore raises Unavailable until the disk has free space. Then it
+    reopens the database and undoes the failed write. The caller of that write received an error,
+    and metad updates its memory only after a write, so memory and store agree again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.RLock()
         self._error = ""
         self._undo_changes: dict[bytes, bytes | None] = {}
-        """What the keys of a write that failed had before."""
+        """Previous values of the keys of a failed write."""
         self._sync_options = WriteOptions()
         self._sync_options.sync = True
-        make_folder(path)  # RocksDB syncs what is in it, not its name
+        make_folder(path)  # RocksDB syncs the contents of the folder, not its name
         self._closed = False
         self._db: Rdict | None = self._open_database()
 
@@ -49,8 +49,8 @@ class RocksStore:
         options = Options(raw_mode=True)
         options.create_if_missing(True)
         options.set_paranoid_checks(True)
-        # A torn end of the log is a write that nobody was told of. Anything else wrong in it must
-        # not pass for an older state.
+        # A torn end of the log belongs to a write that was never acknowledged. Any other damage
+        # must not pass for an older state.
         options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
         options.set_max_open_files(64)
         options.set_keep_log_file_num(4)
@@ -75,9 +75,7 @@ class RocksStore:
         return self._db
 
     def _recover(self) -> None:
-        """Get over a write that failed, once there is room: the database anew, and that write
-        undone.
-        """
+        """Reopen the database and undo a failed write, once the disk has free space."""
         if (
             not self._error
             or self._closed
@@ -90,7 +88,7 @@ class RocksStore:
                 db, self._db = self._db, None
                 with contextlib.suppress(
                     Exception
-                ):  # it can not flush; what was acknowledged is in its log
+                ):  # it cannot flush; acknowledged writes are in its log
                     db.close()
             self._db = self._open_database()
             self._write_batch(self._db, self._undo_changes)
@@ -113,7 +111,7 @@ class RocksStore:
         db.write(batch, self._sync_options)
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of ``key``; None if there is none."""
+        """Return the value of ``key``; None if there is none."""
         with self._lock:
             try:
                 value: bytes | None = self._usable_database().get(key)
@@ -126,9 +124,7 @@ class RocksStore:
             return value
 
     def range(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """Every (key, value) whose key begins with ``prefix``, by key; Corrupt rather than a part
-        of them.
-        """
+        """Return all pairs with this key prefix, by key; Corrupt if any is unreadable."""
         pairs = []
         with self._lock:
             cursor = self._usable_database().iter()
@@ -140,8 +136,8 @@ class RocksStore:
                 pairs.append((key, bytes(cursor.value())))
                 cursor.next()
             try:
-                # A corrupt block ends an iteration as the end of the keys does; only the status
-                # tells them apart.
+                # An iterator ends at a corrupt block as it does at the last key; only the status
+                # distinguishes the two.
                 cursor.status()
             except Exception as error:  # rocksdict raises nothing narrower
                 raise Corrupt(
@@ -150,7 +146,7 @@ class RocksStore:
         return pairs
 
     def write(self, changes: Changes) -> None:
-        """Make ``changes``, together and durably."""
+        """Apply ``changes`` atomically and durably."""
         with self._lock:
             db = self._usable_database()
             try:
@@ -159,22 +155,22 @@ class RocksStore:
                 self._error = f"{self._path}: a write failed ({error}); make room on the disk"
                 with contextlib.suppress(
                     Exception
-                ):  # where it can not be read either, a restart reads what there is
+                ):  # if the keys cannot be read either, a restart reads the stored state
                     self._undo_changes = {key: db.get(key) for key in changes}
                 raise Unavailable(self._error) from error
 
     def fault(self) -> str:
-        """Why the store answers nothing now; empty where it does, again or still."""
+        """Return why the store is unavailable; empty if it is available."""
         with self._lock:
             self._recover()
             return self._error
 
     def close(self) -> None:
-        """Flush and let go of the folder."""
+        """Flush and close the database."""
         with self._lock:
             self._closed = True
             if self._db is not None:
-                # It may fail where a file is damaged or the disk is full. Acknowledged writes are
+                # Closing may fail if a file is damaged or the disk is full. Acknowledged writes are
                 # in the synced log.
                 with contextlib.suppress(Exception):
                     self._db.close()

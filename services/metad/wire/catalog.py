@@ -1,7 +1,7 @@
-"""Records of `metad.model.catalog` as messages and back.
+"""Conversion of `metad.model.catalog` records to messages and back.
 
-Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Values that a message cannot
-have are refused here, with the value."""
+Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Invalid values in messages
+are refused here, with the value in the error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from metad.model.task_outcomes import PartImageDigest
 
 
 def space_to_proto(space: Space) -> common_pb.Space:
-    """A space as it travels."""
+    """Return a space as a message."""
     return common_pb.Space(
         space_id=space.space_id,
         name=space.name,
@@ -44,7 +44,7 @@ def space_to_proto(space: Space) -> common_pb.Space:
 
 
 def space_from_proto(message: common_pb.Space) -> Space:
-    """A space that travelled."""
+    """Return the space in a message."""
     return Space(
         space_id=SpaceId(message.space_id),
         name=message.name,
@@ -56,7 +56,7 @@ def space_from_proto(message: common_pb.Space) -> Space:
 
 
 def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> metad_pb.Load:
-    """A load as it travels, with its chunks if given."""
+    """Return a load as a message, with its chunks if given."""
     return metad_pb.Load(
         load_id=load.load_id,
         space_id=load.space_id,
@@ -78,7 +78,7 @@ def load_to_proto(load: LoadRecord, chunks: Iterable[Chunk] = ()) -> metad_pb.Lo
 
 
 def load_from_proto(message: metad_pb.Load) -> LoadRecord:
-    """A load that travelled, without its chunks."""
+    """Return the load in a message, without its chunks."""
     return LoadRecord(
         load_id=LoadId(message.load_id),
         space_id=SpaceId(message.space_id),
@@ -100,13 +100,13 @@ def load_from_proto(message: metad_pb.Load) -> LoadRecord:
 
 
 def seal_from_proto(message: metad_pb.HostSeal) -> Seal:
-    """A host's seal that travelled."""
+    """Return the host's seal in a message."""
     parts = tuple(map(PartFingerprint.from_proto, message.parts))
     return Seal(host=HostId(message.host), number=message.number, parts=parts)
 
 
 def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> metad_pb.LoadFingerprint:
-    """The fingerprint of a committed load as it travels, of some partitions."""
+    """Return a committed load's fingerprints of some partitions as a message."""
     fingerprints = [
         fingerprint.to_proto()
         for fingerprint in load.fingerprint or ()
@@ -121,7 +121,7 @@ def fingerprint_to_proto(load: LoadRecord, parts: Container[int]) -> metad_pb.Lo
 
 
 def chunk_to_proto(chunk: Chunk) -> metad_pb.Chunk:
-    """A chunk as it travels."""
+    """Return a chunk as a message."""
     return metad_pb.Chunk(
         index=chunk.index,
         element=chunk.element.name,
@@ -134,7 +134,7 @@ def chunk_to_proto(chunk: Chunk) -> metad_pb.Chunk:
 
 
 def chunk_from_proto(message: metad_pb.Chunk) -> Chunk:
-    """A registered chunk that travelled."""
+    """Return the registered chunk in a message."""
     new_chunk = new_chunk_from_proto(message)
     return Chunk(
         index=new_chunk.index,
@@ -148,7 +148,7 @@ def chunk_from_proto(message: metad_pb.Chunk) -> Chunk:
 
 
 def new_chunk_from_proto(message: metad_pb.Chunk) -> NewChunk:
-    """A chunk that a client brings."""
+    """Return the new chunk in a client's message."""
     return NewChunk(
         index=message.index,
         element=element_from_proto(f"chunk {message.index}", message.element),
@@ -159,17 +159,17 @@ def new_chunk_from_proto(message: metad_pb.Chunk) -> NewChunk:
 
 
 def image_to_proto(image: PartImageDigest) -> common_pb.PartImage:
-    """A part's image as it travels."""
+    """Return the image digest of a partition as a message."""
     return common_pb.PartImage(part=image.part, digest=image.digest)
 
 
 def image_from_proto(message: common_pb.PartImage) -> PartImageDigest:
-    """A part's image that travelled."""
+    """Return the image digest in a message."""
     return PartImageDigest(part=message.part, digest=message.digest)
 
 
 def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> common_pb.Manifest:
-    """A manifest as it travels."""
+    """Return a manifest as a message."""
     return common_pb.Manifest(
         space_id=manifest.space_id,
         version=manifest.version,
@@ -186,7 +186,7 @@ def manifest_to_proto(manifest: Manifest, *, totals: bool = True) -> common_pb.M
 
 
 def manifest_from_proto(message: common_pb.Manifest) -> Manifest:
-    """A manifest that travelled."""
+    """Return the manifest in a message."""
     return Manifest(
         space_id=SpaceId(message.space_id),
         version=message.version,
@@ -203,7 +203,7 @@ def manifest_from_proto(message: common_pb.Manifest) -> Manifest:
 
 
 def original_manifest(manifest: Manifest) -> Manifest:
-    """A manifest as it was where its version was built."""
+    """Return a manifest with the ids of the space and job that built its version."""
     if not manifest.origin_space_id:
         return manifest
     space_id, job_id = SpaceId(manifest.origin_space_id), JobId(manifest.origin_job_id)
@@ -211,9 +211,10 @@ def original_manifest(manifest: Manifest) -> Manifest:
 
 
 def with_digest(manifest: Manifest) -> Manifest:
-    """The manifest with its digest: sha256 of the deterministic serialisation of the original
-    without one.
-    """
+    """Return the manifest with its digest.
+
+    The digest is the sha256 of the deterministic serialization of the original manifest with an
+    empty digest."""
     message = manifest_to_proto(replace(original_manifest(manifest), digest=""))
     return replace(
         manifest, digest=hashlib.sha256(message.SerializeToString(deterministic=True)).hexdigest()
@@ -221,7 +222,7 @@ def with_digest(manifest: Manifest) -> Manifest:
 
 
 def pin_to_proto(pin: Pin) -> metad_pb.Pin:
-    """A pin as it travels."""
+    """Return a pin as a message."""
     return metad_pb.Pin(
         pin_id=pin.pin_id,
         space_id=pin.space_id,
@@ -235,7 +236,7 @@ def pin_to_proto(pin: Pin) -> metad_pb.Pin:
 
 
 def pin_from_proto(message: metad_pb.Pin) -> Pin:
-    """A pin that was kept."""
+    """Return the pin in a message."""
     return Pin(
         pin_id=PinId(message.pin_id),
         space_id=SpaceId(message.space_id),
@@ -249,9 +250,9 @@ def pin_from_proto(message: metad_pb.Pin) -> Pin:
 
 
 def space_record_to_proto(record: SpaceRecord) -> metad_pb.SpaceRecord:
-    """A record as it travels, and as a backup keeps it: of versions that were restored before, as
-    they were first.
-    """
+    """Return a space record as a message, in the form that a backup keeps.
+
+    The manifest of a restored version is converted to the original one."""
     return metad_pb.SpaceRecord(
         space=space_to_proto(record.space),
         manifest=manifest_to_proto(original_manifest(record.manifest)),
@@ -262,8 +263,14 @@ def space_record_to_proto(record: SpaceRecord) -> metad_pb.SpaceRecord:
 
 
 def space_record_from_proto(message: metad_pb.SpaceRecord) -> SpaceRecord:
-    """A record that travelled; refused where it is not what was sealed, or does not fit
-    together.
+    """Return the space record in a message.
+
+    Raises
+    ------
+    Corrupt
+        If the digest of the manifest does not match.
+    InvalidRequest
+        If the fields of the record are inconsistent.
     """
     manifest = manifest_from_proto(message.manifest)
     if with_digest(manifest).digest != manifest.digest:

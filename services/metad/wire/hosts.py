@@ -1,7 +1,7 @@
-"""Records of `metad.model.hosts` as messages and back.
+"""Conversion of `metad.model.hosts` records to messages and back.
 
-Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Values that a message cannot
-have are refused here, with the value."""
+Called by `metad.api`, `metad.desired_state` and `metad.wire.storage`. Invalid values in messages
+are refused here, with the value in the error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from metad.model.ids import HostId, LoadId, SpaceId
 
 
 def role_from_proto(value: int) -> Role:
-    """The role that a daemon claims."""
+    """Return the role that a daemon reports."""
     try:
         return Role(value)
     except ValueError as error:
@@ -32,7 +32,7 @@ def role_from_proto(value: int) -> Role:
 
 
 def host_to_proto(host: Host, *, parts: int = 0) -> metad_pb.Host:
-    """A host as it travels."""
+    """Return a host as a message."""
     return metad_pb.Host(
         uuid=host.uuid,
         role=host.role.name,
@@ -49,7 +49,7 @@ def host_to_proto(host: Host, *, parts: int = 0) -> metad_pb.Host:
 
 
 def host_from_proto(message: metad_pb.Host) -> Host:
-    """A host that was kept."""
+    """Return the host in a message."""
     return Host(
         uuid=HostId(message.uuid),
         role=role_from_proto(message.role),
@@ -65,7 +65,7 @@ def host_from_proto(message: metad_pb.Host) -> Host:
 
 
 def heartbeat_from_proto(message: metad_pb.HeartbeatRequest) -> HeartbeatReport:
-    """What a beat says of its sender."""
+    """Return the heartbeat report in a message."""
     if not message.uuid:
         raise InvalidRequest("a beat without a uuid: every daemon has one, kept in its folder")
     if not message.incarnation:
@@ -97,7 +97,7 @@ def position_to_proto(position: CatalogPosition) -> metad_pb.CatalogPosition:
 
 
 def position_from_proto(message: metad_pb.CatalogPosition) -> CatalogPosition | None:
-    """Return the position in a message; None for a daemon that has followed none."""
+    """Return the position in a message; None if the daemon has followed no catalog yet."""
     if not message.history:
         return None
     return CatalogPosition(history=message.history, term=message.term, revision=message.revision)

@@ -1,4 +1,4 @@
-"""Records of `metad.model.jobs` as messages and back: jobs, tasks and their results."""
+"""Conversion of `metad.model.jobs` records to messages and back: jobs, tasks and results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from metad.wire.catalog import image_from_proto, image_to_proto
 
 
 def job_to_proto(job: Job, *, files: bool = True) -> common_pb.Job:
-    """A job as it travels, with its tasks; in lists without what grows with its parts: files that
-    it exported, units that it built.
-    """
+    """Return a job as a message, with its tasks.
+
+    ``files=False`` leaves out what grows with partitions (exported files, built units), for
+    lists."""
     progress = job_progress(job)
     return common_pb.Job(
         job_id=job.job_id,
@@ -101,7 +102,7 @@ def _outcome(
 
 
 def states_from_proto(values: Iterable[int]) -> frozenset[JobState]:
-    """Job states that a client names; InvalidRequest for one that there is not."""
+    """Return the job states in a request; InvalidRequest for an unknown one."""
     states = set()
     for value in values:
         try:
@@ -113,7 +114,7 @@ def states_from_proto(values: Iterable[int]) -> frozenset[JobState]:
 
 
 def task_report_from_proto(message: metad_pb.TaskReport) -> TaskReport:
-    """A storaged's word on a task."""
+    """Return a storaged's report on a task."""
     try:
         state = JobState(message.state)
     except ValueError as error:

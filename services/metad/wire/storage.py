@@ -1,4 +1,4 @@
-"""Records as the bytes that metad stores: serialized messages, and JSON for jobs."""
+"""Encoding of records as stored bytes: serialized messages, and JSON for jobs."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ _REMEDY = "restore the catalog from a snapshot"
 
 
 def encode_number(number: int) -> bytes:
-    """A counter."""
+    """Encode a counter."""
     return b"%d" % number
 
 
 def decode_number(value: bytes | None, *, default: int = 0) -> int:
-    """A counter; ``default`` where it was never written."""
+    """Decode a counter; ``default`` if it was never written."""
     return default if value is None else int(value)
 
 
 def encode_space(space: Space) -> bytes:
-    """A space."""
+    """Encode a space."""
     return _serialize(catalog.space_to_proto(space))
 
 
 def decode_space(value: bytes) -> Space:
-    """A space."""
+    """Decode a space."""
     return catalog.space_from_proto(_parse(common_pb.Space(), value))
 
 
 def encode_load(load: LoadRecord) -> bytes:
-    """A load without its chunks."""
+    """Encode a load without its chunks."""
     return _serialize(catalog.load_to_proto(load))
 
 
 def decode_load(value: bytes) -> LoadRecord:
-    """A load without its chunks."""
+    """Decode a load without its chunks."""
     return catalog.load_from_proto(_parse(metad_pb.Load(), value))
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
-    """A chunk."""
+    """Encode a chunk."""
     return _serialize(catalog.chunk_to_proto(chunk))
 
 
 def decode_chunk(value: bytes) -> Chunk:
-    """A chunk."""
+    """Decode a chunk."""
     return catalog.chunk_from_proto(_parse(metad_pb.Chunk(), value))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """A manifest."""
+    """Encode a manifest."""
     return _serialize(catalog.manifest_to_proto(manifest))
 
 
 def decode_manifest(value: bytes) -> Manifest:
-    """A manifest; Corrupt where its digest is not that of its content."""
+    """Decode a manifest; Corrupt if its digest does not match its content."""
     manifest = catalog.manifest_from_proto(_parse(common_pb.Manifest(), value))
     if catalog.with_digest(manifest).digest != manifest.digest:
         raise Corrupt(
@@ -80,42 +80,40 @@ def decode_manifest(value: bytes) -> Manifest:
 
 
 def encode_pin(pin: Pin) -> bytes:
-    """A pin."""
+    """Encode a pin."""
     return _serialize(catalog.pin_to_proto(pin))
 
 
 def decode_pin(value: bytes) -> Pin:
-    """A pin."""
+    """Decode a pin."""
     return catalog.pin_from_proto(_parse(metad_pb.Pin(), value))
 
 
 def encode_host(host: Host) -> bytes:
-    """A host."""
+    """Encode a host."""
     return _serialize(hosts.host_to_proto(host))
 
 
 def decode_host(value: bytes) -> Host:
-    """A host."""
+    """Decode a host."""
     return hosts.host_from_proto(_parse(metad_pb.Host(), value))
 
 
 def encode_outcome(outcome: TaskOutcome) -> bytes:
-    """Return a task's outcome as it is stored."""
+    """Encode a task's outcome."""
     return _serialize(jobs.outcome_to_proto(outcome))
 
 
 def decode_outcome(value: bytes) -> TaskOutcome:
-    """Return a task's outcome that was stored."""
+    """Decode a task's outcome."""
     return jobs.outcome_from_proto(_parse(common_pb.TaskResult(), value))
 
 
 def encode_job(job: Job) -> bytes:
-    """Return a job with its tasks as it is stored, without their outcomes, which have keys of their
-    own.
-    """
+    """Encode a job with its tasks, without outcomes, which have keys of their own."""
     data = asdict(replace(job, tasks=tuple(replace(task, outcome=None) for task in job.tasks)))
     for task in data["tasks"]:
-        task["result"] = task.pop("outcome")  # the name of the field on disk, always null
+        task["result"] = task.pop("outcome")  # name of the field on disk; always null
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), default=_encode_state)
     return text.encode()
 
@@ -127,7 +125,7 @@ def _encode_state(value: object) -> str:
 
 
 def decode_job(value: bytes) -> Job:
-    """Return a job with its tasks that was stored, without their outcomes."""
+    """Decode a job with its tasks, without outcomes."""
     try:
         data = json.loads(value)
         tasks = tuple(_decode_task({**task}) for task in data["tasks"])

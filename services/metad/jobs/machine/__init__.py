@@ -1,10 +1,10 @@
 """The job scheduler as a pure function: ``handle(state, event) -> (state, commands)``.
-Storage, clocks and locks do not belong here: `metad.jobs.driver` writes the commands of an event.
 
-An event alters facts; then `scheduling` moves every job of the spaces it touched as far as the
-facts allow, so the order of events cannot leave a job waiting. Jobs go QUEUE -> RUNNING ->
-FINISHED | FAILED | STOPPED, at most one RUNNING in a space, in the order of their cuts; only a
-recovery leads back from an end (and never from FINISHED)."""
+Storage, clocks and locks do not belong here: `metad.jobs.driver` writes the commands of an
+event. An event alters facts. Then `scheduling` moves every job as far as the facts allow, so the
+order of events cannot leave a job waiting. Jobs go QUEUE -> RUNNING -> FINISHED | FAILED |
+STOPPED. A space has at most one RUNNING job, and its jobs run in the order of their commit
+watermarks. Only a recovery leads back from an end, and never from FINISHED."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["assigned_tasks", "find_job", "handle"]
 
 
 def handle(state: MachineState, event: Event) -> tuple[MachineState, list[Command]]:
-    """The state after ``event``, and what is to be done; raises, and changes nothing, where a
-    request is refused.
-    """
+    """Return the state after ``event`` and the commands to carry out.
+
+    A refused request raises and changes nothing."""
     transition = Transition(state, event.now_ms)
     match event:
         case jobs.SubmitJob():

@@ -1,6 +1,4 @@
-"""What hosts say and do: their coming and going, their reports, and what an attempt that came to
-nothing leads to.
-"""
+"""Events of hosts (arrival, loss, task reports) and failed attempts."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _LONGEST_CAUSE = 2000
 
 
 def on_host_seen(transition: Transition, event: jobs.HostSeen) -> None:
-    """Take a storaged for there; what an earlier start of it was working on is lost."""
+    """Mark a storaged as online; the running tasks of an earlier start of it are lost."""
     current = transition.hosts.get(event.host)
     if current is not None and event.incarnation < current.incarnation:
         return
@@ -48,9 +46,9 @@ def on_host_seen(transition: Transition, event: jobs.HostSeen) -> None:
 def _requeue_lost_output(
     transition: Transition, job: Job, task: Task, event: jobs.HostSeen
 ) -> None:
-    """Order a finished task of a build anew where its host restarts: only the start that reported
-    the output is known to hold it whole.
-    """
+    """Requeue a finished task of a build if its host restarts.
+
+    Only the process that reported the output is known to hold it completely."""
     if not find_kind(job.kind).publishes:
         return
     output_lost = (
@@ -72,7 +70,7 @@ def _requeue_lost_output(
 
 
 def on_host_lost(transition: Transition, host: HostId) -> None:
-    """Take a storaged for gone. Its tasks wait for it: nobody else has its parts."""
+    """Mark a storaged as offline. Its tasks wait for it, because only it has the partitions."""
     current = transition.hosts.get(host)
     if current is None or not current.online:
         return
@@ -83,12 +81,12 @@ def on_host_lost(transition: Transition, host: HostId) -> None:
 
 
 def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None:
-    """Take a beat's word on tasks, if it comes from the start of the host that the attempts were
-    ordered of.
-    """
+    """Apply the task reports of a heartbeat.
+
+    Reports are ignored unless they come from the incarnation that the attempts were assigned to."""
     host_status = transition.hosts.get(event.host)
     if host_status is None or host_status.incarnation != event.incarnation:
-        # What runs there was ordered of this very start: `on_host_seen` sees to that.
+        # All running attempts belong to the current incarnation; `on_host_seen` ensures that.
         return
     reports = {(report.task_id, report.attempt): report for report in event.reports}
     for job, task in transition.running_on(event.host):
@@ -102,7 +100,7 @@ def on_tasks_reported(transition: Transition, event: jobs.TasksReported) -> None
 
 
 def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.TaskReport) -> None:
-    """Believe a host's word on the current attempt."""
+    """Apply the report of a host on the current attempt."""
     match report.state:
         case JobState.QUEUE | JobState.RUNNING:
             updated = replace(
@@ -158,7 +156,7 @@ def _apply_report(transition: Transition, job: Job, task: Task, report: jobs.Tas
 def _count_failure(
     transition: Transition, job: Job, task: Task, cause: str, *, permanent: bool = False
 ) -> None:
-    """Count a failed attempt: another one after a back-off, or the end of the job."""
+    """Count a failed attempt: retry after a back-off, or fail the job."""
     task = _with_cause(transition, task, cause, failures=task.failures + 1)
     if job.ending is not None:
         transition.put_task(
@@ -180,7 +178,7 @@ def _count_failure(
 
 
 def _count_loss(transition: Transition, job: Job, task: Task, cause: str) -> None:
-    """Count an attempt that went down without a fault of its own."""
+    """Count an attempt that was lost without an error of its own."""
     if job.ending is not None:
         transition.put_task(
             job, replace(task, state=JobState.STOPPED, finished_ms=transition.now_ms)
@@ -221,11 +219,11 @@ def _fail_job(transition: Transition, job: Job, task: Task, outcome: str) -> Non
 
 
 def backoff_ms(policy: JobPolicy, task: Task) -> int:
-    """How long a task waits after its latest failure: doubled each time, spread over 0.5 to 1.5 by
-    a hash of the attempt.
+    """Return the wait after a task's latest failure, in milliseconds.
 
-    The spread is a function of the task and its attempt, so that the machine stays pure and tasks
-    that failed together do not come back together."""
+    The wait doubles with each failure, and is spread over 0.5 to 1.5 times that by a hash of the
+    attempt. The spread depends only on the task and its attempt: the machine stays pure, and
+    tasks that failed together do not retry together."""
     base_ms = min(policy.backoff_ms << (max(task.failures, 1) - 1), policy.backoff_limit_ms)
     spread = int.from_bytes(
         hashlib.sha256(f"{task.task_id}/{task.attempt}".encode()).digest()[:4], "big"

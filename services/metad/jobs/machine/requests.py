@@ -1,4 +1,4 @@
-"""What people ask for: submit, stop, recover, and the drop of a space."""
+"""Requests of users: submit, stop, recover, and dropping a space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from metad.model.jobs import Job, JobState, Task
 
 
 def submit(transition: Transition, event: jobs.SubmitJob) -> None:
-    """Make a job, or point to the identical one in flight."""
+    """Create a job, or return the identical one in flight."""
     kind = find_kind(event.kind)
     options = normalize_options(kind, event.options)
     if event.version and not (kind.reads_version or kind.restores):
@@ -69,7 +69,7 @@ def submit(transition: Transition, event: jobs.SubmitJob) -> None:
 
 
 def stop(transition: Transition, job_id: JobId) -> None:
-    """Order a job's end; it is STOPPED once no host works on it any more."""
+    """Request that a job stop; it is STOPPED once no host works on it any more."""
     job = find_job(transition.before, job_id)
     if job.state is JobState.STOPPED or job.ending is not None:
         return
@@ -82,7 +82,7 @@ def stop(transition: Transition, job_id: JobId) -> None:
 
 
 def recover(transition: Transition, job_id: JobId) -> None:
-    """Put a failed or stopped job in the queue again, with the same input."""
+    """Queue a failed or stopped job again, with the same input."""
     job = find_job(transition.before, job_id)
     if job.state not in (JobState.FAILED, JobState.STOPPED):
         raise Conflict(
@@ -124,10 +124,10 @@ def recover(transition: Transition, job_id: JobId) -> None:
 
 
 def _reset_task(task: Task) -> Task:
-    """A task of a recovered job, whatever became of it.
+    """Return a task of a recovered job in its initial state.
 
-    Finished ones too: while the job was over nobody ordered their output to be held, so it may be
-    gone. A host that still holds it says so at once."""
+    Finished tasks are reset too: while the job was over, no assignment kept their output, so it
+    may be gone. A host that still holds the output reports it at once."""
     return replace(
         without_rate(task),
         state=JobState.QUEUE,
@@ -142,14 +142,14 @@ def _reset_task(task: Task) -> Task:
 
 
 def on_space_dropped(transition: Transition, space_id: SpaceId) -> None:
-    """Stop the jobs of a space that is gone."""
+    """Stop the jobs of a dropped space."""
     transition.published = {
         key: value for key, value in transition.published.items() if key != space_id
     }
     for job in list(transition.jobs.values()):
         if job.space_id == space_id and not job.state.is_final:
-            # Nobody's word is waited for: ids of spaces never come back, so nothing that still runs
-            # can do harm.
+            # No confirmation of hosts is needed: space ids are never reused, so a task that still
+            # runs can do no harm.
             transition.put_job(
                 ended_job(transition, job, JobState.STOPPED, f"space {job.space!r} was dropped")
             )

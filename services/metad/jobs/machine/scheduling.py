@@ -1,6 +1,4 @@
-"""What follows from the facts: the next attempts, publications, ends, the next job of a space; and
-what time alone does.
-"""
+"""Scheduling: next attempts, publications, ends and starts of jobs, and timeouts."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ def advance_jobs(transition: Transition) -> None:
 
 
 def _advance_job(transition: Transition, job: Job) -> None:
-    """Move a running job as far as it goes: its end, its publication, the next attempts."""
+    """Advance a running job: end it, publish its version, or assign further attempts."""
     if job.ending is not None:
         if all(_is_released(transition, task) for task in job.tasks):
             transition.put_job(ended_job(transition, job, job.ending, job.cause))
@@ -36,9 +34,9 @@ def _advance_job(transition: Transition, job: Job) -> None:
 
 
 def _is_released(transition: Transition, task: Task) -> bool:
-    """Whether nobody works on the task: never ordered, its host gave its word, or its host's lease
-    is over.
-    """
+    """Return whether no host works on the task any more.
+
+    It was never assigned, its host confirmed, or its host's lease is over."""
     return task.state is not JobState.RUNNING or not transition.is_online(task.host)
 
 
@@ -63,15 +61,15 @@ def _assign_tasks(transition: Transition, job: Job) -> None:
 
 
 def _is_due(transition: Transition, task: Task) -> bool:
-    """Whether a task's back-off is over; where more than all of it is left, the clock was set back
-    since.
-    """
+    """Return whether a task's back-off is over.
+
+    If more than the full back-off remains, the clock was set back, and the task is due."""
     remaining_ms = task.retry_at_ms - transition.now_ms
     return remaining_ms <= 0 or remaining_ms > backoff_ms(transition.policy, task)
 
 
 def _combined_outcome(job: Job) -> TaskOutcome:
-    """Return the totals and images of all tasks of a job, by part."""
+    """Return the totals and images of all tasks of a job, by partition."""
     outcomes = [task.outcome for task in job.tasks if task.outcome is not None]
     return TaskOutcome(
         totals=tuple(
@@ -87,9 +85,9 @@ def _combined_outcome(job: Job) -> TaskOutcome:
 
 
 def _finish_job(transition: Transition, job: Job) -> None:
-    """The good end of a job that publishes nothing: of its tasks' results, what they made is
-    kept.
-    """
+    """Finish a job that publishes nothing; keep the results of its tasks.
+
+    The job fails if its tasks report that out- and in-copies differ."""
     mismatch = copy_mismatch(_combined_outcome(job).totals, job.paired) if job.paired else ""
     if mismatch:
         transition.put_job(
@@ -102,7 +100,7 @@ def _finish_job(transition: Transition, job: Job) -> None:
 
 
 def _with_results_only(job: Job) -> Job:
-    """The job without what its tasks' results are needed for until it ends."""
+    """Return the job without totals and images, which are needed only until it ends."""
     return replace(
         job,
         tasks=tuple(
@@ -151,7 +149,7 @@ def _publish_version(transition: Transition, job: Job) -> None:
 
 
 def _start_next_jobs(transition: Transition) -> None:
-    """Let the oldest waiting job of each idle space run."""
+    """Start the oldest waiting job of each idle space."""
     busy_spaces = {
         job.space_id for job in transition.jobs.values() if job.state is JobState.RUNNING
     }
@@ -170,9 +168,10 @@ def _start_next_jobs(transition: Transition) -> None:
 
 
 def _version_indexes(transition: Transition, job: Job) -> tuple[Index, ...]:
-    """What the version of a job is to have: what the schema declares, what the one before it has,
-    and of an index job its own, or not that.
-    """
+    """Return the indexes of the version that a job produces.
+
+    These are the indexes of the schema and of the previous version, plus or minus the one that
+    an index job changes."""
     if not find_kind(job.kind).publishes or find_kind(job.kind).restores:
         return job.indexes
     current = transition.published.get(job.space_id)
@@ -187,7 +186,7 @@ def _version_indexes(transition: Transition, job: Job) -> tuple[Index, ...]:
 
 
 def ended_job(transition: Transition, job: Job, state: JobState, cause: str) -> Job:
-    """``job`` at its end; what was still waiting or running is stopped with it."""
+    """Return ``job`` in its end state; waiting and running tasks are stopped."""
     tasks = tuple(
         replace(without_rate(task), state=JobState.STOPPED, finished_ms=transition.now_ms)
         if not task.state.is_final
@@ -200,7 +199,7 @@ def ended_job(transition: Transition, job: Job, state: JobState, cause: str) -> 
 
 
 def tick(transition: Transition) -> None:
-    """Forget old jobs, and give up those that waited too long for a host."""
+    """Delete old jobs, and fail those that have waited too long for a host."""
     for job in list(transition.jobs.values()):
         if (
             job.state.is_final
@@ -220,7 +219,7 @@ def tick(transition: Transition) -> None:
 
 
 def _away_ms(transition: Transition, job: Job, task: Task) -> int:
-    """How long an unfinished task has been waiting for its host."""
+    """Return how long an unfinished task has waited for its host, in milliseconds."""
     if task.state is JobState.FINISHED or transition.is_online(task.host):
         return 0
     host_status = transition.hosts.get(task.host)

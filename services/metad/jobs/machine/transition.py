@@ -1,6 +1,4 @@
-"""One event under way: the jobs as they become, and what is to be done so far; and how the
-machine's state is read.
-"""
+"""State of one event in progress, and queries on the machine's state."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from metad.model.jobs import Command, Job, JobPolicy, JobState, MachineState, Ta
 
 
 def find_job(state: MachineState, job_id: int) -> Job:
-    """Job ``job_id``; NotFound says which there are."""
+    """Return job ``job_id``; NotFound gives the newest id."""
     job = state.jobs.get(JobId(job_id))
     if job is None:
         newest = f"the newest is {max(state.jobs)}" if state.jobs else "there are none"
@@ -24,10 +22,10 @@ def find_job(state: MachineState, job_id: int) -> Job:
 
 
 def assigned_tasks(state: MachineState, host: HostId) -> list[tuple[Job, Task]]:
-    """The tasks that ``host`` should be working on or holding the output of, by task id.
+    """Return the tasks that ``host`` should work on or keep the output of, by task id.
 
-    A finished task of a build stays ordered until its job ends: its host is not to take the output
-    for a leftover."""
+    A finished task of a build stays assigned until its job ends, so its host does not remove the
+    output as a leftover."""
     assigned = [(job, task) for job, task in _iter_assigned(state.jobs) if task.host == host]
     return sorted(assigned, key=lambda pair: pair[1].task_id)
 
@@ -44,7 +42,7 @@ def _iter_assigned(jobs: dict[JobId, Job]) -> Iterator[tuple[Job, Task]]:
 
 
 class Transition:
-    """One event under way: the jobs as they become, and the commands so far."""
+    """One event in progress: the changed jobs, and the commands so far."""
 
     def __init__(self, before: MachineState, now_ms: int) -> None:
         self.before = before
@@ -59,11 +57,11 @@ class Transition:
 
     @property
     def policy(self) -> JobPolicy:
-        """How patient to be."""
+        """Limits of the job machine."""
         return self.before.policy
 
     def put_job(self, job: Job, *, durable: bool = True) -> None:
-        """Let ``job`` be as given; ``durable`` unless only its progress differs."""
+        """Set a job; ``durable`` stores it, which may be skipped if only progress differs."""
         if self.jobs is self.before.jobs:
             self.jobs = dict(self.jobs)
         self.jobs[job.job_id] = job
@@ -71,25 +69,25 @@ class Transition:
             self._durable.add(job.job_id)
 
     def put_task(self, job: Job, task: Task, *, durable: bool = True) -> Job:
-        """``job`` with ``task`` in the place of its former self."""
+        """Set a task of ``job``, and return the changed job."""
         job = replace(job, tasks=tuple(task if t.task_id == task.task_id else t for t in job.tasks))
         self.put_job(job, durable=durable)
         return job
 
     def delete_job(self, job_id: JobId) -> None:
-        """Remove a job."""
+        """Delete a job."""
         self.jobs = {key: job for key, job in self.jobs.items() if key != job_id}
         self.commands.append(model.DeleteJob(job_id=job_id))
 
     def is_online(self, host: HostId) -> bool:
-        """Whether a host's lease holds."""
+        """Return whether a host's lease holds."""
         host_status = self.hosts.get(host)
         return host_status is not None and host_status.online
 
     def running_on(self, host: HostId) -> Iterator[tuple[Job, Task]]:
-        """Tasks with an order out to ``host``. Jobs may be put while this goes on, one task at a
-        time.
-        """
+        """Yield the running tasks of ``host``, each with its job.
+
+        The caller may put the yielded job during the iteration."""
         for job_id in [job.job_id for job in self.jobs.values() if job.state is JobState.RUNNING]:
             for i in range(len(self.jobs[job_id].tasks)):
                 job = self.jobs[job_id]
@@ -97,7 +95,7 @@ class Transition:
                     yield job, job.tasks[i]
 
     def finish(self) -> tuple[MachineState, list[Command]]:
-        """The state after the event, and the commands."""
+        """Return the state after the event, and the commands."""
         for job_id in sorted(self._durable & self.jobs.keys()):
             job = replace(self.jobs[job_id], kept_ms=self.now_ms)
             self.put_job(job)
